@@ -1,0 +1,118 @@
+import * as z from "zod";
+
+/** The two types of an option (management-api 2.1): a regular option or an option group. */
+export type OptionType = "atomic" | "collection";
+
+/**
+ * A targeting as the service gives it (management-api 2, fields assumed). Fields beyond these are allowed.
+ */
+export const targetingRecord = z.looseObject({
+  _id: z.string(),
+  name: z.string(),
+  optionCount: z.number().optional(),
+  createdAt: z.string().optional(),
+  updatedAt: z.string().optional(),
+});
+export type TargetingRecord = z.infer<typeof targetingRecord>;
+
+/** An option as the service gives it (management-api 2.1; `targeting` and `parent` assumed). */
+export const optionRecord = z.looseObject({
+  _id: z.string(),
+  name: z.string(),
+  type: z.enum(["atomic", "collection"]).optional(),
+  contextCount: z.number().optional(),
+  createdAt: z.string().optional(),
+  updatedAt: z.string().optional(),
+  targeting: z.string().optional(),
+  parent: z.string().nullish(),
+  exposeChildren: z.boolean().optional(),
+  children: z.array(z.string()).optional(),
+  childCount: z.number().optional(),
+});
+export type OptionRecord = z.infer<typeof optionRecord>;
+
+/** One page of List Options: the options, and how many there are in all when the service says so (assumed). */
+export interface OptionPage {
+  readonly items: readonly OptionRecord[];
+  readonly total?: number;
+}
+
+/** Get an Option: the record, and one page of its Context IDs (assumed). */
+export interface OptionWithContexts {
+  readonly option: OptionRecord;
+  readonly contexts: readonly string[];
+}
+
+/** A sub-option to create with its group (assumed). */
+export interface ChildToCreate {
+  readonly name: string;
+  readonly contexts?: readonly string[];
+}
+
+/** An option to create (management-api 2.1, 4; assumed fields). */
+export interface OptionToCreate {
+  readonly name: string;
+  readonly type?: OptionType;
+  readonly contexts?: readonly string[];
+  readonly parent?: string;
+  readonly children?: readonly ChildToCreate[];
+  readonly exposeChildren?: boolean;
+}
+
+/** One item of an option add request: an option to create, with its targeting. */
+export interface AddOptionItem extends OptionToCreate {
+  readonly targeting: string;
+}
+
+/** One item of a targeting create request. */
+export interface CreateTargetingItem {
+  readonly name: string;
+  readonly options?: readonly OptionToCreate[];
+}
+
+/** One item of a targeting rename request. */
+export interface RenameTargetingItem {
+  readonly _id: string;
+  readonly name: string;
+}
+
+/** Changes to an option's Context IDs (management-api 2.1). `set` stands alone. */
+export interface ContextChanges {
+  readonly add?: readonly string[];
+  readonly remove?: readonly string[];
+  readonly set?: readonly string[];
+}
+
+/** What may change on one option (management-api 4). */
+export interface OptionChanges {
+  readonly name?: string;
+  readonly parent?: string | null;
+  readonly exposeChildren?: boolean;
+  readonly contexts?: ContextChanges;
+}
+
+/** One item of an option update request. */
+export interface UpdateOptionItem extends OptionChanges {
+  readonly _id: string;
+}
+
+/** The error of one item, or of a whole request (management-api 2.2, 2.3). */
+export const itemError = z.looseObject({
+  statusCode: z.number().optional(),
+  errorCode: z.string().optional(),
+  detail: z.record(z.string(), z.unknown()).optional(),
+  message: z.unknown().optional(),
+});
+export type ItemError = z.infer<typeof itemError>;
+
+/** One entry of `results` (management-api 2.3). */
+export const bulkResult = z.looseObject({
+  index: z.int(),
+  success: z.boolean(),
+  data: z.record(z.string(), z.unknown()).nullish(),
+  error: itemError.nullish(),
+});
+export type BulkResult = z.infer<typeof bulkResult>;
+
+/** The answer to a bulk request (management-api 2.3). */
+export const bulkResponse = z.looseObject({ results: z.array(bulkResult) });

@@ -1,0 +1,89 @@
+/** Whether the documents show a fact, or we assume it where they are silent. */
+export type Basis = "documented" | "assumed";
+
+/** An HTTP method that the two APIs use. */
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+/** One operation's method and path; `{targetingId}` and `{optionId}` stand for path parameters. */
+export interface Route {
+  readonly method: Method;
+  readonly path: string;
+  readonly basis: Basis;
+}
+
+/** Every operation of the two APIs (management-api 4, event-tracking-api 4). */
+export const ROUTES = {
+  trackEvent: { method: "POST", path: "/event", basis: "documented" },
+  createTargetings: { method: "POST", path: "/context-targeting/bulk/create", basis: "documented" },
+  renameTargetings: { method: "POST", path: "/context-targeting/bulk/update", basis: "assumed" },
+  deleteTargetings: { method: "POST", path: "/context-targeting/bulk/delete", basis: "assumed" },
+  createTargeting: { method: "POST", path: "/context-targeting", basis: "assumed" },
+  renameTargeting: { method: "PATCH", path: "/context-targeting/{targetingId}", basis: "assumed" },
+  deleteTargeting: { method: "DELETE", path: "/context-targeting/{targetingId}", basis: "assumed" },
+  getTargeting: { method: "GET", path: "/context-targeting/{targetingId}", basis: "assumed" },
+  addOptions: { method: "POST", path: "/context-targeting/category/bulk/create", basis: "assumed" },
+  updateOptions: { method: "POST", path: "/context-targeting/category/bulk/update", basis: "documented" },
+  deleteOptions: { method: "POST", path: "/context-targeting/category/bulk/delete", basis: "assumed" },
+  addOption: { method: "POST", path: "/context-targeting/category", basis: "assumed" },
+  updateOption: { method: "PATCH", path: "/context-targeting/category/{optionId}", basis: "assumed" },
+  deleteOption: { method: "DELETE", path: "/context-targeting/category/{optionId}", basis: "assumed" },
+  listOptions: { method: "GET", path: "/context-targeting/{targetingId}/category", basis: "assumed" },
+  getOption: { method: "GET", path: "/context-targeting/category/{optionId}", basis: "assumed" },
+} as const satisfies Record<string, Route>;
+
+/** The name of an operation of the two APIs. */
+export type Operation = keyof typeof ROUTES;
+
+/** The bulk writes of the management API. */
+export type BulkOperation =
+  | "createTargetings"
+  | "renameTargetings"
+  | "deleteTargetings"
+  | "addOptions"
+  | "updateOptions"
+  | "deleteOptions";
+
+/** How the service applies a bulk request (management-api 4.1): as one unit, or item by item. */
+export const APPLIED_AS = {
+  createTargetings: "unit",
+  deleteTargetings: "unit",
+  addOptions: "unit",
+  deleteOptions: "unit",
+  renameTargetings: "itemByItem",
+  updateOptions: "itemByItem",
+} as const satisfies Record<BulkOperation, "unit" | "itemByItem">;
+
+/** The routes in force: the table above with an operator's overrides. */
+export type RouteTable = Readonly<Record<Operation, Route>>;
+
+/** Whether a text names an operation. */
+export function isOperation(text: string): text is Operation {
+  return Object.hasOwn(ROUTES, text);
+}
+
+/**
+ * Puts overrides over the table. `overrides` maps operations to `"METHOD /path"`.
+ * Throws a RangeError that names the entry when an operation is unknown, or its text is not a method and a path.
+ */
+export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
+  const table: Record<Operation, Route> = { ...ROUTES };
+  for (const [operation, text] of Object.entries(overrides)) {
+    if (!isOperation(operation)) {
+      throw new RangeError(`"${operation}" is no operation; the operations are ${Object.keys(ROUTES).join(", ")}`);
+    }
+    table[operation] = parseRoute(operation, text);
+  }
+  return table;
+}
+
+function parseRoute(operation: Operation, text: string): Route {
+  const [, method, path] = /^(GET|POST|PATCH|DELETE) (\/\S*)$/.exec(text) ?? [];
+  if (path === undefined || !isMethod(method)) {
+    throw new RangeError(`the route of "${operation}" is not of the form "POST /path": ${JSON.stringify(text)}`);
+  }
+  return { method, path, basis: "assumed" };
+}
+
+function isMethod(text: string | undefined): text is Method {
+  return text === "GET" || text === "POST" || text === "PATCH" || text === "DELETE";
+}

@@ -1,0 +1,53 @@
+const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+
+/** Whether a text is a ULID, the form of every `_id` (management-api 2.1). Lower case is not accepted. */
+export function isUlid(text: string): boolean {
+  return ULID.test(text);
+}
+
+/** The time inside a ULID, in milliseconds since 1970. Takes a valid ULID. */
+export function ulidTime(ulid: string): number {
+  let time = 0;
+  for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
+  return time;
+}
+
+/**
+ * Makes a source of ULIDs: each call gives one, later ones sort after earlier ones even within a millisecond.
+ * `now` gives milliseconds since 1970, `random` numbers in [0, 1).
+ */
+export function ulidSource(now: () => number, random: () => number): () => string {
+  let lastTime = -1;
+  let tail: number[] = [];
+  return () => {
+    const time = Math.max(now(), lastTime);
+    if (time === lastTime) tail = increment(tail);
+    else tail = Array.from({ length: 16 }, () => Math.floor(random() * 32));
+    lastTime = time;
+    return encodeTime(time) + tail.map((digit) => ALPHABET.charAt(digit)).join("");
+  };
+}
+
+function encodeTime(time: number): string {
+  let rest = time;
+  let text = "";
+  for (let place = 0; place < 10; place += 1) {
+    text = ALPHABET.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
+
+function increment(digits: readonly number[]): number[] {
+  const next = [...digits];
+  for (let place = next.length - 1; place >= 0; place -= 1) {
+    const digit = next[place] ?? 0;
+    if (digit < 31) {
+      next[place] = digit + 1;
+      return next;
+    }
+    next[place] = 0;
+  }
+  return next;
+}
