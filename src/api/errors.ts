@@ -1,0 +1,111 @@
+import type { Operation } from "../spec/routes.ts";
+
+/** What a failed request says about the reason, for people and for the journal. Never shown raw to an agent. */
+interface Cause {
+  readonly operation: Operation;
+  /** Our own words about what happened, e.g. "connection refused". */
+  readonly reason: string;
+  readonly statusCode?: number;
+}
+
+/** The request never left this machine, or never reached the service: nothing was applied. */
+export class NotSentError extends Error {
+  readonly effect = "notSent" as const;
+  readonly statusCode: undefined;
+  readonly reason: string;
+  readonly operation: Operation;
+  constructor(cause: Cause, options?: ErrorOptions) {
+    super(`${cause.operation} was not sent: ${cause.reason}`, options);
+    this.reason = cause.reason;
+    this.operation = cause.operation;
+  }
+}
+
+/**
+ * Why the service said no:
+ * `business` an error of management-api 7.2; `validation` a 400 without a code; `tooLarge` 413; `unauthorized` 401;
+ * `forbidden` 403; `wrongRoute` a 404 or 405 without a documented code; `redirect` a 3xx; `other` any other 4xx.
+ */
+export type RejectionKind =
+  | "business"
+  | "validation"
+  | "tooLarge"
+  | "unauthorized"
+  | "forbidden"
+  | "wrongRoute"
+  | "redirect"
+  | "other";
+
+/** The service answered that it did nothing (management-api 4 rule 3, 7.1, 7.2). */
+export class RejectedError extends Error {
+  readonly effect = "rejected" as const;
+  readonly kind: RejectionKind;
+  readonly statusCode: number;
+  readonly operation: Operation;
+  /** `METHOD /path` of the request, for messages about a wrong route. */
+  readonly route: string;
+  readonly errorCode: string | undefined;
+  readonly detail: Readonly<Record<string, unknown>> | undefined;
+  /** The service's own sentences about a validation error: foreign text. */
+  readonly messages: readonly string[];
+  constructor(rejection: {
+    readonly kind: RejectionKind;
+    readonly statusCode: number;
+    readonly operation: Operation;
+    readonly route: string;
+    readonly errorCode?: string | undefined;
+    readonly detail?: Readonly<Record<string, unknown>> | undefined;
+    readonly messages?: readonly string[];
+  }) {
+    super(`${rejection.operation} was rejected: ${rejection.statusCode} ${rejection.errorCode ?? rejection.kind}`);
+    this.kind = rejection.kind;
+    this.statusCode = rejection.statusCode;
+    this.operation = rejection.operation;
+    this.route = rejection.route;
+    this.errorCode = rejection.errorCode;
+    this.detail = rejection.detail;
+    this.messages = rejection.messages ?? [];
+  }
+}
+
+/** Another write of the project is running (409), or the service asks for patience (429): nothing was applied. */
+export class BusyError extends Error {
+  readonly effect = "busy" as const;
+  readonly statusCode: number;
+  readonly operation: Operation;
+  /** How long to wait before sending again, in milliseconds, as the service says. */
+  readonly retryAfterMs: number;
+  constructor(busy: { readonly operation: Operation; readonly statusCode: number; readonly retryAfterMs: number }) {
+    super(`${busy.operation} was not applied: another write is in progress`);
+    this.operation = busy.operation;
+    this.statusCode = busy.statusCode;
+    this.retryAfterMs = busy.retryAfterMs;
+  }
+}
+
+/** Nobody knows whether the request was applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
+export class AmbiguousError extends Error {
+  readonly effect = "ambiguous" as const;
+  readonly reason: string;
+  readonly statusCode: number | undefined;
+  readonly operation: Operation;
+  constructor(cause: Cause, options?: ErrorOptions) {
+    super(`${cause.operation} may or may not have been applied: ${cause.reason}`, options);
+    this.reason = cause.reason;
+    this.statusCode = cause.statusCode;
+    this.operation = cause.operation;
+  }
+}
+
+/** Everything that a request can end in besides a value: what is known about its effect. */
+export type ApiError = NotSentError | RejectedError | BusyError | AmbiguousError;
+
+/** Whether something thrown is an ApiError. */
+export function isApiError(thrown: unknown): thrown is ApiError {
+  return (
+    thrown instanceof NotSentError ||
+    thrown instanceof RejectedError ||
+    thrown instanceof BusyError ||
+    thrown instanceof AmbiguousError
+  );
+}

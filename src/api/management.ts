@@ -1,0 +1,64 @@
+import type {
+  AddOptionItem,
+  BulkResult,
+  CreateTargetingItem,
+  OptionChanges,
+  OptionPage,
+  OptionRecord,
+  OptionWithContexts,
+  TargetingRecord,
+} from "../spec/records.ts";
+import type { BulkOperation } from "../spec/routes.ts";
+
+/** The answer to a bulk request: one result per item, in the order of the request. */
+export interface BulkAnswer {
+  readonly results: readonly BulkResult[];
+  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent where not sent. */
+  readonly serverTime?: number;
+}
+
+/** What stops a request from outside. */
+export interface RequestOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** A page of List Options (management-api 8.1 for the bounds). */
+export interface ListOptionsQuery {
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly parent?: string;
+}
+
+/** A page of the Context IDs of Get an Option (management-api 8.1 for the bounds). */
+export interface GetOptionQuery {
+  readonly limit?: number;
+  readonly offset?: number;
+}
+
+/**
+ * The management API: each call is one HTTP request. Every call throws an ApiError when it does not end in a value,
+ * and the signal's reason when it was aborted before the request left.
+ */
+export interface ManagementApi {
+  /**
+   * Sends one bulk request (management-api 2.3). `entries` are the JSON texts of the request's items, or of its IDs
+   * for deletes, so that the bytes that travel are the bytes that were counted. `targetingId` fills a route that was
+   * overridden to name the targeting in its path. Results that miss or repeat an index are an AmbiguousError.
+   */
+  bulk(
+    operation: BulkOperation,
+    entries: readonly string[],
+    options?: RequestOptions & { readonly targetingId?: string },
+  ): Promise<BulkAnswer>;
+
+  createTargeting(item: CreateTargetingItem, options?: RequestOptions): Promise<TargetingRecord>;
+  renameTargeting(targetingId: string, name: string, options?: RequestOptions): Promise<TargetingRecord>;
+  deleteTargeting(targetingId: string, options?: RequestOptions): Promise<{ readonly _id: string }>;
+  addOption(item: AddOptionItem, options?: RequestOptions): Promise<OptionRecord>;
+  updateOption(optionId: string, changes: OptionChanges, options?: RequestOptions): Promise<OptionRecord>;
+  deleteOption(optionId: string, options?: RequestOptions): Promise<{ readonly _id: string }>;
+
+  getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
+  listOptions(targetingId: string, query?: ListOptionsQuery, options?: RequestOptions): Promise<OptionPage>;
+  getOption(optionId: string, query?: GetOptionQuery, options?: RequestOptions): Promise<OptionWithContexts>;
+}
