@@ -1,4 +1,5 @@
 import { SettingsError } from "./error.ts";
+import { isLoopback } from "./proxy.ts";
 
 /** Where an API is, and the key that opens it. */
 export interface Endpoint {
@@ -82,10 +83,4 @@ function pairOf([urlVariable, url]: Named, [keyVariable, key]: Named): Endpoint 
     `${missing} is missing: ${present} is set, and each is of use only with the other. Set ${missing}, or unset ${present}`,
     missing,
   );
-}
-
-/** Whether an address is this machine. */
-function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url);
-  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }

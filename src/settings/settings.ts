@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Environment, type EnvironmentSettings, resolveEnvironment } from "./environment.ts";
 import { SettingsError } from "./error.ts";
+import type { Proxies } from "./proxy.ts";
 import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
 import { type Platform, stateFolder } from "./state-folder.ts";
 
@@ -29,7 +30,7 @@ export interface Settings {
   readonly waitMs: number;
   readonly sessions: boolean;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
-  readonly proxy: { readonly https?: string; readonly http?: string; readonly none?: string };
+  readonly proxies: Proxies;
   /** Every configured key and secret, for the redactor. */
   readonly secrets: readonly string[];
   /** By variable. */
@@ -86,7 +87,7 @@ export function readSettings(input: SettingsInput): Settings {
     waitMs: read(SETTINGS.waitMs),
     sessions: read(SETTINGS.sessions),
     logLevel: read(SETTINGS.logLevel),
-    proxy: { ...(https && { https }), ...(http && { http }), ...(none && { none }) },
+    proxies: { ...(https && { https }), ...(http && { http }), ...(none && { none }) },
     secrets: secretsOf([addresses.targetingApiKey, addresses.eventAppKey, https, http]),
     sources,
     unknownVariables: unknownVariables(input.environment),

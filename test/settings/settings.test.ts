@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { parseCommandLine } from "../../src/settings/command-line.ts";
 import { SettingsError } from "../../src/settings/error.ts";
 import { settingsHelp } from "../../src/settings/help.ts";
+import { proxyFor } from "../../src/settings/proxy.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { stateFolder } from "../../src/settings/state-folder.ts";
 
@@ -82,7 +83,7 @@ describe("where a value comes from", () => {
     expect(settings.allowedTargetings).toEqual(["A", "B"]);
     expect(settings.allowedDirs).toEqual([resolve("/data/one"), resolve("two")]);
     expect(settings.toolsets).toEqual(["events"]);
-    expect(settings.proxy).toEqual({ https: "http://user:hidden%21@proxy.example.com:8080", none: "localhost" });
+    expect(settings.proxies).toEqual({ https: "http://user:hidden%21@proxy.example.com:8080", none: "localhost" });
     expect(settings.secrets).toEqual(["hidden%21"]);
   });
 
@@ -181,6 +182,15 @@ describe("the environment", () => {
     );
     expect(id(MANAGEMENT)).toMatch(/^[0-9a-f]{16}$/);
   });
+});
+
+test("proxies by scheme, never for this machine", () => {
+  const proxies = { https: "http://proxy:1", none: "inner.example.com" };
+  expect(proxyFor("https://api.example.com", proxies)).toEqual({ url: "http://proxy:1", except: "inner.example.com" });
+  expect(proxyFor("http://api.example.com", proxies)).toBeUndefined();
+  for (const near of ["https://localhost:1", "https://127.0.0.1:1", "https://[::1]:1"]) {
+    expect(proxyFor(near, proxies)).toBeUndefined();
+  }
 });
 
 test("state folders of the platforms", () => {
