@@ -67,6 +67,7 @@ async function take(
     findings: findings.slice(0, FINDINGS_KEPT),
     ...identity(body),
     text,
+    isJson: "value" in parsed,
     ...(forwarded === undefined ? {} : { forwarded }),
   });
   entry.applied = verdict === "recorded";

@@ -10,6 +10,7 @@ export interface ArrivedEvent {
   readonly eventName: string | null;
   /** The body as it was sent. */
   readonly text: string;
+  readonly isJson: boolean;
   /** What the real endpoint answered, where events are passed on to one. */
   readonly forwarded?: { readonly status: number; readonly message: string };
 }

@@ -8,6 +8,8 @@ export interface ManagementKey {
   readonly project?: string | undefined;
   /** Both scopes where absent. */
   readonly scopes?: readonly Scope[] | undefined;
+  /** A revoked key opens nothing. */
+  readonly revoked?: boolean | undefined;
 }
 
 /** Every scope of the management API. */

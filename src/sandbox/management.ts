@@ -120,6 +120,7 @@ function carryOut({ world, project, apply, entry }: Work, interference: Interfer
   const outcome: Outcome = apply(project, world.sources, interference);
   if ("error" in outcome) return businessAnswer(outcome.error, world.sources.now());
   entry.applied = true;
+  if (entry.method !== "GET") world.changed();
   return ok(outcome.body);
 }
 

@@ -91,10 +91,17 @@ export function emptyProject(_id: string, name: string): Project {
 
 /** Stores an audience targeting, in place of the one with the same `_id`. */
 export function putAudience(project: Project, audience: AudienceTargeting): void {
-  const old = project.audience.get(audience._id);
-  if (old !== undefined) unindexId(project.targetingNames, old.name, old._id);
+  removeAudience(project, audience._id);
   project.audience.set(audience._id, audience);
   indexId(project.targetingNames, audience.name, audience._id);
+}
+
+/** Removes an audience targeting, where there is one. */
+export function removeAudience(project: Project, id: string): void {
+  const audience = project.audience.get(id);
+  if (audience === undefined) return;
+  project.audience.delete(id);
+  unindexId(project.targetingNames, audience.name, id);
 }
 
 /** Stores a new targeting without options. */

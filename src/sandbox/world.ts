@@ -26,6 +26,8 @@ export interface World {
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
+  /** Called after every change of what a dump holds. */
+  changed(): void;
 }
 
 /** What a new world needs. `lockWaitMs` is how long a write waits for another one of its project. */
@@ -35,6 +37,7 @@ export interface WorldOptions {
   readonly lockWaitMs: number;
   readonly now: () => number;
   readonly random: () => number;
+  readonly changed: () => void;
 }
 
 /** Makes a world with one empty project. */
@@ -50,6 +53,7 @@ export function newWorld(options: WorldOptions): World {
     faults: faults(),
     requests: requestJournal(),
     events: eventLog(),
+    changed: options.changed,
   };
   resetProjects(world);
   return world;
@@ -74,6 +78,6 @@ export function projectNamed(world: World, name: string): Project {
 /** What a key opens, or undefined for an unknown key (management-api 5). */
 export function grantOf(world: World, key: string): KeyGrant | undefined {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
-  if (held === undefined) return undefined;
+  if (held === undefined || held.revoked) return undefined;
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes: new Set(held.scopes ?? SCOPES) };
 }
