@@ -23,7 +23,7 @@ export function personalDataWarning(uid: string): Finding | undefined {
 
 function personalDataIn(uid: string): string | undefined {
   if (uid.length > LONGEST_ADDRESS) return undefined;
-  if (EMAIL.test(uid)) return "an e-mail address";
+  if (uid.includes("@") && EMAIL.test(uid)) return "an e-mail address";
   const digits = uid.replace(/\D/g, "").length;
   if (digits < PHONE_DIGITS.fewest || digits > PHONE_DIGITS.most) return undefined;
   const isPhone = INTERNATIONAL_PHONE.test(uid) || NATIONAL_PHONE.test(uid) || GROUPED_PHONE.test(uid);
