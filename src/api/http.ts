@@ -1,23 +1,18 @@
-import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import type { Dispatcher } from "undici";
 import type { Method, Operation } from "../spec/routes.ts";
+import type { ProxyRoute } from "./dispatcher.ts";
 import { AmbiguousError, NotSentError } from "./errors.ts";
 import { connectionReason, StoppedError } from "./reasons.ts";
 
-/** A proxy on the way to an API, and the hosts that need none, as in NO_PROXY. */
-export interface Proxy {
-  readonly url: string;
-  readonly except: string;
-}
-
 /** Where an API is and how its requests travel. */
 export interface HttpSettings {
-  /** Base address, perhaps with a path; no trailing slash. */
-  readonly url: string;
+  /** Base address, perhaps with a path; or a way to get it, used when the first request needs it. */
+  readonly url: string | (() => Promise<string>);
   /** The header that carries the key. */
   readonly credential: Readonly<Record<string, string>>;
   /** For one request, from its first step to the last byte of its answer. */
   readonly requestTimeoutMs: number;
-  readonly proxy?: Proxy | undefined;
+  readonly proxy?: ProxyRoute | undefined;
 }
 
 /** One request: `path` with its query, below the base address; `body` is JSON text. */
@@ -47,34 +42,40 @@ export interface Http {
   close(): Promise<void>;
 }
 
-/** An answer above this many bytes is not read: the largest that the documents allow for is far below it. */
-const LARGEST_ANSWER = 64 * 1_048_576;
+/** What requests travel through, and what their paths begin with. */
+interface Opened {
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+  readonly prefix: string;
+}
 
-const CONNECTIONS = 16;
-const CONNECT_TIMEOUT_MS = 10_000;
-
-/** Opens an API: connections are made when the first request needs them. */
+/** Opens an API: nothing is loaded, looked up or connected before the first request. */
 export function openHttp(settings: HttpSettings): Http {
-  const { origin, pathname } = new URL(settings.url);
-  const prefix = pathname.replace(/\/+$/, "");
-  const dispatcher = makeDispatcher(settings, origin);
+  let opening: Promise<Opened> | undefined;
   return {
-    send: (request) => sendOnce(dispatcher, settings, { ...request, origin, path: prefix + request.path }),
-    close: () => dispatcher.close(),
+    async send(request) {
+      opening ??= open(settings);
+      let opened: Opened;
+      try {
+        opened = await opening;
+      } catch (cause) {
+        opening = undefined;
+        throw new NotSentError({ operation: request.operation, reason: connectionReason(cause) }, { cause });
+      }
+      return sendOnce(opened, settings, request);
+    },
+    async close() {
+      const opened = await opening;
+      await opened?.dispatcher.close();
+    },
   };
 }
 
-function makeDispatcher({ requestTimeoutMs, proxy }: HttpSettings, origin: string): Dispatcher {
-  const options = {
-    connections: CONNECTIONS,
-    // Our own timer covers the whole request.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connectTimeout: Math.min(CONNECT_TIMEOUT_MS, requestTimeoutMs),
-    maxResponseSize: LARGEST_ANSWER,
-  };
-  if (proxy === undefined) return new Pool(origin, options);
-  return new EnvHttpProxyAgent({ ...options, httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: proxy.except });
+async function open(settings: HttpSettings): Promise<Opened> {
+  // Loaded late: a server that is only asked for its tools starts faster without it.
+  const { dispatcherTo } = await import("./dispatcher.ts");
+  const { origin, pathname } = new URL(typeof settings.url === "string" ? settings.url : await settings.url());
+  return { dispatcher: dispatcherTo(origin, settings), origin, prefix: pathname.replace(/\/+$/, "") };
 }
 
 /**
@@ -82,9 +83,9 @@ function makeDispatcher({ requestTimeoutMs, proxy }: HttpSettings, origin: strin
  * the failure; what fails after it may have reached the service.
  */
 async function sendOnce(
-  dispatcher: Dispatcher,
+  { dispatcher, origin, prefix }: Opened,
   { credential, requestTimeoutMs }: HttpSettings,
-  request: HttpRequest & { readonly origin: string },
+  request: HttpRequest,
 ): Promise<HttpAnswer> {
   const { operation, signal } = request;
   signal?.throwIfAborted();
@@ -98,8 +99,8 @@ async function sendOnce(
       stop.signal.addEventListener("abort", () => reject(stop.reason()), { once: true });
       dispatcher.dispatch(
         {
-          origin: request.origin,
-          path: request.path,
+          origin,
+          path: prefix + request.path,
           method: request.method,
           body: request.body ?? null,
           headers: { ...credential, ...(request.body !== undefined && { "content-type": "application/json" }) },

@@ -2,6 +2,7 @@
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "the connection was refused",
   ECONNRESET: "the connection was reset",
+  EADDRINUSE: "the port of the embedded sandbox is in use",
   EPIPE: "the connection was closed while sending",
   ETIMEDOUT: "the connection timed out",
   EHOSTUNREACH: "the host cannot be reached",
