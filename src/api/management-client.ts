@@ -34,8 +34,12 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
 
     getTargeting: (targetingId, { signal } = {}) =>
       ask("getTargeting", targetingIn, { parameters: { targetingId }, signal }),
-    listOptions: (targetingId, { limit, offset, parent } = {}, { signal } = {}) =>
-      ask("listOptions", optionPageIn, { parameters: { targetingId }, query: { limit, offset, parent }, signal }),
+    async listOptions(targetingId, { limit, offset, parent } = {}, { signal } = {}) {
+      const parts = { parameters: { targetingId }, query: { limit, offset, parent }, signal };
+      const called = await call(http, routes, "listOptions", parts);
+      const serverTime = serverTimeOf(called.answer.headers);
+      return { ...valueIn(called, optionPageIn), ...(serverTime !== undefined && { serverTime }) };
+    },
     getOption: (optionId, { limit, offset } = {}, { signal } = {}) =>
       ask("getOption", optionWithContextsIn, { parameters: { optionId }, query: { limit, offset }, signal }),
   };

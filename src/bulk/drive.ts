@@ -2,7 +2,7 @@ import { ulidSource } from "../spec/ulid.ts";
 import { targetOf, wantedName } from "./defer.ts";
 import type { Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
-import { existingIds } from "./reconcile.ts";
+import { existingIds, noteNewest } from "./reconcile.ts";
 import { nextRequests } from "./requests.ts";
 import { type BatchEnd, sendBatch } from "./send.ts";
 import { StepMaker } from "./steps.ts";
@@ -20,6 +20,7 @@ export async function drive(
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void =>
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
+  await noteNewest(driver);
   for (;;) {
     const requests = nextRequests(driver.state.ready(), driver.apartBy);
     if (requests.length === 0) {

@@ -39,5 +39,8 @@ export async function mapConcurrently<From, To>(
     for (const [position, from] of entries) values.set(position, await map(from));
   };
   await Promise.all(Array.from({ length: Math.min(READS_AT_A_TIME, list.length) }, worker));
-  return list.flatMap((_, position) => values.get(position) ?? []);
+  return list.flatMap((_, position) => {
+    const value = values.get(position);
+    return value === undefined ? [] : [value];
+  });
 }

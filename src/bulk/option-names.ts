@@ -28,13 +28,15 @@ export async function* readOptions(
   }
 }
 
-/** The IDs of all options of a targeting, sub-options included, by name. */
+/** The IDs of all options of a targeting, sub-options included, or of the sub-options of `parent`, by name. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,
+  parent?: string,
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
-  for await (const option of readOptions(api, targetingId, signal)) names.set(option.name, option._id);
+  const options = readOptions(api, targetingId, signal, parent === undefined ? {} : { parent });
+  for await (const option of options) names.set(option.name, option._id);
   return names;
 }

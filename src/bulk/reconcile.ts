@@ -6,6 +6,7 @@ import type { OptionRecord } from "../spec/records.ts";
 import { isUlid, ulidTime } from "../spec/ulid.ts";
 import type { Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
+import type { Order } from "./server-clock.ts";
 import type { Reason, Step, StepChange } from "./work.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
@@ -24,6 +25,11 @@ export interface MetItsName {
   readonly reason: Reason;
 }
 
+interface Candidate extends MetItsName {
+  /** What may be ours: everything that has the name and is not older than the first attempt. */
+  readonly ids: readonly string[];
+}
+
 /**
  * Tells whether what a resent create met is its own doing (architecture, step 6): it is when the existing ID is newer
  * than the first attempt and the thing is what was sent. Older is another's: `failed`. `madeNow` says that the resend
@@ -35,29 +41,94 @@ export async function reconcileCreates(
   met: readonly MetItsName[],
   madeNow: boolean,
 ): Promise<readonly StepChange[]> {
-  const open: { readonly step: Step; readonly reason: Reason; readonly id: string; readonly sure: boolean }[] = [];
+  const since = (step: Step): number => driver.state.suspectSince(step.id) ?? 0;
+  const order = (id: string, step: Step): Order => {
+    const newest = newestBefore(driver, step);
+    if (newest !== undefined) return newest === null || id > newest ? "after" : "before";
+    return driver.serverClock.order(ulidTime(id), since(step));
+  };
+  const ids = ({ step, reason }: MetItsName): readonly string[] =>
+    existingIds(reason).filter((id) => isUlid(id) && order(id, step) !== "before");
+  if (met.some((each) => ids(each).some((id) => order(id, each.step) === "unclear"))) await sharpen(driver, met);
   const changes: StepChange[] = [];
-  for (const { step, reason } of met) {
-    const since = driver.state.suspectSince(step.id) ?? 0;
-    const [id] = existingIds(reason).filter(isUlid).sort().reverse();
-    const order = id === undefined ? "before" : driver.serverClock.order(ulidTime(id), since);
-    if (id === undefined || order === "before") changes.push({ step: step.id, to: "failed", reason });
-    else if (madeNow) changes.push({ step: step.id, to: "unknown", reason: unclear(id) });
-    else open.push({ step, reason, id, sure: order === "after" || ulidTime(id) >= since });
+  const open: Candidate[] = [];
+  for (const each of met) {
+    const candidates = ids(each);
+    const [first] = candidates;
+    if (first === undefined) changes.push({ step: each.step.id, to: "failed", reason: each.reason });
+    else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: unclear(candidates) });
+    else open.push({ ...each, ids: candidates });
   }
   const found = await lookUp(driver, open);
-  for (const { step, id, sure, reason } of open) {
-    const made = found.get(id);
-    if (made === undefined) changes.push({ step: step.id, to: "unknown", reason: unclear(id) });
-    else if (isAsSent(step, made) && sure) changes.push({ step: step.id, to: "done", _id: id, ...childIdsOf(made) });
-    else if (sure || isAsSent(step, made)) changes.push({ step: step.id, to: "unknown", reason: unclear(id) });
-    else changes.push({ step: step.id, to: "failed", reason });
+  for (const { step, ids: candidates } of open) {
+    const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
+    const sure = made !== undefined && (order(made._id, step) === "after" || ulidTime(made._id) >= since(step));
+    changes.push(
+      sure
+        ? { step: step.id, to: "done", _id: made._id, ...childIdsOf(made) }
+        : { step: step.id, to: "unknown", reason: unclear(candidates) },
+    );
   }
   return changes;
 }
 
-function unclear(id: string): Reason {
-  return ownReason("OWNER_UNCLEAR", { existingIds: [id] });
+/**
+ * The newest top-level option before the run, for steps that make top-level options: what is newer was not there before,
+ * whatever the clocks say. Undefined where that is not known.
+ */
+function newestBefore(driver: Driver, step: Step): string | null | undefined {
+  if (step.bindings.some(({ field }) => field === "parent")) return undefined;
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targeting = place === undefined ? undefined : driver.state.boundId(place);
+  return targeting === undefined ? undefined : driver.state.newest.get(targeting);
+}
+
+/**
+ * Notes the newest option of each targeting that options are to be added to, before anything is sent. Where it cannot
+ * be read (a key without the read scope), only the clocks can tell old from new later.
+ */
+export async function noteNewest(driver: Driver): Promise<void> {
+  const targetings = new Set<string>();
+  for (const step of driver.state.pendingSteps()) {
+    if (step.operation !== "addOptions") continue;
+    const place = step.bindings.find(({ field }) => field === "targeting");
+    if (place?.id !== undefined && !driver.state.newest.has(place.id)) targetings.add(place.id);
+  }
+  for (const targeting of targetings) {
+    const first = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
+    const { total } = first ?? {};
+    if (total === undefined) continue;
+    const last =
+      total > 1 ? await orUndefined(driver.api.listOptions(targeting, { limit: 1, offset: total - 1 })) : first;
+    const [newest] = last?.items ?? [];
+    if (newest !== undefined || total === 0) driver.record({ t: "newest", targeting, _id: newest?._id ?? null });
+  }
+}
+
+/** How often the service's clock is read, at the most, to tell old from new. */
+const CLOCK_READINGS = 8;
+
+/** Reads the service's clock until it is known well enough. A reading that fails leaves it as it is. */
+async function sharpen(driver: Driver, met: readonly MetItsName[]): Promise<void> {
+  const [first] = met;
+  const place = first?.step.bindings.find(({ field }) => field === "targeting");
+  const [existing] = first === undefined ? [] : existingIds(first.reason);
+  const targeting = place === undefined ? existing : driver.state.boundId(place);
+  if (targeting === undefined) return;
+  for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
+    const wait = driver.serverClock.nextReadingIn(driver.clock.now());
+    if (wait === undefined || driver.signal.aborted) return;
+    if (wait > 0) await orUndefined(driver.clock.sleep(wait));
+    const sentAt = driver.clock.now();
+    const page = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
+    if (page?.serverTime === undefined) return;
+    const { serverTime } = page;
+    driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt, receivedAt: driver.clock.now() });
+  }
+}
+
+function unclear(ids: readonly string[]): Reason {
+  return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
 
 function childIdsOf(made: Made): { readonly childIds?: readonly string[] } {
@@ -66,6 +137,7 @@ function childIdsOf(made: Made): { readonly childIds?: readonly string[] } {
 
 /** What is compared between what was sent and what is there. */
 interface Made {
+  readonly _id: string;
   readonly name: string;
   readonly type?: string | undefined;
   readonly contextCount?: number | undefined;
@@ -98,29 +170,28 @@ function isAsSent(step: Step, made: Made): boolean {
   );
 }
 
-async function lookUp(
-  driver: Driver,
-  wanted: readonly { readonly step: Step; readonly id: string }[],
-): Promise<ReadonlyMap<string, Made>> {
+async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<ReadonlyMap<string, Made>> {
   const found = new Map<string, Made>();
   const places = new Map<
     string,
     { readonly targeting: string; readonly parent: string | undefined; ids: Set<string> }
   >();
-  for (const { step, id } of wanted) {
+  for (const { step, ids } of wanted) {
     const at = (field: "targeting" | "parent"): string | undefined => {
       const binding = step.bindings.find((candidate) => candidate.field === field);
       return binding === undefined ? undefined : driver.state.boundId(binding);
     };
     const targeting = at("targeting");
     if (targeting === undefined) {
-      const record = await orUndefined(driver.api.getTargeting(id));
-      if (record !== undefined) found.set(id, record);
+      for (const id of ids) {
+        const record = await orUndefined(driver.api.getTargeting(id));
+        if (record !== undefined) found.set(id, record);
+      }
       continue;
     }
     const parent = at("parent");
     const place = places.get(`${targeting} ${parent}`) ?? { targeting, parent, ids: new Set() };
-    place.ids.add(id);
+    for (const id of ids) place.ids.add(id);
     places.set(`${targeting} ${parent}`, place);
   }
   for (const { targeting, parent, ids } of places.values()) {

@@ -34,6 +34,8 @@ export class RunState {
   readonly objects: ReportedObject[] = [];
   readonly steps: Step[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  /** By targeting: the newest top-level option that was there before this run sent anything. */
+  readonly newest = new Map<string, string | null>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
@@ -84,6 +86,9 @@ export class RunState {
         this.planned = true;
         this.requests.planned = entry.requests;
         this.updatedAt = entry.at;
+        return;
+      case "newest":
+        this.newest.set(entry.targeting, entry._id);
         return;
       case "send":
         this.#inFlight = { steps: entry.steps, at: entry.at, progress: this.progress };

@@ -6,6 +6,9 @@ export interface ClockReading {
   readonly receivedAt: number;
 }
 
+/** A difference known this well needs no more readings, in milliseconds. */
+const FINE_ENOUGH_MS = 20;
+
 /** How a time of the service lies to a time of ours. */
 export type Order = "before" | "after" | "unclear";
 
@@ -38,6 +41,18 @@ export class ServerClock {
     if (theirs < ours + this.#lowest) return "before";
     if (theirs >= ours + this.#highest) return "after";
     return "unclear";
+  }
+
+  /**
+   * When to take the next reading of the header `Date`, in milliseconds from `now`, so that it halves what is open: the
+   * second that it shows then tells on which side of the middle the difference lies. Undefined when none would help.
+   */
+  nextReadingIn(now: number): number | undefined {
+    const open = this.#highest - this.#lowest;
+    if (this.#fine || open <= FINE_ENOUGH_MS) return undefined;
+    if (!Number.isFinite(open)) return 0;
+    const theirs = now + (this.#lowest + this.#highest) / 2;
+    return Math.ceil(theirs / 1000) * 1000 - theirs;
   }
 
   /** Two readings that exclude each other mean that a clock was set: only the later one counts. */

@@ -1,8 +1,10 @@
 import * as z from "zod";
+import { isApiError } from "../api/errors.ts";
 import type { BulkResult } from "../spec/records.ts";
 import { mayWorkLater } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { existingOption } from "./existing.ts";
+import { readOptionNames } from "./option-names.ts";
 import { itemReason } from "./reasons.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
 import { StepMaker } from "./steps.ts";
@@ -37,7 +39,7 @@ export async function settleAnswers(
   let madeNow = false;
   for (const { step, result } of answered) {
     if (result.success) {
-      changes.push(doneChange(step, result));
+      changes.push(await withChildIds(driver, step, doneChange(step, result)));
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
       continue;
     }
@@ -54,7 +56,7 @@ export async function settleAnswers(
   for (const change of await reconcileCreates(driver, met, madeNow)) {
     const step = driver.state.steps[change.step];
     if (change.to !== "failed" || step === undefined) {
-      changes.push(change);
+      changes.push(step === undefined ? change : await withChildIds(driver, step, change));
       continue;
     }
     const then = await refused(driver, step, change.reason, maker);
@@ -92,6 +94,30 @@ function doneChange(step: Step, result: BulkResult): StepChange {
       ? { childIds: children }
       : {}),
   };
+}
+
+const group = z.looseObject({ children: z.array(z.looseObject({ name: z.string() })).default([]) });
+
+/**
+ * A group's answer names 50 of its sub-options at the most (management-api 8.1): the others are read, so that each has
+ * its ID. A read that fails leaves the IDs out.
+ */
+async function withChildIds(driver: Driver, step: Step, change: StepChange): Promise<StepChange> {
+  const inside = step.objects.length - 1;
+  if (step.operation !== "addOptions" || inside === 0 || change.to !== "done" || change._id === undefined)
+    return change;
+  if (change.childIds?.length === inside) return change;
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  if (targetingId === undefined) return change;
+  try {
+    const names = await readOptionNames(driver.api, targetingId, driver.signal, change._id);
+    const { children } = group.parse(JSON.parse(step.json));
+    return { ...change, childIds: children.map(({ name }) => names.get(name) ?? null) };
+  } catch (thrown) {
+    if (isApiError(thrown) || driver.signal.aborted) return change;
+    throw thrown;
+  }
 }
 
 /** `duplicateOfIndex` counts in the request; the caller counts in its own items. */

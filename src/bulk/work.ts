@@ -113,6 +113,8 @@ export type JournalEntry =
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
   | { readonly t: "planned"; readonly requests: number; readonly at: number }
+  /** The newest top-level option of a targeting before anything was sent; null where it had none. */
+  | { readonly t: "newest"; readonly targeting: string; readonly _id: string | null }
   | { readonly t: "send"; readonly steps: readonly number[]; readonly at: number; readonly again: boolean }
   | {
       readonly t: "answer";
