@@ -2,6 +2,7 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer, type ServerType } from "@hono/node-server";
 import { sandboxApp } from "./app.ts";
 import { dataFile, readDataFile } from "./data-file.ts";
+import { checkForward } from "./forward.ts";
 import type { ManagementKey } from "./keys.ts";
 import { dumpWorld, loadWorld } from "./state-dump.ts";
 import { newWorld } from "./world.ts";
@@ -41,9 +42,11 @@ export interface Sandbox {
 
 /**
  * Starts the emulated service: the event API and the management API at one address, and the control plane under
- * `/_sandbox`. Throws when the port cannot be taken, or the data file cannot be read or written.
+ * `/_sandbox`. Throws when the port cannot be taken, the data file cannot be read or written, or `forward` is no
+ * address.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  if (options.forward !== undefined) checkForward(options.forward);
   const world = newWorld({
     managementKeys: options.keys?.managementKeys ?? [],
     appKeys: options.keys?.appKeys ?? [],

@@ -51,6 +51,12 @@ test("a data file that holds something else, or cannot be written, is refused by
     await expect(startSandbox({ dataFile: join(folder, "missing", "state.json") })).rejects.toThrow(/ENOENT/);
   }));
 
+test("an address to which nothing can be passed on is refused", async () => {
+  for (const forward of ["", "example", "file:///tmp"]) {
+    await expect(startSandbox({ forward })).rejects.toThrow(/cannot be passed on/);
+  }
+});
+
 test("a port that is taken is refused", () =>
   withSandbox(async (service) => {
     await expect(startSandbox({ port: Number(new URL(service.url).port) })).rejects.toThrow(/EADDRINUSE/);
