@@ -106,7 +106,11 @@ test("events are passed on, with the real answer given back and our own verdict 
 test("a sandbox that was let go does not keep its process alive", async () => {
   const child = runScript(`
     const { startSandbox } = await import("./src/sandbox/index.ts");
-    (await startSandbox()).unref();
+    const sandbox = await startSandbox();
+    await (await fetch(sandbox.url)).text();
+    sandbox.unref();
+    await (await fetch(sandbox.url)).text();
+    setTimeout(() => process.exit(1), 4000).unref();
   `);
   expect(await once(child, "exit")).toEqual([0, null]);
 });
