@@ -1,0 +1,212 @@
+import type { Clock } from "../api/clock.ts";
+import { type ApiError, isApiError } from "../api/errors.ts";
+import type { EventApi } from "../api/events.ts";
+import { isJsonObject } from "./catalogue.ts";
+import { keyedQueue } from "./keyed-queue.ts";
+import { rememberingNearestName } from "./near-names.ts";
+import type { Validation } from "./rules.ts";
+import {
+  type Attempts,
+  type EventOutcome,
+  type RunEnd,
+  runEndOf,
+  type Settlement,
+  settleByAnswer,
+  settleByError,
+} from "./settlement.ts";
+import { validateEvent } from "./validate.ts";
+
+/** An event of a batch with its place in the caller's list. */
+export interface IndexedEvent {
+  readonly index: number;
+  readonly event: unknown;
+}
+
+/** How many events ended how, and what it took. */
+export interface SendCounts extends Readonly<Record<EventOutcome, number>> {
+  /** Events read so far; all of them once the run has ended. */
+  readonly items: number;
+  /** Requests begun, and how many of them were repetitions. */
+  readonly sent: number;
+  readonly resent: number;
+  /** Milliseconds waited before repetitions, summed over all events. */
+  readonly waitedMs: number;
+}
+
+/** What a run came to; what became of each event went to `onSettled`. */
+export interface SendReport {
+  readonly counts: SendCounts;
+  /** Present when the run ended before every event could be sent. */
+  readonly ended?: RunEnd;
+}
+
+/** What sending a batch needs and may be told. */
+export interface SendOptions {
+  readonly api: EventApi;
+  readonly clock: Clock;
+  /** Requests under way at once; 16 where absent. */
+  readonly concurrency?: number;
+  /** What to do when an answer is lost: `report` it as unknown, or `resend` at the risk of recording the event twice. */
+  readonly onUnknown?: "report" | "resend";
+  /** How long one event is retried, in milliseconds from its first attempt; 120,000 where absent. */
+  readonly retryBudgetMs?: number;
+  /** Once aborted nothing new is sent; requests under way are finished. */
+  readonly signal?: AbortSignal;
+  /** Awaited with the indexes of up to 100 events before any of these is sent. */
+  readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
+  /** Awaited with what became of each event, before a later event of its `uid` is sent. */
+  readonly onSettled?: (index: number, settlement: Settlement) => Promise<void> | void;
+  /** Called after each settlement. */
+  readonly onProgress?: (counts: SendCounts) => void;
+}
+
+const GROUP_SIZE = 100;
+const WINDOW = 1000;
+const DEFAULT_CONCURRENCY = 16;
+const DEFAULT_RETRY_BUDGET_MS = 120_000;
+const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
+
+/** What one run of the sender knows and changes. */
+interface Run extends SendOptions {
+  readonly counts: { -readonly [Field in keyof SendCounts]: number };
+  /** When the service last answered about an event, in milliseconds since 1970. */
+  answeredAt: number;
+  ended: RunEnd | undefined;
+}
+
+interface Prepared extends IndexedEvent {
+  readonly predicted: Validation;
+}
+
+/**
+ * Sends events one request each (event-tracking-api 4), at most `concurrency` at once, and events of one `uid` in
+ * order: each leaves once the one before it is settled. Reads the input as it goes, about a thousand events ahead.
+ * Events predicted `ignored` or `rejected` are never sent. A 401, 403 or wrong route ends the run, and so does a
+ * service that cannot be reached for a whole retry budget; the rest is then `unattempted`.
+ * Throws what the input, `beforeSend` or `onSettled` throws, after the requests under way have ended.
+ */
+export async function sendEvents(
+  events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
+  options: SendOptions,
+): Promise<SendReport> {
+  const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, unattempted: 0, sent: 0, resent: 0, waitedMs: 0 };
+  const run: Run = { ...options, counts, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
+  const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
+  const queue = keyedQueue<Prepared>(concurrency, (event) => sendInTurn(run, event));
+  const nearest = rememberingNearestName();
+  try {
+    for await (const group of groupsOf(events, GROUP_SIZE)) {
+      const prepared = group.map((entry) => ({ ...entry, predicted: validateEvent(entry.event, nearest) }));
+      counts.items += prepared.length;
+      for (const event of await admit(run, prepared)) queue.add(uidOf(event), event);
+      await queue.atMost(Math.max(WINDOW, concurrency));
+    }
+  } finally {
+    await queue.atMost(0);
+  }
+  return run.ended === undefined ? { counts } : { counts, ended: run.ended };
+}
+
+async function* groupsOf<Entry>(
+  entries: Iterable<Entry> | AsyncIterable<Entry>,
+  size: number,
+): AsyncGenerator<readonly Entry[]> {
+  let group: Entry[] = [];
+  for await (const entry of entries) {
+    group.push(entry);
+    if (group.length < size) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
+}
+
+/** Settles what is not to be sent, announces the rest, and gives it. */
+async function admit(run: Run, group: readonly Prepared[]): Promise<readonly Prepared[]> {
+  const admitted: Prepared[] = [];
+  for (const event of group) {
+    const { predicted } = event;
+    if (predicted.verdict === "ignored" || predicted.verdict === "rejected") {
+      await settle(run, event.index, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
+    } else if (isOver(run)) {
+      await settle(run, event.index, unattempted(run, predicted));
+    } else {
+      admitted.push(event);
+    }
+  }
+  if (admitted.length > 0) await run.beforeSend?.(admitted.map(({ index }) => index));
+  return admitted;
+}
+
+function uidOf({ event }: Prepared): string {
+  return isJsonObject(event) && typeof event.uid === "string" ? event.uid : "";
+}
+
+async function sendInTurn(run: Run, { index, event, predicted }: Prepared): Promise<void> {
+  const settlement = isOver(run) ? unattempted(run, predicted) : await sendUntilSettled(run, event, predicted);
+  return settle(run, index, settlement);
+}
+
+async function sendUntilSettled(run: Run, event: unknown, predicted: Validation): Promise<Settlement> {
+  const body = JSON.stringify(event);
+  const firstAt = run.clock.now();
+  const giveUpAt = firstAt + (run.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
+  const attempts: Attempts = { predicted, count: 0, lost: false };
+  for (;;) {
+    attempts.count += 1;
+    run.counts.sent += 1;
+    if (attempts.count > 1) run.counts.resent += 1;
+    try {
+      const answer = await run.api.track(body);
+      run.answeredAt = run.clock.now();
+      return settleByAnswer(attempts, answer);
+    } catch (error) {
+      if (!isApiError(error)) throw error;
+      run.ended ??= runEndOf(error);
+      if (!isRepeatable(error, run)) return settleByError(attempts, error);
+      attempts.lost ||= error.effect === "ambiguous";
+      if (await pausedFor(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
+      if (!isOver(run) && run.answeredAt < firstAt) run.ended = { kind: "unreachable" };
+      return settleByError(attempts, error);
+    }
+  }
+}
+
+function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
+  return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
+}
+
+/** How long to wait before another attempt, in milliseconds: longer each time, and as long as the service asks for. */
+function pauseAfter(error: ApiError, attempt: number): number {
+  const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
+  return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
+}
+
+/** Waits before a repetition; false when the budget does not allow it or the run is over. */
+async function pausedFor(run: Run, ms: number, giveUpAt: number): Promise<boolean> {
+  if (isOver(run) || run.clock.now() + ms > giveUpAt) return false;
+  try {
+    await run.clock.sleep(ms, run.signal);
+  } catch (reason) {
+    if (run.signal?.aborted !== true) throw reason;
+    return false;
+  }
+  run.counts.waitedMs += ms;
+  return !isOver(run);
+}
+
+function isOver(run: Run): boolean {
+  return run.ended !== undefined || run.signal?.aborted === true;
+}
+
+function unattempted(run: Run, predicted: Validation): Settlement {
+  const reason = run.ended === undefined ? "stopped" : "runEnded";
+  return { outcome: "unattempted", reason, predicted, attempts: 0 };
+}
+
+async function settle(run: Run, index: number, settlement: Settlement): Promise<void> {
+  run.counts[settlement.outcome] += 1;
+  const told = run.onSettled?.(index, settlement);
+  if (told !== undefined) await told;
+  run.onProgress?.({ ...run.counts });
+}

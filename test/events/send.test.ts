@@ -1,0 +1,279 @@
+import { setImmediate } from "node:timers/promises";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { AmbiguousError, BusyError, NotSentError, RejectedError, type RejectionKind } from "../../src/api/errors.ts";
+import type { EventAnswer, EventApi } from "../../src/api/events.ts";
+import { type IndexedEvent, type SendOptions, type SendReport, sendEvents } from "../../src/events/send.ts";
+import type { Settlement } from "../../src/events/settlement.ts";
+import { virtualClock } from "./virtual-clock.ts";
+
+const operation = "trackEvent" as const;
+const RETRY_BUDGET_MS = 10_000;
+
+/** What the service does with one request. The answers to `keptAnswerLost` and `droppedAnswerLost` never arrive. */
+type Step = "ok" | "invalid" | "strange" | "notSent" | "busy" | "keptAnswerLost" | "droppedAnswerLost" | RejectionKind;
+
+interface Service {
+  readonly api: EventApi;
+  /** The events that were kept, by their `n`, in order of arrival. */
+  readonly kept: number[];
+  /** Every request that was begun, by the `n` of its event. */
+  readonly begun: number[];
+  most: number;
+}
+
+/** A service that takes one step of its script for each attempt at an event, and the last one from then on. */
+function scripted(scriptOf: (n: number) => readonly Step[]): Service {
+  const attempts = new Map<number, number>();
+  let underWay = 0;
+  const service: Service = { api: { track }, kept: [], begun: [], most: 0 };
+  async function track(body: string): Promise<EventAnswer> {
+    const { n } = JSON.parse(body);
+    service.begun.push(n);
+    underWay += 1;
+    service.most = Math.max(service.most, underWay);
+    await setImmediate();
+    underWay -= 1;
+    const attempt = attempts.get(n) ?? 0;
+    attempts.set(n, attempt + 1);
+    const script = scriptOf(n);
+    return answer(script[Math.min(attempt, script.length - 1)] ?? "ok", n);
+  }
+  function answer(step: Step, n: number): EventAnswer {
+    switch (step) {
+      case "ok":
+        service.kept.push(n);
+        return { statusCode: 200, message: "ok" };
+      case "invalid":
+        return { statusCode: 400, message: "!invalid" };
+      case "strange":
+        return { statusCode: 200, message: "maybe" };
+      case "notSent":
+        throw new NotSentError({ operation, reason: "connection refused" });
+      case "busy":
+        throw new BusyError({ operation, statusCode: 429, retryAfterMs: 10 });
+      case "keptAnswerLost":
+        service.kept.push(n);
+        throw new AmbiguousError({ operation, reason: "reset" });
+      case "droppedAnswerLost":
+        throw new AmbiguousError({ operation, reason: "reset", statusCode: 502 });
+      default:
+        throw new RejectedError({ operation, kind: step, statusCode: 401, route: "POST /event" });
+    }
+  }
+  return service;
+}
+
+function eventOf(n: number, uid = "u"): IndexedEvent {
+  return { index: n, event: { uid, eventName: "app_open", n } };
+}
+
+async function send(
+  events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
+  service: Service,
+  options: Partial<SendOptions> = {},
+): Promise<SendReport & { readonly settled: ReadonlyMap<number, Settlement> }> {
+  const settled = new Map<number, Settlement>();
+  const report = await sendEvents(events, {
+    api: service.api,
+    clock: virtualClock(),
+    retryBudgetMs: RETRY_BUDGET_MS,
+    onSettled(index, settlement) {
+      expect(settled.has(index)).toBe(false);
+      settled.set(index, settlement);
+    },
+    ...options,
+  });
+  return { ...report, settled };
+}
+
+describe("the outcome of one event", () => {
+  const cases: readonly (readonly [string, readonly Step[], Partial<SendOptions>, Partial<Settlement>, number])[] = [
+    ["ok", ["ok"], {}, { outcome: "succeeded", statusCode: 200, attempts: 1 }, 1],
+    ["!invalid", ["invalid"], {}, { outcome: "failed", observed: "rejected", reason: "invalid", statusCode: 400 }, 0],
+    ["another word", ["strange"], {}, { outcome: "unknown", reason: "answerNotUnderstood" }, 0],
+    ["a lost answer", ["keptAnswerLost", "ok"], {}, { outcome: "unknown", reason: "answerLost", attempts: 1 }, 1],
+    ["a 502", ["droppedAnswerLost", "ok"], {}, { outcome: "unknown", reason: "answerLost", statusCode: 502 }, 0],
+    [
+      "a lost answer, resent",
+      ["keptAnswerLost", "ok"],
+      { onUnknown: "resend" },
+      { outcome: "succeeded", maybeTwice: true },
+      2,
+    ],
+    ["answers lost for good", ["droppedAnswerLost"], { onUnknown: "resend" }, { outcome: "unknown" }, 0],
+    ["lost, then never sent", ["keptAnswerLost", "notSent"], { onUnknown: "resend" }, { outcome: "unknown" }, 1],
+    ["lost, then 401", ["keptAnswerLost", "unauthorized"], { onUnknown: "resend" }, { outcome: "unknown" }, 1],
+    ["lost, then !invalid", ["droppedAnswerLost", "invalid"], { onUnknown: "resend" }, { outcome: "failed" }, 0],
+    ["not sent at first", ["notSent", "notSent", "ok"], {}, { outcome: "succeeded", attempts: 3 }, 1],
+    ["busy at first", ["busy", "ok"], {}, { outcome: "succeeded", attempts: 2 }, 1],
+    ["never sent", ["notSent"], {}, { outcome: "unattempted", reason: "notSent" }, 0],
+    ["always busy", ["busy"], {}, { outcome: "unattempted", reason: "busy", statusCode: 429 }, 0],
+    ["too large", ["tooLarge"], {}, { outcome: "failed", reason: "rejected" }, 0],
+  ];
+
+  it.each(cases)("%s", async (_title, script, options, expected, kept) => {
+    const service = scripted(() => script);
+    const { settled } = await send([eventOf(0)], service, options);
+    expect(settled.get(0)).toMatchObject(expected);
+    expect(service.kept.length).toBe(kept);
+  });
+
+  it.each([
+    [{ uid: "u", eventName: "Purchase" }, "ignored"],
+    [{ uid: "u", eventName: "sign_up" }, "ignored"],
+    [{ eventName: "app_open" }, "rejected"],
+    [null, "rejected"],
+  ])("%j is refused and never sent", async (event, verdict) => {
+    const service = scripted(() => ["ok"]);
+    const { settled, counts } = await send([{ index: 7, event }], service);
+    expect(settled.get(7)).toMatchObject({ outcome: "failed", reason: "refused", attempts: 0, predicted: { verdict } });
+    expect(service.begun).toEqual([]);
+    expect(counts).toMatchObject({ items: 1, failed: 1, sent: 0 });
+  });
+
+  it("sends an event whose verdict is uncertain", async () => {
+    const service = scripted(() => ["ok"]);
+    const { settled } = await send([{ index: 0, event: { uid: "u", eventName: "sign_up", method: "" } }], service);
+    expect(settled.get(0)).toMatchObject({ outcome: "succeeded", predicted: { verdict: "uncertain" } });
+  });
+});
+
+describe("a run", () => {
+  it.each<RejectionKind>(["unauthorized", "forbidden", "wrongRoute", "redirect"])("ends at %s", async (kind) => {
+    const service = scripted((n) => [n === 3 ? kind : "ok"]);
+    const events = Array.from({ length: 500 }, (_, n) => eventOf(n));
+    const { counts, ended, settled } = await send(events, service);
+    expect(ended).toEqual({ kind, statusCode: 401, route: "POST /event" });
+    expect(counts).toMatchObject({ items: 500, succeeded: 3, failed: 1, unattempted: 496, unknown: 0, sent: 4 });
+    expect(settled.get(4)).toMatchObject({ outcome: "unattempted", reason: "runEnded", attempts: 0 });
+  });
+
+  it("ends when the service cannot be reached for a whole retry budget", async () => {
+    const service = scripted(() => ["notSent"]);
+    const events = Array.from({ length: 2000 }, (_, n) => eventOf(n, `u-${n}`));
+    const { counts, ended } = await send(events, service);
+    expect(ended).toEqual({ kind: "unreachable" });
+    expect(counts).toMatchObject({ items: 2000, unattempted: 2000 });
+    expect(new Set(service.begun).size).toBe(16);
+  });
+
+  it("stops when it is told to: what is under way ends, nothing else begins", async () => {
+    const stop = new AbortController();
+    const service = scripted(() => ["ok"]);
+    const events = Array.from({ length: 300 }, (_, n) => eventOf(n, `u-${n}`));
+    const { counts } = await send(events, service, {
+      signal: stop.signal,
+      onProgress: ({ succeeded }) => succeeded === 20 && stop.abort(),
+    });
+    expect(counts.succeeded).toBe(service.begun.length);
+    expect(counts.succeeded).toBeLessThan(20 + 16);
+    expect(counts.succeeded + counts.unattempted).toBe(300);
+  });
+
+  it("stops during a wait", async () => {
+    const stop = new AbortController();
+    const service = scripted(() => ["notSent"]);
+    const clock = virtualClock();
+    const { settled } = await send([eventOf(0)], service, {
+      signal: stop.signal,
+      clock: {
+        now: clock.now,
+        sleep(ms, signal) {
+          stop.abort();
+          return clock.sleep(ms, signal);
+        },
+      },
+    });
+    expect(settled.get(0)).toMatchObject({ outcome: "unattempted" });
+  });
+
+  it("sends at most `concurrency` at once, and one at a time of each uid, in order", async () => {
+    const service = scripted((n) => (n % 7 === 0 ? ["notSent", "ok"] : ["ok"]));
+    const events = Array.from({ length: 400 }, (_, n) => eventOf(n, `u-${n % 40}`));
+    await send(events, service, { concurrency: 8 });
+    expect(service.most).toBe(8);
+    for (let user = 0; user < 40; user += 1) {
+      const own = service.kept.filter((n) => n % 40 === user);
+      expect(own).toEqual(own.toSorted((one, other) => one - other));
+    }
+  });
+
+  it("announces groups of up to 100 before any of their events leaves", async () => {
+    const service = scripted(() => ["ok"]);
+    const announced = new Set<number>();
+    const sizes: number[] = [];
+    const events = Array.from({ length: 250 }, (_, n) => eventOf(n, `u-${n}`));
+    await send(events, service, {
+      beforeSend: async (indexes) => {
+        await setImmediate();
+        expect(service.begun.filter((n) => indexes.includes(n))).toEqual([]);
+        sizes.push(indexes.length);
+        for (const index of indexes) announced.add(index);
+      },
+    });
+    expect(sizes).toEqual([100, 100, 50]);
+    expect(announced.size).toBe(250);
+  });
+
+  it("reads its input as it goes", async () => {
+    const service = scripted(() => ["ok"]);
+    let furthest = 0;
+    async function* endless(): AsyncGenerator<IndexedEvent> {
+      for (let n = 0; n < 5000; n += 1) {
+        furthest = Math.max(furthest, n - service.begun.length);
+        yield eventOf(n, `u-${n % 100}`);
+      }
+    }
+    const { counts } = await send(endless(), service);
+    expect(counts.succeeded).toBe(5000);
+    expect(furthest).toBeLessThan(1200);
+  });
+
+  it.each(["beforeSend", "onSettled"] as const)("fails when %s fails, and sends nothing after it", async (hook) => {
+    const service = scripted(() => ["ok"]);
+    const events = Array.from({ length: 300 }, (_, n) => eventOf(n));
+    const failing = { [hook]: () => Promise.reject(new Error("the disk is full")) };
+    await expect(send(events, service, failing)).rejects.toThrow("the disk is full");
+    expect(service.begun.length).toBeLessThanOrEqual(1);
+  });
+});
+
+describe("any schedule of faults", () => {
+  const fault = fc.constantFrom<Step>(
+    "ok",
+    "invalid",
+    "notSent",
+    "busy",
+    "keptAnswerLost",
+    "droppedAnswerLost",
+    "strange",
+  );
+  const schedule = fc.record({
+    scripts: fc.array(fc.array(fault, { minLength: 1, maxLength: 4 }), { maxLength: 30 }),
+    users: fc.integer({ min: 1, max: 5 }),
+    concurrency: fc.integer({ min: 1, max: 8 }),
+    onUnknown: fc.constantFrom("report" as const, "resend" as const),
+  });
+
+  it("leaves each event with one outcome that is true of what the service kept", async () => {
+    await fc.assert(
+      fc.asyncProperty(schedule, async ({ scripts, users, concurrency, onUnknown }) => {
+        const service = scripted((n) => scripts[n] ?? []);
+        const events = scripts.map((_, n) => eventOf(n, `u-${n % users}`));
+        const { settled, counts } = await send(events, service, { concurrency, onUnknown });
+        expect(counts.succeeded + counts.failed + counts.unknown + counts.unattempted).toBe(scripts.length);
+        for (const n of scripts.keys()) {
+          const kept = service.kept.filter((one) => one === n).length;
+          const { outcome, maybeTwice } = settled.get(n) ?? {};
+          if (outcome === "succeeded") expect(kept).toBeGreaterThanOrEqual(1);
+          if (outcome === "unattempted") expect(kept).toBe(0);
+          if (outcome === "failed" && onUnknown === "report") expect(kept).toBe(0);
+          if (kept > 1) expect(maybeTwice === true || outcome === "unknown" || outcome === "failed").toBe(true);
+          if (onUnknown === "report") expect(kept).toBeLessThanOrEqual(1);
+        }
+      }),
+      { numRuns: 300, seed: 20_260_102 },
+    );
+  });
+});

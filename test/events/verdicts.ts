@@ -1,0 +1,280 @@
+/**
+ * Events and what becomes of them, written by hand from event-tracking-api and from what is assumed where it is silent.
+ * Imports nothing of src/, so that a fact that is wrong there shows.
+ */
+
+export interface VerdictCase {
+  readonly title: string;
+  readonly event: unknown;
+  readonly verdict: "recorded" | "ignored" | "rejected" | "uncertain";
+  /** The place and the rule that decide, or that warn where the event is recorded. */
+  readonly finding?: readonly [path: string, rule: string];
+  readonly basis?: "documented" | "assumed" | "notShown";
+}
+
+const e = (eventName: string, parameters: Record<string, unknown> = {}) => ({ uid: "u-1", eventName, ...parameters });
+const cart = { item_id: "i-1", price: 10, quantity: 3 };
+const itemsOf = (count: number) => Array.from({ length: count }, (_, index) => ({ item_id: `i-${index}` }));
+const KOREAN_1024 = "가".repeat(1024);
+const KOREAN_1025 = "가".repeat(1025);
+/** 1,000 characters, but 2,000 UTF-16 units. */
+const EMOJI_1000 = "😀".repeat(1000);
+
+const MINIMAL: readonly VerdictCase[] = [
+  ["app_open", {}],
+  ["sign_up", { method: "email" }],
+  ["push_clicks", { campaign_id: "c-1" }],
+  ["page_view", { page_id: "p-1" }],
+  ["click", { element_id: "b-1" }],
+  ["view_item", { item_id: "i-1" }],
+  ["add_to_wishlist", { item_id: "i-1" }],
+  ["add_to_cart", cart],
+  ["begin_checkout", { items: [{ item_id: "i-1" }] }],
+  ["purchase", { tx_id: "t-1", items: [{ item_id: "i-1" }] }],
+  ["view_content", { content_id: "a-1" }],
+  ["begin_lead_form", { form_id: "f-1" }],
+  ["generate_lead", { form_id: "f-1" }],
+].map(([name, parameters]) => ({
+  title: `${name}, minimal`,
+  event: e(String(name), Object(parameters)),
+  verdict: "recorded",
+  basis: "documented",
+}));
+
+const FULL: readonly VerdictCase[] = [
+  ["page_view", { page_id: "p-1", page_category: "news", page_url: "https://example.com/" }],
+  ["click", { element_id: "b-1", element_type: "button", target_url: "/next", platform: "web" }],
+  ["view_item", { item_id: "i-1", item_name: "Mug", item_category: "kitchen", brand: "Acme", price: 9.5 }],
+  ["add_to_wishlist", { item_id: "i-1", item_name: "Mug", item_category: "kitchen", brand: "Acme", price: 9.5 }],
+  ["add_to_cart", { ...cart, item_name: "Mug", item_category: "k", brand: "A", value: 30, currency: "KRW" }],
+  ["begin_checkout", { currency: "USD", items: [{ ...cart, item_name: "Mug", item_category: "k", brand: "A" }] }],
+  ["purchase", { tx_id: "t-1", currency: "USD", items: [{ ...cart, item_name: "Mug" }] }],
+  ["view_content", { content_id: "a-1", content_name: "News", content_type: "article" }],
+  ["begin_lead_form", { form_id: "f-1", form_name: "n", form_type: "t", form_destination: "d" }],
+  [
+    "generate_lead",
+    { form_id: "f-1", form_name: "n", form_type: "t", form_destination: "d", value: 5, currency: "EUR" },
+  ],
+].map(([name, parameters]) => ({
+  title: `${name}, full`,
+  event: e(String(name), Object(parameters)),
+  verdict: "recorded",
+  basis: "documented",
+}));
+
+const MISSING: readonly VerdictCase[] = [
+  ["sign_up", {}, "method"],
+  ["push_clicks", {}, "campaign_id"],
+  ["page_view", { page_url: "/" }, "page_id"],
+  ["click", {}, "element_id"],
+  ["view_item", { price: 1 }, "item_id"],
+  ["add_to_wishlist", {}, "item_id"],
+  ["add_to_cart", { price: 1, quantity: 1 }, "item_id"],
+  ["add_to_cart", { item_id: "i-1", quantity: 1 }, "price"],
+  ["add_to_cart", { item_id: "i-1", price: 1 }, "quantity"],
+  ["purchase", { items: [{ item_id: "i-1" }] }, "tx_id"],
+  ["view_content", {}, "content_id"],
+  ["begin_lead_form", {}, "form_id"],
+  ["generate_lead", { value: 1 }, "form_id"],
+  ["begin_checkout", { items: [{ item_name: "Mug" }, { item_id: "i-1" }] }, "items[0].item_id"],
+  ["begin_checkout", { items: [...itemsOf(3), {}, { item_id: "i-9" }] }, "items[3].item_id"],
+  ["purchase", { tx_id: "t-1", items: [...itemsOf(99), { item_name: "Mug" }] }, "items[99].item_id"],
+].map(([name, parameters, path]) => ({
+  title: `${name} without ${path}`,
+  event: e(String(name), Object(parameters)),
+  verdict: "ignored",
+  finding: [String(path), "requiredMissing"],
+  basis: "documented",
+}));
+
+const IGNORED: readonly VerdictCase[] = [
+  ...[
+    "Purchase",
+    "purchase_complete",
+    "PAGE_VIEW",
+    " purchase",
+    "x",
+    "x".repeat(64),
+    "가".repeat(64),
+    "constructor",
+  ].map(
+    (eventName): VerdictCase => ({
+      title: `eventName ${eventName.slice(0, 20)}`,
+      event: e(eventName),
+      verdict: "ignored",
+      finding: ["eventName", "eventNameUnsupported"],
+      basis: "documented",
+    }),
+  ),
+  {
+    title: "__proto__ as eventName",
+    event: e("__proto__"),
+    verdict: "ignored",
+    finding: ["eventName", "eventNameUnsupported"],
+  },
+  {
+    title: "a required parameter that is null",
+    event: e("sign_up", { method: null }),
+    verdict: "ignored",
+    finding: ["method", "requiredNull"],
+    basis: "assumed",
+  },
+  {
+    title: "item_id null in the middle",
+    event: e("purchase", { tx_id: "t-1", items: [{ item_id: "a" }, { item_id: null }, { item_id: "b" }] }),
+    verdict: "ignored",
+    finding: ["items[1].item_id", "requiredNull"],
+    basis: "assumed",
+  },
+  {
+    title: "an entry of items that is no object",
+    event: e("begin_checkout", { items: ["i-1"] }),
+    verdict: "ignored",
+    finding: ["items[0]", "entryNotObject"],
+    basis: "assumed",
+  },
+  {
+    title: "missing beats uncertain",
+    event: e("add_to_cart", { item_id: "", price: "1" }),
+    verdict: "ignored",
+    finding: ["quantity", "requiredMissing"],
+  },
+];
+
+const REJECTED: readonly VerdictCase[] = [
+  ...[null, [], "purchase", 7, true, [e("app_open")]].map(
+    (event): VerdictCase => ({
+      title: `a body that is ${JSON.stringify(event)}`,
+      event,
+      verdict: "rejected",
+      finding: ["", "bodyNotObject"],
+      basis: "assumed",
+    }),
+  ),
+  { title: "uid missing", event: { eventName: "app_open" }, verdict: "rejected", finding: ["uid", "uidMissing"] },
+  {
+    title: "uid a number",
+    event: { uid: 7, eventName: "app_open" },
+    verdict: "rejected",
+    finding: ["uid", "uidNotString"],
+  },
+  {
+    title: "uid null",
+    event: { uid: null, eventName: "app_open" },
+    verdict: "rejected",
+    finding: ["uid", "uidNotString"],
+  },
+  { title: "eventName missing", event: { uid: "u" }, verdict: "rejected", finding: ["eventName", "eventNameMissing"] },
+  {
+    title: "eventName a number",
+    event: { uid: "u", eventName: 1 },
+    verdict: "rejected",
+    finding: ["eventName", "eventNameNotString"],
+  },
+  { title: "eventName empty", event: e(""), verdict: "rejected", finding: ["eventName", "eventNameEmpty"] },
+  {
+    title: "eventName of 65",
+    event: e("x".repeat(65)),
+    verdict: "rejected",
+    finding: ["eventName", "eventNameTooLong"],
+  },
+  {
+    title: "a parameter of 1,025 Korean letters",
+    event: e("sign_up", { method: KOREAN_1025 }),
+    verdict: "rejected",
+    finding: ["method", "stringTooLong"],
+    basis: "assumed",
+  },
+  {
+    title: "a uid of 1,025",
+    event: { uid: "u".repeat(1025), eventName: "app_open" },
+    verdict: "rejected",
+    finding: ["uid", "stringTooLong"],
+  },
+  {
+    title: "a string too long in an item",
+    event: e("begin_checkout", { items: [{ item_id: "a" }, { item_id: "b", brand: KOREAN_1025 }] }),
+    verdict: "rejected",
+    finding: ["items[1].brand", "stringTooLong"],
+  },
+  {
+    title: "an unknown parameter that is too long",
+    event: e("app_open", { note: KOREAN_1025 }),
+    verdict: "rejected",
+    finding: ["note", "stringTooLong"],
+  },
+  {
+    title: "101 items",
+    event: e("purchase", { tx_id: "t", items: itemsOf(101) }),
+    verdict: "rejected",
+    finding: ["items", "tooManyItems"],
+  },
+  {
+    title: "too long beats an unsupported name",
+    event: e("Purchase", { tx_id: KOREAN_1025 }),
+    verdict: "rejected",
+    finding: ["tx_id", "stringTooLong"],
+  },
+];
+
+const UNCERTAIN: readonly VerdictCase[] = [
+  ["method", "sign_up", { method: "" }, "requiredEmpty"],
+  ["items[0].item_id", "purchase", { tx_id: "t", items: [{ item_id: "" }] }, "requiredEmpty"],
+  ["price", "add_to_cart", { ...cart, price: "10" }, "wrongType"],
+  ["quantity", "add_to_cart", { ...cart, quantity: "3" }, "wrongType"],
+  ["item_id", "view_item", { item_id: 7 }, "wrongType"],
+  ["brand", "view_item", { item_id: "i", brand: 7 }, "wrongType"],
+  ["brand", "view_item", { item_id: "i", brand: ["Acme"] }, "wrongType"],
+  ["platform", "app_open", { platform: 1 }, "wrongType"],
+  ["value", "generate_lead", { form_id: "f", value: "5" }, "wrongType"],
+  ["items", "purchase", { tx_id: "t", items: { item_id: "i" } }, "wrongType"],
+  ["items[0].quantity", "purchase", { tx_id: "t", items: [{ item_id: "i", quantity: "1" }] }, "wrongType"],
+  ["method", "sign_up", { method: EMOJI_1000 }, "lengthUnclear"],
+].map(([path, name, parameters, rule]) => ({
+  title: `${name}: ${path} ${rule}`,
+  event: e(String(name), Object(parameters)),
+  verdict: "uncertain",
+  finding: [String(path), String(rule)],
+  basis: "notShown",
+}));
+
+const WARNED: readonly VerdictCase[] = [
+  ["items", "begin_checkout", {}, "itemsMissing"],
+  ["items", "purchase", { tx_id: "t", items: [] }, "itemsMissing"],
+  ["items", "view_item", { item_id: "i", items: [{}] }, "itemsUnused"],
+  ["itemId", "view_item", { item_id: "i", itemId: "i" }, "unknownParameter"],
+  ["brand", "view_item", { item_id: "i", brand: null }, "nullParameter"],
+  ["currency", "purchase", { tx_id: "t", items: itemsOf(1), currency: "wons" }, "currencyFormat"],
+  ["value", "add_to_cart", { ...cart, value: 25 }, "valueMismatch"],
+  ["uid", "app_open", { uid: "kim@example.com" }, "personalData"],
+  ["uid", "app_open", { uid: "010-1234-5678" }, "personalData"],
+  ["uid", "app_open", { uid: "+821012345678" }, "personalData"],
+  ["uid", "app_open", { uid: "(555) 123-4567" }, "personalData"],
+].map(([path, name, parameters, rule]) => ({
+  title: `${name}: ${path} ${rule}`,
+  event: e(String(name), Object(parameters)),
+  verdict: "recorded",
+  finding: [String(path), String(rule)],
+}));
+
+const AT_THE_EDGE: readonly VerdictCase[] = [
+  ["1,024 Korean letters", e("sign_up", { method: KOREAN_1024 })],
+  ["512 emoji, which are 1,024 UTF-16 units", e("sign_up", { method: "😀".repeat(512) })],
+  ["100 items", e("purchase", { tx_id: "t", items: itemsOf(100) })],
+  ["an optional empty string", e("view_item", { item_id: "i", brand: "" })],
+  ["negative and zero numbers", e("add_to_cart", { item_id: "i", price: -1, quantity: 0 })],
+  ["a value rounded to hundredths", e("add_to_cart", { item_id: "i", price: 0.333, quantity: 3, value: 1 })],
+  ["a numeric uid that is no phone number", { uid: "1234567890", eventName: "app_open" }],
+  ["a date as uid", { uid: "2024-01-15", eventName: "app_open" }],
+].map(([title, event]) => ({ title: String(title), event, verdict: "recorded", basis: "documented" }));
+
+export const VERDICT_CASES: readonly VerdictCase[] = [
+  ...MINIMAL,
+  ...FULL,
+  ...MISSING,
+  ...IGNORED,
+  ...REJECTED,
+  ...UNCERTAIN,
+  ...WARNED,
+  ...AT_THE_EDGE,
+];

@@ -1,0 +1,32 @@
+import { setImmediate } from "node:timers/promises";
+import type { Clock } from "../../src/api/clock.ts";
+
+interface Sleeper {
+  readonly at: number;
+  readonly resolve: () => void;
+}
+
+/** A clock whose time moves on to the next sleeper's waking whenever everything else has come to rest. */
+export function virtualClock(): Clock {
+  const sleepers: Sleeper[] = [];
+  let now = 0;
+  async function wakeNext(): Promise<void> {
+    await setImmediate();
+    sleepers.sort((one, other) => one.at - other.at);
+    const next = sleepers.shift();
+    if (next === undefined) return;
+    now = Math.max(now, next.at);
+    next.resolve();
+  }
+  return {
+    now: () => now,
+    sleep(ms, signal) {
+      if (signal?.aborted === true) return Promise.reject(signal.reason);
+      return new Promise((resolve, reject) => {
+        signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+        sleepers.push({ at: now + ms, resolve });
+        void wakeNext();
+      });
+    },
+  };
+}
