@@ -1,4 +1,3 @@
-// A server over stdio with one tool that asks the person before it acts: for tests of the question itself.
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { systemClock } from "../../src/api/clock.ts";
@@ -55,6 +54,9 @@ const parts = {
     shelf: contextIdShelf(systemClock),
     clock: systemClock,
     waitMs: 1000,
+    confirm: "ask" as const,
+    sealKey: randomBytes(32),
+    maxDeletes: 500,
     stopping: stopping.signal,
   },
   seal: questionSeal(randomBytes(32)),
