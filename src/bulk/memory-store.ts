@@ -36,7 +36,7 @@ export function memoryRunStore(): RunStore {
     },
     read: async (runId) => {
       const run = runs.get(runId);
-      return run === undefined ? undefined : { header: run.header, entries: each(run.entries) };
+      return run === undefined ? undefined : { header: run.header, started: run.started, entries: each(run.entries) };
     },
     list: async () => [...runs.keys()].sort().reverse(),
   };

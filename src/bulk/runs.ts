@@ -44,17 +44,15 @@ export interface Run {
   readonly rest: Promise<void>;
   /** Calls the watcher until the given function is called. */
   watch(watcher: RunWatcher): () => void;
-}
-
-interface DrivenRun extends Run {
-  readonly stop: (cause: "cancelled" | "interrupted") => void;
+  /** Stops it between two requests, if it is being driven. */
+  stop(cause: "cancelled" | "interrupted"): void;
 }
 
 /** Plans, starts, resumes and remembers runs of one project. */
 export class Runs {
   readonly #context: RunsContext;
   readonly #serverClock = new ServerClock();
-  readonly #driven = new Map<string, DrivenRun>();
+  readonly #driven = new Map<string, Run>();
 
   constructor(context: RunsContext) {
     this.#context = context;
@@ -107,13 +105,6 @@ export class Runs {
     });
   }
 
-  /** Stops a run between two requests. False when nobody drives it. */
-  stop(runId: string, cause: "cancelled" | "interrupted"): boolean {
-    const run = this.#driven.get(runId);
-    run?.stop(cause);
-    return run !== undefined;
-  }
-
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
@@ -134,7 +125,14 @@ export class Runs {
       status: () => (state.planned ? restingStatus(state) : "interrupted"),
       rest: Promise.resolve(),
       watch: () => () => {},
+      stop: () => {},
     };
+  }
+
+  /** A run as it was kept, and whether it was started; undefined when there is none. */
+  async stored(runId: string): Promise<{ readonly header: RunHeader; readonly started: boolean } | undefined> {
+    const stored = await this.#context.store.read(runId);
+    return stored === undefined ? undefined : { header: stored.header, started: stored.started };
   }
 
   async #readBack(runId: string): Promise<{ readonly header: RunHeader; readonly state: RunState } | undefined> {
@@ -156,7 +154,7 @@ export class Runs {
     const rest = this.#driveToRest(driver, journal, begin, () => cause).finally(() =>
       this.#driven.delete(header.runId),
     );
-    const run: DrivenRun = {
+    const run: Run = {
       header,
       state,
       status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),

@@ -27,6 +27,8 @@ export interface RunJournal {
 /** A run as it is read back. */
 export interface StoredRun {
   readonly header: RunHeader;
+  /** Whether it was ever started. */
+  readonly started: boolean;
   readonly entries: AsyncIterable<JournalEntry>;
 }
 

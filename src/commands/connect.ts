@@ -1,11 +1,16 @@
+import { randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
 import { eventsOver } from "../api/event-client.ts";
 import { type Http, openHttp } from "../api/http.ts";
+import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
 import { targetingMemory } from "../bulk/memory.ts";
+import { memoryRunStore } from "../bulk/memory-store.ts";
+import { processLock } from "../bulk/project-lock.ts";
+import { Runs } from "../bulk/runs.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
@@ -15,7 +20,7 @@ import { SettingsError } from "../settings/error.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import { readSettings, type Settings } from "../settings/settings.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
-import { isUlid } from "../spec/ulid.ts";
+import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
 import { acceptedKeys, embeddedSandbox } from "./embedded-sandbox.ts";
@@ -80,9 +85,10 @@ function servicesOver({ management, events }: Apis, settings: Settings, log: Log
   const retry = { clock: systemClock, budgetMs: Math.min(retryBudgetMs, waitMs) };
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
   const lasting = environment.kind === "live" || environment.url !== undefined;
+  const api = management && withReadRetry(managementOver(management, routes), retry);
   return {
     environment: environment.kind,
-    ...(management && { management: withReadRetry(managementOver(management, routes), retry) }),
+    ...(api && { management: api, runs: runsOver(api, routes, settings) }),
     ...(events && { events: eventsOver(events, routes) }),
     memory: targetingMemory({
       file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
@@ -90,9 +96,27 @@ function servicesOver({ management, events }: Apis, settings: Settings, log: Log
       onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
     }),
     shelf: contextIdShelf(systemClock),
+    confirm: settings.confirm,
+    sealKey: randomBytes(32),
+    maxDeletes: settings.maxDeletes,
     clock: systemClock,
     waitMs,
   };
+}
+
+function runsOver(api: ManagementApi, routes: RouteTable, { environment, project, retryBudgetMs }: Settings): Runs {
+  return new Runs({
+    api,
+    routes,
+    store: memoryRunStore(),
+    lock: processLock(),
+    clock: systemClock,
+    random: Math.random,
+    newRunId: ulidSource(systemClock.now, Math.random),
+    project: project.id,
+    environment: environment.kind,
+    retryBudgetMs,
+  });
 }
 
 function routesOf({ routes }: Settings): RouteTable {

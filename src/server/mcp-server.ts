@@ -6,7 +6,7 @@ import {
   type StandardSchemaWithJSON,
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolContext, ToolServices } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
@@ -93,7 +93,9 @@ async function answerCall(
     const outcome = await prepared.run({
       ...services,
       signal: call.mcpReq.signal,
+      caller: call.http?.authInfo?.clientId ?? "local",
       canAsk: canAsk(call, server),
+      ...progressOf(call, log),
       ...(reply && { reply }),
     });
     if (!("ask" in outcome)) return resultOf(outcome);
@@ -101,6 +103,20 @@ async function answerCall(
   } catch (thrown) {
     return resultOf(failureAnswer(failureOf(thrown, tool.name, log), services.environment));
   }
+}
+
+/** How far a call is, for clients that gave a token for it. A notification that cannot be sent costs nothing. */
+function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"> {
+  const progressToken = call.mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return {};
+  return {
+    progress: (progress, total, message) => {
+      const params = { progressToken, progress, total, ...(message !== undefined && { message }) };
+      call.mcpReq
+        .notify({ method: "notifications/progress", params })
+        .catch((error: unknown) => log.debug("progress could not be sent", { error }));
+    },
+  };
 }
 
 /** Arguments that do not fit as they are may fit as they were meant. */

@@ -2,6 +2,7 @@ import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
+import type { Runs } from "../bulk/runs.ts";
 import type { ContextIdShelf } from "./context-id-shelf.ts";
 
 /** What stays the same for every call that a server takes. */
@@ -15,6 +16,14 @@ export interface ToolServices {
   readonly memory: TargetingMemory;
   /** Context IDs read a short while ago. */
   readonly shelf: ContextIdShelf;
+  /** Plans, starts and finds runs; absent where the management API is not configured. */
+  readonly runs?: Runs;
+  /** When a person is asked before something is taken away. */
+  readonly confirm: "ask" | "strict" | "off";
+  /** Seals confirmations: at least 32 bytes. */
+  readonly sealKey: Uint8Array;
+  /** The most that one call may delete. */
+  readonly maxDeletes: number;
   readonly clock: Clock;
   /** How long a call may take before it answers with what it has, in milliseconds. */
   readonly waitMs: number;
@@ -31,6 +40,10 @@ export interface Reply {
 
 /** What tools use of the rest of the server. */
 export interface ToolContext extends ToolServices {
+  /** Who calls: runs and confirmations are theirs alone. */
+  readonly caller: string;
+  /** Tells the client how far a call is; absent where the client did not ask for it. */
+  readonly progress?: (done: number, total: number, message: string | undefined) => void;
   /** Aborted when the caller gives up. */
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */

@@ -1,9 +1,17 @@
 import type * as z from "zod";
+import { bulkAddOptions } from "./bulk-add-options.ts";
 import type { ToolContext } from "./context.ts";
+import { createTargetings } from "./create-targetings.ts";
 import type { ToolDefinition, ToolOutcome } from "./definition.ts";
+import { deleteOptions } from "./delete-options.ts";
+import { deleteTargeting } from "./delete-targeting.ts";
 import { getOption } from "./get-option.ts";
 import { getTargeting } from "./get-targeting.ts";
 import { listOptions } from "./list-options.ts";
+import { renameTargetings } from "./rename-targetings.ts";
+import { trackEvent } from "./track-event.ts";
+import { updateContexts } from "./update-contexts.ts";
+import { updateOptions } from "./update-options.ts";
 
 /** Arguments that fit, ready to run; or what is wrong with them. */
 export type Prepared =
@@ -16,7 +24,19 @@ export interface Tool extends Omit<ToolDefinition, "handler"> {
 }
 
 /** Every tool, in the order in which they are listed. */
-export const TOOLS: readonly Tool[] = [toolOf(getTargeting), toolOf(listOptions), toolOf(getOption)];
+export const TOOLS: readonly Tool[] = [
+  toolOf(getTargeting),
+  toolOf(listOptions),
+  toolOf(getOption),
+  toolOf(createTargetings),
+  toolOf(renameTargetings),
+  toolOf(deleteTargeting),
+  toolOf(bulkAddOptions),
+  toolOf(updateOptions),
+  toolOf(updateContexts),
+  toolOf(deleteOptions),
+  toolOf(trackEvent),
+];
 
 /** Hides the input type of a definition. */
 export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
