@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { systemClock } from "../../src/api/clock.ts";
-import { targetingMemory } from "../../src/bulk/memory.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
@@ -10,9 +9,9 @@ import { listedTools } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMcpServer } from "../../src/server/mcp-server.ts";
 import { serveOverStdio } from "../../src/server/stdio.ts";
-import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
 import type { ToolDefinition } from "../../src/tools/definition.ts";
 import { toolOf } from "../../src/tools/registry.ts";
+import { testServices } from "./tool-context.ts";
 
 const input = () => z.strictObject({ count: z.number() });
 
@@ -41,7 +40,6 @@ const log = createLog({
   now: Date.now,
 });
 const calls = callsUnderWay();
-const stopping = new AbortController();
 const parts = {
   version: "0.0.0",
   tools: listedTools([toolOf(dropThings)], {
@@ -49,14 +47,7 @@ const parts = {
     toolsets: ["targeting"],
     configured: ["targeting"],
   }),
-  services: {
-    environment: "sandbox" as const,
-    memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
-    shelf: contextIdShelf(systemClock),
-    clock: systemClock,
-    waitMs: 1000,
-    stopping: stopping.signal,
-  },
+  services: testServices(systemClock),
   seal: questionSeal(randomBytes(32)),
   redactor,
   log,
@@ -68,5 +59,5 @@ serveOverStdio({
   createServer: () => createMcpServer(parts),
   calls,
   log,
-  onInputEnd: () => stopping.abort(),
+  onInputEnd: () => log.debug("the input has ended"),
 });
