@@ -43,7 +43,7 @@ test("a host that closes the log costs nothing", async () => {
   await command.answer("open");
   command.child.stderr.destroy();
   for (let id = 1; id <= 3; id += 1) {
-    command.send("this is no JSON, and is logged");
+    command.send({ neither: "a request nor an answer, and logged" });
     command.send({ jsonrpc: "2.0", id, method: "tools/list" });
     expect(await command.answer(id)).toHaveProperty("result.tools");
   }
