@@ -67,7 +67,8 @@ const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 
 /** What one run of the sender knows and changes. */
-interface Run extends SendOptions {
+interface Run {
+  readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
   /** When the service last answered about an event, in milliseconds since 1970. */
   answeredAt: number;
@@ -90,13 +91,13 @@ export async function sendEvents(
   options: SendOptions,
 ): Promise<SendReport> {
   const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, unattempted: 0, sent: 0, resent: 0, waitedMs: 0 };
-  const run: Run = { ...options, counts, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
+  const run: Run = { options, counts, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<Prepared>(concurrency, (event) => sendInTurn(run, event));
   const nearest = rememberingNearestName();
   try {
     for await (const group of groupsOf(events, GROUP_SIZE)) {
-      const prepared = group.map((entry) => ({ ...entry, predicted: validateEvent(entry.event, nearest) }));
+      const prepared = group.map(({ index, event }) => ({ index, event, predicted: validateEvent(event, nearest) }));
       counts.items += prepared.length;
       for (const event of await admit(run, prepared)) queue.add(uidOf(event), event);
       await queue.atMost(Math.max(WINDOW, concurrency));
@@ -134,7 +135,7 @@ async function admit(run: Run, group: readonly Prepared[]): Promise<readonly Pre
       admitted.push(event);
     }
   }
-  if (admitted.length > 0) await run.beforeSend?.(admitted.map(({ index }) => index));
+  if (admitted.length > 0) await run.options.beforeSend?.(admitted.map(({ index }) => index));
   return admitted;
 }
 
@@ -149,21 +150,21 @@ async function sendInTurn(run: Run, { index, event, predicted }: Prepared): Prom
 
 async function sendUntilSettled(run: Run, event: unknown, predicted: Validation): Promise<Settlement> {
   const body = JSON.stringify(event);
-  const firstAt = run.clock.now();
-  const giveUpAt = firstAt + (run.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
+  const firstAt = run.options.clock.now();
+  const giveUpAt = firstAt + (run.options.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
   const attempts: Attempts = { predicted, count: 0, lost: false };
   for (;;) {
     attempts.count += 1;
     run.counts.sent += 1;
     if (attempts.count > 1) run.counts.resent += 1;
     try {
-      const answer = await run.api.track(body);
-      run.answeredAt = run.clock.now();
+      const answer = await run.options.api.track(body);
+      run.answeredAt = run.options.clock.now();
       return settleByAnswer(attempts, answer);
     } catch (error) {
       if (!isApiError(error)) throw error;
       run.ended ??= runEndOf(error);
-      if (!isRepeatable(error, run)) return settleByError(attempts, error);
+      if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
       if (await pausedFor(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
       if (!isOver(run) && run.answeredAt < firstAt) run.ended = { kind: "unreachable" };
@@ -184,11 +185,11 @@ function pauseAfter(error: ApiError, attempt: number): number {
 
 /** Waits before a repetition; false when the budget does not allow it or the run is over. */
 async function pausedFor(run: Run, ms: number, giveUpAt: number): Promise<boolean> {
-  if (isOver(run) || run.clock.now() + ms > giveUpAt) return false;
+  if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   try {
-    await run.clock.sleep(ms, run.signal);
+    await run.options.clock.sleep(ms, run.options.signal);
   } catch (reason) {
-    if (run.signal?.aborted !== true) throw reason;
+    if (run.options.signal?.aborted !== true) throw reason;
     return false;
   }
   run.counts.waitedMs += ms;
@@ -196,7 +197,7 @@ async function pausedFor(run: Run, ms: number, giveUpAt: number): Promise<boolea
 }
 
 function isOver(run: Run): boolean {
-  return run.ended !== undefined || run.signal?.aborted === true;
+  return run.ended !== undefined || run.options.signal?.aborted === true;
 }
 
 function unattempted(run: Run, predicted: Validation): Settlement {
@@ -206,7 +207,7 @@ function unattempted(run: Run, predicted: Validation): Settlement {
 
 async function settle(run: Run, index: number, settlement: Settlement): Promise<void> {
   run.counts[settlement.outcome] += 1;
-  const told = run.onSettled?.(index, settlement);
+  const told = run.options.onSettled?.(index, settlement);
   if (told !== undefined) await told;
-  run.onProgress?.({ ...run.counts });
+  run.options.onProgress?.({ ...run.counts });
 }

@@ -1,5 +1,6 @@
 import type { FailureGroup, ObjectResult, ReportCounts, RunStatus } from "../bulk/report.ts";
 import type { Step } from "../bulk/work.ts";
+import { type VerdictRow, verdictLine } from "./event-report.ts";
 import { fenced, shown } from "./fence.ts";
 import { messageFor, OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
 import { tokensOf } from "./page.ts";
@@ -11,6 +12,23 @@ const AROUND_TOKENS = 500;
 const MOST_FAILURES = 10;
 const MOST_RESULTS = 10;
 
+/** Objects that did not succeed for the same reason, in words. */
+export interface ToldFailure extends Omit<FailureGroup, "reason"> {
+  readonly errorCode: string;
+  readonly statusCode?: number | undefined;
+  readonly detail?: Readonly<Record<string, unknown>> | undefined;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/** Puts the reasons of a run into words. */
+export function toldFailures(groups: readonly FailureGroup[]): readonly ToldFailure[] {
+  return groups.map(({ reason, ...group }) => {
+    const { code, statusCode, detail } = reason;
+    return { ...group, errorCode: code, statusCode, detail, ...messageFor(reason) };
+  });
+}
+
 /** A run as it is to be told. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
@@ -20,11 +38,13 @@ export interface ReportedRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  readonly failures: readonly FailureGroup[];
+  readonly failures: readonly ToldFailure[];
   /** The first objects, in the order of the call. */
   readonly results: readonly ObjectResult[];
   /** The requests that would go out. */
   readonly plan?: readonly (readonly Step[])[];
+  /** Of events: what was predicted and observed. */
+  readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
 }
@@ -43,6 +63,7 @@ export interface RenderedReport {
 export function renderReport(run: ReportedRun): RenderedReport {
   const budget = { left: REPORT_TOKENS - AROUND_TOKENS - tokensOf(run.confirmation?.effect ?? "") };
   const failures = takeWhileItFits(run.failures.slice(0, MOST_FAILURES).map(failureRow), budget);
+  const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, MOST_RESULTS).map(verdictRow), budget);
   const plan = run.plan?.slice(0, MOST_RESULTS).map(planRow);
   const results = takeWhileItFits(run.results.slice(0, MOST_RESULTS).map(resultRow), budget);
   const omitted = run.counts.items - results.length;
@@ -62,6 +83,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(resultsUri !== undefined && { resultsUri }),
     ...(plan !== undefined && { plan: plan.map(({ data }) => data) }),
     ...(run.plan !== undefined && run.plan.length > MOST_RESULTS && { planOmitted: run.plan.length - MOST_RESULTS }),
+    ...(verdicts.length > 0 && { verdicts: verdicts.map(({ data }) => data) }),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
     ...(nextSteps.length > 0 && { nextSteps }),
   };
@@ -69,6 +91,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     headline(run),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
     ...section("What did not succeed:", failures, run.failures.length - failures.length, "more reasons"),
+    ...section("Verdicts:", verdicts, (run.verdicts?.length ?? 0) - verdicts.length, "more"),
     ...section("Requests:", plan ?? [], (run.plan?.length ?? 0) - (plan?.length ?? 0), "more"),
     ...section("Results:", results, omitted, `more${resultsUri === undefined ? "" : `, all at ${resultsUri}`}`),
     ...nextSteps.map((step) => `Next: ${step}`),
@@ -93,9 +116,9 @@ function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readon
   return taken;
 }
 
-function failureRow({ outcome, reason, count, indexes, ref }: FailureGroup): Row {
-  const { message, remedy } = messageFor(reason);
-  const detail = shortDetail(reason.detail);
+function failureRow(failure: ToldFailure): Row {
+  const { outcome, count, indexes, ref, errorCode, statusCode, message, remedy } = failure;
+  const detail = shortDetail(failure.detail);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const more = count > indexes.length ? ", …" : "";
   return {
@@ -104,13 +127,13 @@ function failureRow({ outcome, reason, count, indexes, ref }: FailureGroup): Row
       outcome,
       indexes,
       ...(ref !== undefined && { ref }),
-      errorCode: reason.code,
-      ...(reason.statusCode !== undefined && { statusCode: reason.statusCode }),
+      errorCode,
+      ...(statusCode !== undefined && { statusCode }),
       ...(detail !== undefined && { detail }),
       message,
       remedy,
     },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (items ${indexes.join(", ")}${more}${first}): ${reason.code}: ${message}. ${remedy}`,
+    line: `- ${count} ${OUTCOME_WORDS[outcome]} (items ${indexes.join(", ")}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
   };
 }
 
@@ -123,6 +146,10 @@ function shortDetail(detail: Readonly<Record<string, unknown>> | undefined): Rec
 function short(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, 3).map(short);
   return typeof value === "string" && value.length > 120 ? `${value.slice(0, 120)}…` : value;
+}
+
+function verdictRow(verdict: VerdictRow): Row {
+  return { data: { ...verdict }, line: verdictLine(verdict) };
 }
 
 function resultRow({ reason, ...result }: ObjectResult): Row {

@@ -30,12 +30,10 @@ export function sandboxApp(world: World, forward: string | undefined): Hono<{ Bi
     const { method, path } = ROUTES[operation];
     app.on(method, honoPath(path), (c) => serveManagement(world, c, operation));
   }
-  for (const { path } of Object.values(ROUTES)) {
-    app.all(honoPath(path), (c) =>
-      deliver(statusAnswer(405, `Cannot ${c.req.method} ${c.req.path}`), c.env.incoming, new Headers()),
-    );
-  }
-  app.notFound((c) => deliver(statusAnswer(404, `Cannot ${c.req.method} ${c.req.path}`), c.env.incoming, dated(world)));
+  const refuse = (status: number) => (c: NodeContext) =>
+    deliver(statusAnswer(status, `Cannot ${c.req.method} ${c.req.path}`), c.env.incoming, dated(world));
+  for (const { path } of Object.values(ROUTES)) app.all(honoPath(path), refuse(405));
+  app.notFound(refuse(404));
   app.onError((error, c) => deliver(statusAnswer(500, error.message), c.env.incoming, dated(world)));
   return app;
 }

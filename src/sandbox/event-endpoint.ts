@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import { eventFindings, type Finding, finding, isFields, verdictOf } from "./event-verdict.ts";
+import { replyAfter, replyBefore } from "./fault-reply.ts";
 import { forwardEvent } from "./forward.ts";
 import { type Answer, type Reply, statusAnswer } from "./reply.ts";
 import { parseJson, type RequestBody } from "./request-body.ts";
@@ -28,18 +29,8 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
   const fault = world.faults.next("trackEvent");
   if (fault !== undefined) entry.fault = fault.kind;
   if (fault?.kind === "slow") await delay(fault.delayMs, undefined, { ref: false });
-  const struck = fault === undefined ? undefined : struckReply(fault);
-  if (struck !== undefined && !(fault !== undefined && "applied" in fault && fault.applied)) return struck;
-  const answer = await take(world, request, body.text, forward);
-  return struck ?? answer;
-}
-
-type EventFault = NonNullable<ReturnType<World["faults"]["next"]>>;
-
-function struckReply(fault: EventFault): Reply | undefined {
-  if (fault.kind === "reset") return "reset";
-  if (fault.kind === "timeout") return "silence";
-  return fault.kind === "status" ? statusAnswer(fault.status) : undefined;
+  const refusal = replyBefore(fault, world.sources.now());
+  return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
 }
 
 /** Gives an event its verdict, keeps it, and answers. */

@@ -5,6 +5,13 @@ export interface ForwardAnswer {
   readonly body: unknown;
 }
 
+/** Throws a RangeError when `base` is no address to which events can be passed on. */
+export function checkForward(base: string): void {
+  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
+    throw new RangeError(`events cannot be passed on to "${base}": it is no http or https address`);
+  }
+}
+
 /** How long the real endpoint may take, in milliseconds. */
 const PATIENCE_MS = 30_000;
 

@@ -1,8 +1,8 @@
-import type { AddressInfo } from "node:net";
-import { createAdaptorServer, type ServerType } from "@hono/node-server";
 import { sandboxApp } from "./app.ts";
 import { dataFile, readDataFile } from "./data-file.ts";
+import { checkForward } from "./forward.ts";
 import type { ManagementKey } from "./keys.ts";
+import { listen } from "./listen.ts";
 import { dumpWorld, loadWorld } from "./state-dump.ts";
 import { newWorld } from "./world.ts";
 
@@ -33,7 +33,7 @@ export interface Sandbox {
   readonly port: number;
   /** Stops listening, cuts every connection, and writes the data file. Throws when the file cannot be written. */
   close(): Promise<void>;
-  /** Lets the process end while the sandbox still listens. */
+  /** Lets the process end while the sandbox still listens, or holds connections. */
   unref(): void;
   /** One line about the events seen so far. */
   shutdownSummary(): string;
@@ -41,9 +41,11 @@ export interface Sandbox {
 
 /**
  * Starts the emulated service: the event API and the management API at one address, and the control plane under
- * `/_sandbox`. Throws when the port cannot be taken, or the data file cannot be read or written.
+ * `/_sandbox`. Throws when the port cannot be taken, the data file cannot be read or written, or `forward` is no
+ * address.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  if (options.forward !== undefined) checkForward(options.forward);
   const world = newWorld({
     managementKeys: options.keys?.managementKeys ?? [],
     appKeys: options.keys?.appKeys ?? [],
@@ -57,37 +59,19 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   if (saved !== undefined) loadWorld(world, saved);
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
-  const server = createAdaptorServer({ fetch: sandboxApp(world, options.forward).fetch });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port ?? 0, host, resolve);
-  });
-  const port = portOf(server.address());
+  const listening = await listen(sandboxApp(world, options.forward), host, options.port ?? 0);
+  let closing: Promise<void> | undefined;
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
-    port,
-    close: async () => {
-      await stop(server);
-      await data?.flush();
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
+    port: listening.port,
+    close: () => {
+      closing ??= listening.stop().then(() => data?.flush());
+      return closing;
     },
-    unref: () => {
-      server.unref();
-    },
+    unref: listening.unref,
     shutdownSummary: () => {
       const { recorded, ignored, rejected } = world.events.counts();
       return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected`;
     },
   };
-}
-
-function stop(server: ServerType): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.close((error) => (error === undefined ? resolve() : reject(error)));
-    if ("closeAllConnections" in server) server.closeAllConnections();
-  });
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new TypeError("the sandbox listens on no port");
-  return address.port;
 }

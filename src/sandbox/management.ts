@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ROUTES } from "../spec/routes.ts";
+import { busyAnswer, replyAfter, replyBefore } from "./fault-reply.ts";
 import type { Fault } from "./faults.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./operations.ts";
 import { businessError, type Interference, type Outcome } from "./outcome.ts";
@@ -28,7 +29,7 @@ export async function answerManagement(world: World, request: ManagementRequest)
   if (grant.project.deleted) return businessAnswer(businessError("PROJECT_NOT_FOUND"), world.sources.now());
   const fault = world.faults.next(request.operation);
   if (fault !== undefined) request.entry.fault = fault.kind;
-  const refusal = refusalBefore(world, fault);
+  const refusal = replyBefore(fault, world.sources.now());
   if (refusal !== undefined) return refusal;
   const prepared = prepare(request);
   if ("status" in prepared) return prepared;
@@ -43,27 +44,6 @@ interface Work {
   readonly project: Project;
   readonly apply: Applicable;
   readonly entry: RequestEntry;
-}
-
-/** What a fault answers before anything is applied, or undefined. */
-function refusalBefore(world: World, fault: Fault | undefined): Reply | undefined {
-  if (fault === undefined) return undefined;
-  if (fault.kind === "busy") return busyAnswer(world, fault.retryAfterMs);
-  return "applied" in fault && !fault.applied ? struckReply(fault) : undefined;
-}
-
-/** What a fault answers in place of the true answer. */
-function replyAfter(fault: Fault | undefined, reply: Reply): Reply {
-  return fault !== undefined && "applied" in fault && fault.applied ? struckReply(fault) : reply;
-}
-
-function struckReply(fault: Extract<Fault, { applied: boolean }>): Reply {
-  if (fault.kind === "reset") return "reset";
-  return fault.kind === "timeout" ? "silence" : statusAnswer(fault.status);
-}
-
-function busyAnswer(world: World, retryAfterMs: number): Answer {
-  return businessAnswer(businessError("CONTEXT_TARGETING_WRITE_IN_PROGRESS", { retryAfterMs }), world.sources.now());
 }
 
 /** Validates a request; gives what applies it, or the answer that refuses it. */
@@ -95,7 +75,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
     return "reset";
   }
   const turn = await world.lock.acquire(project._id);
-  if ("retryAfterMs" in turn) return busyAnswer(world, turn.retryAfterMs);
+  if ("retryAfterMs" in turn) return busyAnswer(turn.retryAfterMs, world.sources.now());
   if (fault?.kind === "late") {
     void applyLate(work, fault.delayMs, turn.release);
     return "reset";
@@ -112,8 +92,11 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
 async function applyLate(work: Work, delayMs: number, held: (() => void) | undefined): Promise<void> {
   await delay(delayMs, undefined, { ref: false });
   const release = held ?? (await work.world.lock.acquirePatiently(work.project._id));
-  carryOut(work, undefined);
-  release();
+  try {
+    carryOut(work, undefined);
+  } finally {
+    release();
+  }
 }
 
 function carryOut({ world, project, apply, entry }: Work, interference: Interference | undefined): Answer {

@@ -6,7 +6,7 @@ import type { Sources } from "./new-options.ts";
 import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
 import type { Project } from "./project.ts";
 import { getOption, getTargeting, listOptions } from "./reads.ts";
-import { BODIES, QUERIES } from "./request-schemas.ts";
+import { BODY_SCHEMAS, type Bodies, QUERIES } from "./request-schemas.ts";
 import { createTargetings, deleteTargetings, renameTargetings } from "./targetings.ts";
 import { updateOptions } from "./update-options.ts";
 import { type BodyOperation, requestProblems, validate } from "./validation.ts";
@@ -29,44 +29,32 @@ type Preparer = (parts: RequestParts) => Prepared;
 
 /** Every operation of the management API: validates a request and says how it is applied. */
 export const OPERATIONS = {
-  createTargetings: bulk(
-    "createTargetings",
-    BODIES.createTargetings,
-    ({ items }) =>
-      (project, sources, interference) => ({
-        body: bulkBody(createTargetings(project, items, sources, interference)),
-      }),
-  ),
-  renameTargetings: bulk(
-    "renameTargetings",
-    BODIES.renameTargetings,
-    ({ items }) =>
-      (project, sources, interference) => ({
-        body: bulkBody(renameTargetings(project, items, sources, interference)),
-      }),
-  ),
-  deleteTargetings: bulk("deleteTargetings", BODIES.deleteTargetings, ({ ids }) => (project, _, interference) => ({
+  createTargetings: write("createTargetings", ({ items }) => (project, sources, interference) => ({
+    body: bulkBody(createTargetings(project, items, sources, interference)),
+  })),
+  renameTargetings: write("renameTargetings", ({ items }) => (project, sources, interference) => ({
+    body: bulkBody(renameTargetings(project, items, sources, interference)),
+  })),
+  deleteTargetings: write("deleteTargetings", ({ ids }) => (project, _, interference) => ({
     body: bulkBody(deleteTargetings(project, ids, interference)),
   })),
-  addOptions: bulk("addOptions", BODIES.addOptions, ({ items }) => (project, sources, interference) => ({
+  addOptions: write("addOptions", ({ items }) => (project, sources, interference) => ({
     body: bulkBody(addOptions(project, items, sources, interference)),
   })),
-  updateOptions: bulk("updateOptions", BODIES.updateOptions, ({ items }) => (project, sources, interference) => ({
+  updateOptions: write("updateOptions", ({ items }) => (project, sources, interference) => ({
     body: bulkBody(updateOptions(project, items, sources, interference)),
   })),
-  deleteOptions: bulk("deleteOptions", BODIES.deleteOptions, ({ ids }) => (project, _, interference) => {
+  deleteOptions: write("deleteOptions", ({ ids }) => (project, _, interference) => {
     const error = treeItemsError(project, ids);
     return error === undefined ? { body: bulkBody(deleteOptions(project, ids, interference)) } : { error };
   }),
-  createTargeting: bulk(
+  createTargeting: write(
     "createTargeting",
-    BODIES.createTargeting,
     (item) => (project, sources, interference) => single(createTargetings(project, [item], sources, interference)),
   ),
   renameTargeting: withPathId((pathId) =>
-    bulk(
+    write(
       "renameTargeting",
-      BODIES.renameTargeting,
       ({ name }) =>
         (project, sources, interference) =>
           single(renameTargetings(project, [{ _id: pathId, name }], sources, interference)),
@@ -75,15 +63,13 @@ export const OPERATIONS = {
   deleteTargeting: withPathId((pathId) => () => ({
     apply: (project, _, interference) => single(deleteTargetings(project, [pathId], interference)),
   })),
-  addOption: bulk(
+  addOption: write(
     "addOption",
-    BODIES.addOption,
     (item) => (project, sources, interference) => single(addOptions(project, [item], sources, interference)),
   ),
   updateOption: withPathId((pathId) =>
-    bulk(
+    write(
       "updateOption",
-      BODIES.updateOption,
       (changes) => (project, sources, interference) =>
         single(updateOptions(project, [{ _id: pathId, ...changes }], sources, interference)),
     ),
@@ -102,20 +88,16 @@ export const OPERATIONS = {
 export type ManagementOperation = keyof typeof OPERATIONS;
 
 /** An operation with a body: validated field by field and as a whole. */
-function bulk<T extends z.ZodType>(
-  operation: BodyOperation,
-  schema: T,
-  applicable: (body: z.output<T>) => Applicable,
-): Preparer {
+function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
   return ({ body }) => {
-    const validated = validate(schema, body);
+    const validated = validate(BODY_SCHEMAS[operation], body);
     const problems = ["problems" in validated ? validated.problems : [], requestProblems(operation, body)].flat();
     if ("problems" in validated || problems.length > 0) return { problems };
     return { apply: applicable(validated.value) };
   };
 }
 
-function read<T extends z.ZodType>(schema: T, applicable: (query: z.output<T>) => Applicable): Preparer {
+function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Preparer {
   return ({ query }) => {
     const validated = validate(schema, query);
     return "problems" in validated ? validated : { apply: applicable(validated.value) };

@@ -6,7 +6,7 @@ import { BODIES } from "./request-schemas.ts";
 export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
 /** Checks a value against a schema. Each problem is one sentence that starts with the path of the field. */
-export function validate<T extends z.ZodType>(schema: T, value: unknown): Validated<z.output<T>> {
+export function validate<T>(schema: z.ZodType<T>, value: unknown): Validated<T> {
   const result = schema.safeParse(value);
   return result.success ? { value: result.data } : { problems: result.error.issues.flatMap(sentences) };
 }

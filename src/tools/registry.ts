@@ -9,6 +9,7 @@ import { getOption } from "./get-option.ts";
 import { getTargeting } from "./get-targeting.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
+import { trackEvent } from "./track-event.ts";
 import { updateContexts } from "./update-contexts.ts";
 import { updateOptions } from "./update-options.ts";
 
@@ -34,6 +35,7 @@ export const TOOLS: readonly Tool[] = [
   toolOf(updateOptions),
   toolOf(updateContexts),
   toolOf(deleteOptions),
+  toolOf(trackEvent),
 ];
 
 /** Hides the input type of a definition. */

@@ -16,7 +16,7 @@ import { RunState } from "../bulk/run-state.ts";
 import type { Run, Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText } from "../render/effect.ts";
-import { type ReportedRun, renderReport } from "../render/report.ts";
+import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
 
@@ -198,7 +198,7 @@ function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
     status: run.status(),
     counts: countsOf(state),
     requests: state.requests,
-    failures: failureGroups(state),
+    failures: toldFailures(failureGroups(state)),
     results: firstResults(state),
   };
 }
@@ -221,7 +221,7 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
     tool: call.tool,
     status: "planned",
     counts: countsOf(state),
-    failures: failureGroups(state),
+    failures: toldFailures(failureGroups(state)),
     results: [],
     plan: plannedRequests(plan.steps),
     ...(plan.losses.length > 0 && {
@@ -241,7 +241,7 @@ async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Pr
     tool: header.call.tool,
     status: "needs_confirmation",
     counts: countsOf(state),
-    failures: failureGroups(state),
+    failures: toldFailures(failureGroups(state)),
     results: [],
     confirmation: { token, effect: effectText(plan.losses), expiresAt: new Date(expiresAt).toISOString() },
     nextSteps: ["show the effect to the person and wait for their decision"],
@@ -257,7 +257,7 @@ function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
     tool: call.tool,
     status: "cancelled",
     counts: countsOf(state),
-    failures: failureGroups(state),
+    failures: toldFailures(failureGroups(state)),
     results: [],
     nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
   });

@@ -9,19 +9,19 @@ export interface Reply {
   readonly body: unknown;
 }
 
-const failure = z.strictObject({
+const failure = z.looseObject({
   statusCode: z.number(),
   errorCode: z.string(),
   detail: z.record(z.string(), z.unknown()).optional(),
 });
 const result = z.union([
-  z.strictObject({ index: z.number(), success: z.literal(true), data: z.looseObject({ _id: z.string() }) }),
-  z.strictObject({ index: z.number(), success: z.literal(false), error: failure }),
+  z.looseObject({ index: z.number(), success: z.literal(true), data: z.looseObject({ _id: z.string() }) }),
+  z.looseObject({ index: z.number(), success: z.literal(false), error: failure }),
 ]);
-const bulkAnswer = z.strictObject({ results: z.array(result), succeeded: z.number(), failed: z.number() });
+const bulkAnswer = z.looseObject({ results: z.array(result), succeeded: z.number(), failed: z.number() });
 export type Result = z.infer<typeof result>;
 const record = z.looseObject({ _id: z.string() });
-const page = z.strictObject({ items: z.array(record), total: z.number() });
+const page = z.looseObject({ items: z.array(record), total: z.number() });
 const seeded = z.looseObject({
   targetings: z.array(z.string()),
   options: z.array(z.string()),

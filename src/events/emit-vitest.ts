@@ -1,0 +1,35 @@
+import { asLines, EMITTED_ENVIRONMENT, EVENT_PATH, emittedCases, emittedHeader } from "./emit-frame.ts";
+import type { EventSuite } from "./suite.ts";
+
+/**
+ * Writes a suite as a test file for vitest, which depends on nothing else. It compares answers: an ignored event is
+ * answered like a recorded one, so only the sandbox can tell these two apart.
+ */
+export function emitVitest(suite: EventSuite): string {
+  const { address, key } = EMITTED_ENVIRONMENT;
+  const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
+  return `${header.map((line) => `// ${line}\n`).join("")}import { describe, expect, it } from "vitest";
+
+const baseUrl = (process.env.${address.variable} ?? ${JSON.stringify(address.fallback)}).replace(/\\/+$/, "");
+const appKey = process.env.${key.variable} ?? ${JSON.stringify(key.fallback)};
+
+const cases = [
+${asLines(emittedCases(suite))}];
+
+async function send(event) {
+  const response = await fetch(baseUrl + ${JSON.stringify(EVENT_PATH)}, {
+    method: "POST",
+    headers: { authorization: appKey, "content-type": "application/json" },
+    body: JSON.stringify(event),
+  });
+  const { message } = await response.json();
+  return { statusCode: response.status, message };
+}
+
+describe("the event endpoint", () => {
+  it.each(cases)("$id is $expected ($basis): $title", async ({ answer, events }) => {
+    for (const event of events) expect(await send(event)).toMatchObject(answer);
+  });
+});
+`;
+}
