@@ -57,8 +57,9 @@ function print(text: string): number {
 }
 
 try {
-  // What is left of sockets and timers must not keep a finished command alive.
-  process.exit(await main(process.argv.slice(2)));
+  process.exitCode = await main(process.argv.slice(2));
+  // What is left of sockets and timers must not keep a finished command alive, once everything is written.
+  process.stdout.write("", () => process.exit());
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
   process.stderr.write(`targeting-mcp: ${thrown.message}\n`);

@@ -19,6 +19,8 @@ const CLOSE_MS = 300;
 export async function runStdio(line: CommandLine): Promise<number> {
   // Standard output belongs to the protocol: whatever prints goes to standard error.
   globalThis.console = new Console(process.stderr, process.stderr);
+  // A host that does not read the log may have closed it; the protocol goes on without.
+  process.stderr.on("error", () => undefined);
   const settings = settingsOf(line);
   const stopping = new AbortController();
   const { services, offer, redactor, log, start, close } = connect(settings, stopping.signal);

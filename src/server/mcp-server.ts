@@ -101,6 +101,9 @@ async function answerCall(
     if (!("ask" in outcome)) return resultOf(outcome);
     return asking({ ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } }, seal, call, asked);
   } catch (thrown) {
+    // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
+    if (call.mcpReq.signal.aborted)
+      return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
     return resultOf(failureAnswer(failureOf(thrown, tool.name, log), services.environment));
   }
 }

@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../api/management.ts";
-import { LIMITS } from "../spec/limits.ts";
+import { readOptionContents } from "../bulk/option-contents.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ToolContext } from "./context.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
@@ -57,17 +57,11 @@ function matcher(api: ManagementApi, context: ToolContext, { search, contextId }
   };
 }
 
-/** Every Context ID of an option: from the shelf, or read page by page (management-api 8.1). */
+/** Every Context ID of an option: from the shelf, or read anew. */
 async function contextIdsOf(api: ManagementApi, { shelf, signal }: ToolContext, option: OptionRecord) {
   const kept = shelf.get(option);
   if (kept !== undefined) return kept;
-  const ids = new Set<string>();
-  const limit = LIMITS.getLimit.value;
-  for (let offset = 0; offset <= LIMITS.getOffset.value; offset += limit) {
-    const page = await api.getOption(option._id, { limit, offset }, { signal });
-    for (const contextId of page.contexts) ids.add(contextId);
-    if (page.contexts.length < limit) break;
-  }
+  const ids = new Set((await readOptionContents(api, option._id, signal)).contexts);
   shelf.put(option, ids);
   return ids;
 }

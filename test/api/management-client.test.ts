@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ApiError, isApiError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
@@ -309,6 +310,42 @@ describe("requests that were not sent", () => {
       effect: "notSent",
       reason: expect.stringContaining("header"),
     });
+  });
+});
+
+describe("through a proxy", () => {
+  const proxied = (proxyUrl: string, except = "") => {
+    const http = openHttp({
+      url: "http://api.example.test",
+      credential: { "x-api-key": KEY },
+      requestTimeoutMs: 5000,
+      proxy: { url: proxyUrl, except },
+    });
+    onTestFinished(() => http.close());
+    return managementOver(http, routesWith({}));
+  };
+
+  test("requests reach the address that only the proxy knows", async () => {
+    const { url, received } = await startStub(() => ({ status: 200, json: { _id: TARGETING, name: "a" } }));
+    const asked: string[] = [];
+    const proxy = await startRaw((socket) =>
+      socket.once("data", (head) => {
+        asked.push(head.toString("latin1").split("\r\n")[0] ?? "");
+        const onward = connect(Number(new URL(url).port), "127.0.0.1");
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        socket.pipe(onward).pipe(socket);
+      }),
+    );
+    expect(await proxied(proxy).getTargeting(TARGETING)).toEqual({ _id: TARGETING, name: "a" });
+    expect(asked).toEqual(["CONNECT api.example.test:80 HTTP/1.1"]);
+    expect(received).toHaveLength(1);
+  });
+
+  test("a proxy that refuses means that nothing was sent", async () => {
+    const proxy = await startRaw((socket) =>
+      socket.once("data", () => socket.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")),
+    );
+    expect(await errorFrom(proxied(proxy).bulk("addOptions", ["{}"]))).toMatchObject({ effect: "notSent" });
   });
 });
 

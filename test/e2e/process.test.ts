@@ -38,6 +38,17 @@ test("the end of the input ends a process whose call gets no answer", async () =
   expect((await command.exited).code).toBe(0);
 });
 
+test("a host that closes the log costs nothing", async () => {
+  const command = opened({ TARGETING_MCP_LOG_LEVEL: "debug" });
+  await command.answer("open");
+  command.child.stderr.destroy();
+  for (let id = 1; id <= 3; id += 1) {
+    command.send({ neither: "a request nor an answer, and logged" });
+    command.send({ jsonrpc: "2.0", id, method: "tools/list" });
+    expect(await command.answer(id)).toHaveProperty("result.tools");
+  }
+});
+
 test("SIGTERM ends it", async () => {
   const command = opened();
   await command.answer("open");

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { systemClock } from "../../src/api/clock.ts";
-import { targetingMemory } from "../../src/bulk/memory.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
@@ -9,9 +8,9 @@ import { listedTools } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMcpServer } from "../../src/server/mcp-server.ts";
 import { serveOverStdio } from "../../src/server/stdio.ts";
-import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
 import type { ToolDefinition } from "../../src/tools/definition.ts";
 import { toolOf } from "../../src/tools/registry.ts";
+import { testServices } from "./tool-context.ts";
 
 const input = () => z.strictObject({ count: z.number() });
 
@@ -40,7 +39,6 @@ const log = createLog({
   now: Date.now,
 });
 const calls = callsUnderWay();
-const stopping = new AbortController();
 const parts = {
   version: "0.0.0",
   tools: listedTools([toolOf(dropThings)], {
@@ -48,6 +46,7 @@ const parts = {
     toolsets: ["targeting"],
     configured: ["targeting"],
   }),
+<<<<<<< HEAD
   services: {
     environment: "sandbox" as const,
     memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
@@ -59,6 +58,9 @@ const parts = {
     maxDeletes: 500,
     stopping: stopping.signal,
   },
+=======
+  services: testServices(systemClock),
+>>>>>>> 8ff90175cbb4b9b21d7e13ecb8bf94e38b9c9052
   seal: questionSeal(randomBytes(32)),
   redactor,
   log,
@@ -70,5 +72,5 @@ serveOverStdio({
   createServer: () => createMcpServer(parts),
   calls,
   log,
-  onInputEnd: () => stopping.abort(),
+  onInputEnd: () => log.debug("the input has ended"),
 });

@@ -1,7 +1,9 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../src/api/clock.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { targetingMemory } from "../../src/bulk/memory.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
 import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
 
 /** An option that a fake service holds; sub-options come with their group. */
@@ -45,8 +47,28 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
   return { api, reads };
 }
 
+/** What servers and tools share, without any API; `clock` tells the time. */
+export function testServices(clock: Clock, waitMs = 1000): ToolServices {
+  return {
+    environment: "sandbox",
+    memory: targetingMemory({
+      now: clock.now,
+      onProblem: (problem) => {
+        throw problem;
+      },
+    }),
+    shelf: contextIdShelf(clock),
+    confirm: "ask",
+    sealKey: randomBytes(32),
+    maxDeletes: 500,
+    clock,
+    waitMs,
+    stopping: new AbortController().signal,
+  };
+}
+
 /** A context for calling a handler, with a clock that stands still until it is moved. */
-export function toolContext(management: ManagementApi, waitMs = 1000) {
+export function toolContext(management: ManagementApi) {
   let time = 1_700_000_000_000;
   const clock = {
     now: () => time,
@@ -55,8 +77,9 @@ export function toolContext(management: ManagementApi, waitMs = 1000) {
     },
   };
   const context: ToolContext = {
-    environment: "sandbox",
+    ...testServices(clock),
     management,
+<<<<<<< HEAD
     memory: targetingMemory({
       now: clock.now,
       onProblem: (problem) => {
@@ -71,6 +94,9 @@ export function toolContext(management: ManagementApi, waitMs = 1000) {
     maxDeletes: 500,
     caller: "tester",
     stopping: new AbortController().signal,
+=======
+    caller: "local",
+>>>>>>> 8ff90175cbb4b9b21d7e13ecb8bf94e38b9c9052
     signal: new AbortController().signal,
     canAsk: false,
   };
