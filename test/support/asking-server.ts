@@ -46,21 +46,7 @@ const parts = {
     toolsets: ["targeting"],
     configured: ["targeting"],
   }),
-<<<<<<< HEAD
-  services: {
-    environment: "sandbox" as const,
-    memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
-    shelf: contextIdShelf(systemClock),
-    clock: systemClock,
-    waitMs: 1000,
-    confirm: "ask" as const,
-    sealKey: randomBytes(32),
-    maxDeletes: 500,
-    stopping: stopping.signal,
-  },
-=======
   services: testServices(systemClock),
->>>>>>> 8ff90175cbb4b9b21d7e13ecb8bf94e38b9c9052
   seal: questionSeal(randomBytes(32)),
   redactor,
   log,

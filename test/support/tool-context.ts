@@ -79,24 +79,7 @@ export function toolContext(management: ManagementApi) {
   const context: ToolContext = {
     ...testServices(clock),
     management,
-<<<<<<< HEAD
-    memory: targetingMemory({
-      now: clock.now,
-      onProblem: (problem) => {
-        throw problem;
-      },
-    }),
-    shelf: contextIdShelf(clock),
-    clock,
-    waitMs,
-    confirm: "ask",
-    sealKey: new Uint8Array(32),
-    maxDeletes: 500,
-    caller: "tester",
-    stopping: new AbortController().signal,
-=======
     caller: "local",
->>>>>>> 8ff90175cbb4b9b21d7e13ecb8bf94e38b9c9052
     signal: new AbortController().signal,
     canAsk: false,
   };
