@@ -1,7 +1,7 @@
 import { type EventName, isEventName } from "../spec/events.ts";
 import { type CaseDraft, KIND_CASES, subjectOf } from "./case-kinds.ts";
 import { EVENT_NAMES } from "./catalogue.ts";
-import { nearestName } from "./near-names.ts";
+import { unsupportedEvent } from "./event-types.ts";
 import { RULES, type Rule } from "./rules.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite } from "./suite.ts";
 
@@ -60,9 +60,7 @@ export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
 function chosenNames(names: readonly string[]): readonly EventName[] {
   return [...new Set(names)].map((name) => {
     if (isEventName(name)) return name;
-    const near = nearestName(name, EVENT_NAMES);
-    const hint = near === undefined ? `the events are ${EVENT_NAMES.join(", ")}` : `did you mean "${near}"?`;
-    throw new RangeError(`${JSON.stringify(name)} is no supported event; ${hint}`);
+    throw unsupportedEvent(name);
   });
 }
 

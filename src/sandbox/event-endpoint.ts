@@ -59,7 +59,7 @@ async function take(
     ...identity(body),
     text,
     isJson: "value" in parsed,
-    ...(forwarded === undefined ? {} : { forwarded }),
+    ...(forwarded === undefined ? {} : { forwarded: { status: forwarded.status, message: forwarded.message } }),
   });
   entry.applied = verdict === "recorded";
   if (forwarded !== undefined) return { status: forwarded.status, body: forwarded.body };

@@ -61,9 +61,13 @@ export interface Seeded {
   readonly campaigns: readonly string[];
 }
 
-/** Puts a seed into its project. Throws a RangeError when an option names a targeting or parent that is not there. */
+/**
+ * Puts a seed into its project, whole or not at all. Throws a RangeError when an option names a targeting or a parent
+ * that is not there.
+ */
 export function plantSeed(world: World, seed: Seed): Seeded {
   const project = projectNamed(world, seed.project);
+  checkOptions(project, seed);
   const { newId } = world.sources;
   const at = new Date(world.sources.now()).toISOString();
   for (const id of seed.remove) removeAnything(project, id);
@@ -97,13 +101,41 @@ export function plantSeed(world: World, seed: Seed): Seeded {
   return planted;
 }
 
+/** An option's place must be there when its turn comes: in the project and not removed, or earlier in the seed. */
+function checkOptions(project: Project, seed: Seed): void {
+  const removed = new Set(seed.remove);
+  const targetings = new Set(seed.targetings.map(({ _id }) => _id));
+  for (const id of project.targetings.keys()) if (!removed.has(id)) targetings.add(id);
+  const earlier = new Map<string, { readonly targeting: string; readonly parent: string | undefined }>();
+  const stays = (id: string) => !removed.has(id) && !removed.has(project.options.get(id)?.targeting ?? "");
+  const placeOf = (id: string) => earlier.get(id) ?? (stays(id) ? project.options.get(id) : undefined);
+  for (const { _id, name, targeting, parent } of seed.options) {
+    if (!targetings.has(targeting)) {
+      throw new RangeError(`option "${name}" names targeting ${targeting}, which is not in the project`);
+    }
+    if (_id !== undefined && (placeOf(_id)?.targeting ?? targeting) !== targeting) {
+      throw new RangeError(`option "${name}" (${_id}) is in another targeting than ${targeting}, and cannot leave it`);
+    }
+    if (parent !== undefined && (placeOf(parent)?.targeting !== targeting || isWithin(placeOf, parent, _id))) {
+      throw new RangeError(`option "${name}" names parent ${parent}, which is not in its targeting or is below it`);
+    }
+    if (_id !== undefined) earlier.set(_id, { targeting, parent });
+  }
+}
+
+/** Whether an option is `ancestor` or stands below it. */
+function isWithin(
+  placeOf: (id: string) => { readonly parent: string | undefined } | undefined,
+  id: string,
+  ancestor: string | undefined,
+): boolean {
+  for (let at: string | undefined = id; at !== undefined; at = placeOf(at)?.parent) {
+    if (at === ancestor) return true;
+  }
+  return false;
+}
+
 function plantOption(project: Project, seeded: Seed["options"][number] & { _id: string }, at: string): string {
-  if (!project.targetings.has(seeded.targeting)) {
-    throw new RangeError(`option "${seeded.name}" names targeting ${seeded.targeting}, which is not in the project`);
-  }
-  if (seeded.parent !== undefined && !project.options.has(seeded.parent)) {
-    throw new RangeError(`option "${seeded.name}" names parent ${seeded.parent}, which is not in the project`);
-  }
   const known = project.options.get(seeded._id);
   if (known === undefined) {
     putOption(project, { ...seeded, createdAt: at, updatedAt: at });

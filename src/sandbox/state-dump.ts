@@ -185,7 +185,11 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
       if (!project.targetings.has(option.targeting)) {
         throw new RangeError(`option ${option._id} is in targeting ${option.targeting}, which is not in the state`);
       }
-      if (option.parent === undefined || project.options.has(option.parent)) putOption(project, option);
+      const parent = option.parent === undefined ? undefined : project.options.get(option.parent);
+      if (parent !== undefined && parent.targeting !== option.targeting) {
+        throw new RangeError(`option ${option._id} has a parent in another targeting: ${parent._id}`);
+      }
+      if (option.parent === undefined || parent !== undefined) putOption(project, option);
       else later.push(option);
     }
     if (later.length === waiting.length) {

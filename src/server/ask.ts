@@ -54,13 +54,13 @@ export function canAsk(call: ServerContext, server: McpServer): boolean {
 
 /**
  * What the person said to a question of this call; undefined where none was asked. A reply without our seal, or with
- * that of another call, is not believed. Everything but an accepted form with a yes in it is a no.
+ * that of another call, is not believed. Everything but an accepted form is a no, and so is an accepted form in which the yes was taken out.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | undefined {
   const { data: question } = sealedQuestion.safeParse(call.mcpReq.requestState());
   if (question === undefined || question.tool !== asked.tool || question.input !== digestOf(asked)) return undefined;
   const said = inputResponse(call.mcpReq.inputResponses, CONFIRM);
-  const accepted = said.kind === "elicit" && said.action === "accept" && said.content?.[CONFIRM] === true;
+  const accepted = said.kind === "elicit" && said.action === "accept" && said.content?.[CONFIRM] !== false;
   return { token: question.token, accepted };
 }
 
@@ -77,8 +77,7 @@ export async function asking(
         message: ask.message,
         requestedSchema: {
           type: "object",
-          properties: { [CONFIRM]: { type: "boolean", title: "Yes, do this" } },
-          required: [CONFIRM],
+          properties: { [CONFIRM]: { type: "boolean", title: "Yes, do this", default: true } },
         },
       }),
     },

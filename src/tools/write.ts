@@ -15,7 +15,7 @@ import { plannedRequests } from "../bulk/requests.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Run, Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
-import { effectText } from "../render/effect.ts";
+import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
@@ -92,7 +92,7 @@ function checkDeletes({ tool }: WriteCall, { objects }: Plan, { maxDeletes }: To
 async function ask(call: WriteCall, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
-  const question = { ask: { message: effectText(plan.losses), token: digest } };
+  const question = { ask: { message: questionText(plan.losses), token: digest } };
   if (reply === undefined) return question;
   if (!reply.accepted) return notDone(call, plan, context);
   // Something changed since the person was asked: what they agreed to is not what would happen now.

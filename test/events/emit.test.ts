@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emitSuite, SUITE_FORMATS } from "../../src/events/emit.ts";
 import { generateEventTests } from "../../src/events/generate.ts";
@@ -68,6 +69,11 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
       await service.close();
     }
   }, 120_000);
+});
+
+it("is TypeScript for Playwright too, which `npx tsx scripts/test-browser.ts` runs in a browser", async () => {
+  const { code } = await transform(emitSuite(suite, "playwright"), { loader: "ts" });
+  expect(code).toContain('from "@playwright/test"');
 });
 
 it("is the suite itself as JSON", () => {

@@ -111,9 +111,39 @@ test("seeds change what has a known ID, and remove what they name", () =>
       { options: [{ targeting: one, name: "x" }] },
       { options: [{ targeting, name: "x", parent: one }] },
       { unknown: 1 },
+      { targetings: [{ name: "Not made" }], options: [{ targeting: one, name: "x" }] },
     ]) {
       expect((await service.control("POST", "/seed", wrong)).status).toBe(400);
     }
+  }));
+
+test("a seed that would tie options into a ring, or across targetings, is refused whole", () =>
+  withSandbox(async (service) => {
+    const [targeting, other] = [await service.create("News"), await service.create("Sport")];
+    const [group = ""] = await service.add(targeting, [{ name: "group", children: [{ name: "sub" }] }]);
+    const sub = at((await service.list(targeting, `?parent=${group}`)).items, 0)._id;
+    const before = (await service.control("GET", "/state")).body;
+    for (const option of [
+      { _id: group, targeting, name: "group", parent: group },
+      { _id: group, targeting, name: "group", parent: sub },
+      { _id: sub, targeting: other, name: "sub" },
+      { targeting: other, name: "new", parent: group },
+    ]) {
+      const reply = await service.control("POST", "/seed", { audience: [{ name: "Visitors" }], options: [option] });
+      expect(reply, JSON.stringify(option)).toMatchObject({ status: 400, body: { message: expect.any(String) } });
+    }
+    expect(
+      (await service.control("POST", "/seed", { remove: [group], options: [{ targeting, name: "x", parent: group }] }))
+        .status,
+    ).toBe(400);
+    const [left, right] = ["01ARZ3NDEKTSV4RRFFQ69G5FA1", "01ARZ3NDEKTSV4RRFFQ69G5FA2"];
+    const ring = [
+      { _id: left, targeting, name: "left" },
+      { _id: right, targeting, name: "right", parent: left },
+      { _id: left, targeting, name: "left", parent: right },
+    ];
+    expect((await service.control("POST", "/seed", { options: ring })).status).toBe(400);
+    expect((await service.control("GET", "/state")).body).toEqual(before);
   }));
 
 test("events are read by verdict, name, user, time and number", () =>

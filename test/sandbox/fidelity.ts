@@ -10,7 +10,7 @@ export const FIDELITY_DOC = fileURLToPath(new URL("../../docs/sandbox-fidelity.m
 const INTRODUCTION = `# What the sandbox keeps to, rule by rule
 
 Made by \`npx tsx scripts/sandbox-fidelity.ts\` from the list of rules and the tests that hold them; do not edit.
-A rule without a test fails the build. *documented*: the API documents say so. *assumed*: they are silent, and this is
+A rule without a test fails the build. _documented_: the API documents say so. _assumed_: they are silent, and this is
 what we take for likely. Sections are those of the management API document, or of the event document where it says so.
 `;
 
@@ -32,14 +32,23 @@ export function heldRules(): ReadonlyMap<string, string> {
 export function fidelityTable(): string {
   const held = heldRules();
   const count = (basis: Rule["basis"]) => RULES.filter((rule) => rule.basis === basis).length;
-  const rows = RULES.map(
-    ({ id, section, basis, says }) => `| ${section} | ${says} | ${basis} | \`${held.get(id) ?? "none"}\`: ${id} |`,
-  );
+  const rows = RULES.map(({ id, section, basis, says }) => [
+    section,
+    says,
+    basis,
+    `\`${held.get(id) ?? "none"}\`: ${id}`,
+  ]);
   return `${INTRODUCTION}
 ${RULES.length} rules: ${count("documented")} documented, ${count("assumed")} assumed.
 
-| section | rule | basis | held by (test/sandbox) |
-|---|---|---|---|
-${rows.join("\n")}
+${markdownTable(["section", "rule", "basis", "held by (test/sandbox)"], rows)}
 `;
+}
+
+/** A Markdown table whose columns line up, as the formatter wants them. */
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
 }

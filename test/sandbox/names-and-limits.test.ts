@@ -278,6 +278,10 @@ rule("only-increases", async (service) => {
   expect(await update({ remove: ["c0"] })).toBe("ok");
   expect(await update({ add: ["x"], remove: ["c1"] })).toBe("ok");
   expect(await update({ add: ["y"] })).toBe("TARGETING_CONTEXT_LIMIT_EXCEEDED");
+  const wide = numbered((8 * MIB) / 256 + 2, (index) => String(index).padStart(256, "x"));
+  const { options } = await service.seed({ options: [{ targeting, name: "wide", contexts: wide }] });
+  const narrow = [{ _id: options[0], contexts: { remove: wide.slice(0, 1) } }];
+  expect(codes(await service.bulk(ROUTE.updateOptions, { items: narrow }))).toEqual(["ok"]);
   await service.seed({
     options: numbered(4, (index) => ({ targeting, name: `part ${index}`, contexts: over })),
   });

@@ -1,4 +1,3 @@
-// A server over stdio with one tool that asks the person before it acts: for tests of the question itself.
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { systemClock } from "../../src/api/clock.ts";

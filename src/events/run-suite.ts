@@ -1,0 +1,138 @@
+import type { Clock } from "../api/clock.ts";
+import { AmbiguousError, BusyError, RejectedError } from "../api/errors.ts";
+import type { EventAnswer, EventApi } from "../api/events.ts";
+import { EVENT_MESSAGES } from "../spec/events.ts";
+import type { Verdict } from "./rules.ts";
+import { runEndOf } from "./settlement.ts";
+import { type CaseKind, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
+
+/** How a case went; `unobservable`: nothing that could be seen speaks for or against the expected verdict. */
+export type CaseStatus = "matched" | "mismatched" | "unobservable";
+
+/** What was expected of a case, and what was seen. */
+export interface CaseResult {
+  readonly id: string;
+  readonly title: string;
+  readonly kind: CaseKind;
+  readonly expected: Verdict;
+  readonly basis: EventCase["basis"];
+  readonly rule?: string;
+  readonly status: CaseStatus;
+  /** The verdict seen; `accepted` where the service said `ok`, which it says of ignored events too. */
+  readonly observed?: Verdict | "accepted";
+  readonly reason?: "answerLost" | "answerNotUnderstood";
+  readonly milliseconds: number;
+}
+
+/** What running a suite gave; `cases` is the sum of the three counts. */
+export interface SuiteReport {
+  readonly cases: number;
+  readonly matched: number;
+  readonly mismatched: number;
+  readonly unobservable: number;
+  readonly results: readonly CaseResult[];
+}
+
+/** What running a suite needs. */
+export interface RunSuiteOptions {
+  readonly api: EventApi;
+  readonly clock: Clock;
+  /**
+   * Gives the verdict that the sandbox kept for the event that was sent last. Left out for a live service, whose
+   * recorded and ignored events cannot be told apart.
+   */
+  readonly observe?: (event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>;
+  readonly signal?: AbortSignal;
+  /** Called after each case. */
+  readonly onProgress?: (done: number, cases: number) => void;
+}
+
+type Observation = Pick<CaseResult, "observed" | "reason">;
+
+const BUSY_ATTEMPTS = 20;
+const BUSY_PAUSE_MS = 50;
+
+/**
+ * Runs the cases of a suite one after another, as they are: also those that are expected to be ignored or rejected.
+ * An event is sent once; a lost answer makes its case unobservable. Throws the ApiError that shows that nothing can be
+ * tested (not sent, 401, 403, wrong route, busy throughout), and the signal's reason when aborted.
+ */
+export async function runSuite(suite: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
+  const results: CaseResult[] = [];
+  for (const one of suite.cases) {
+    options.signal?.throwIfAborted();
+    results.push(await runCase(one, options));
+    options.onProgress?.(results.length, suite.cases.length);
+  }
+  const count = (status: CaseStatus) => results.filter((result) => result.status === status).length;
+  return {
+    cases: results.length,
+    matched: count("matched"),
+    mismatched: count("mismatched"),
+    unobservable: count("unobservable"),
+    results,
+  };
+}
+
+async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseResult> {
+  const { id, title, kind, expected, basis, rule } = one;
+  const startedAt = options.clock.now();
+  const observations: Observation[] = [];
+  for (const event of eventsOf(one)) observations.push(await observeEvent(event, options));
+  const telling = mostTelling(expected, observations);
+  return {
+    ...{ id, title, kind, expected, basis },
+    ...(rule !== undefined && { rule }),
+    ...telling,
+    status: statusOf(expected, telling.observed),
+    milliseconds: options.clock.now() - startedAt,
+  };
+}
+
+/** Of several events the one that decides the case: a mismatch, else one of which nothing can be told, else any. */
+function mostTelling(expected: Verdict, observations: readonly Observation[]): Observation {
+  const withStatus = (status: CaseStatus) =>
+    observations.find(({ observed }) => statusOf(expected, observed) === status);
+  return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};
+}
+
+/** Compares what was expected with what was seen. */
+function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
+  if (observed === undefined) return "unobservable";
+  if (observed === "accepted") return expected === "rejected" ? "mismatched" : "unobservable";
+  // Nothing is predicted of an uncertain event, so whatever becomes of it agrees.
+  return expected === "uncertain" || expected === observed ? "matched" : "mismatched";
+}
+
+async function observeEvent(
+  event: Readonly<Record<string, unknown>>,
+  { api, clock, observe, signal }: RunSuiteOptions,
+): Promise<Observation> {
+  try {
+    const { message } = await sendPatiently(api, clock, JSON.stringify(event), signal);
+    const kept = await observe?.(event);
+    if (kept !== undefined) return { observed: kept };
+    if (message === EVENT_MESSAGES.invalid) return { observed: "rejected" };
+    return message === EVENT_MESSAGES.ok ? { observed: "accepted" } : { reason: "answerNotUnderstood" };
+  } catch (error) {
+    if (error instanceof AmbiguousError) return { reason: "answerLost" };
+    if (error instanceof RejectedError && runEndOf(error) === undefined) return { reason: "answerNotUnderstood" };
+    throw error;
+  }
+}
+
+async function sendPatiently(
+  api: EventApi,
+  clock: Clock,
+  body: string,
+  signal: AbortSignal | undefined,
+): Promise<EventAnswer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await api.track(body, signal === undefined ? {} : { signal });
+    } catch (error) {
+      if (!(error instanceof BusyError) || attempt === BUSY_ATTEMPTS) throw error;
+      await clock.sleep(Math.max(BUSY_PAUSE_MS, error.retryAfterMs), signal);
+    }
+  }
+}

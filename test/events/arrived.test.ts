@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import { coverageOf } from "../../src/events/coverage.ts";
+import { describeEventType, listEventTypes } from "../../src/events/event-types.ts";
+import { type ArrivedEvent, checkExpectations, type Expectation } from "../../src/events/expectations.ts";
+
+function at(arrivedAt: number, eventName: string, parameters: Record<string, unknown> = {}): ArrivedEvent {
+  return { body: { uid: "u", eventName, ...parameters }, verdict: "recorded", arrivedAt };
+}
+
+const view = at(0, "view_item", { item_id: "i-1" });
+const cart = at(100, "add_to_cart", { item_id: "i-1", price: 2, quantity: 1 });
+const purchase = at(5000, "purchase", { tx_id: "t-1", items: [{ item_id: "i-1", quantity: 2 }, { item_id: "i-2" }] });
+const lost: ArrivedEvent = { ...at(6000, "purchase", { items: [] }), verdict: "ignored" };
+const misnamed: ArrivedEvent = { ...at(7000, "Purchase"), verdict: "ignored" };
+const sale = [view, cart, purchase];
+
+describe("expectations", () => {
+  const one: readonly (readonly [string, readonly ArrivedEvent[], Expectation, object])[] = [
+    ["one that came", sale, { eventName: "purchase" }, { met: true, found: 1 }],
+    ["one that did not", sale, { eventName: "sign_up" }, { met: false, found: 0, reason: "none arrived" }],
+    ["the right count", [view, view], { eventName: "view_item", count: 2 }, { met: true, found: 2 }],
+    [
+      "another count",
+      [view, view],
+      { eventName: "view_item", count: 1 },
+      { met: false, found: 2, reason: "expected 1, found 2" },
+    ],
+    ["none, as wanted", sale, { eventName: "click", count: 0 }, { met: true, found: 0 }],
+    ["one that should not be", sale, { eventName: "purchase", count: 0 }, { met: false, found: 1 }],
+    ["a parameter", sale, { eventName: "purchase", where: { tx_id: "t-1" } }, { met: true, found: 1 }],
+    ["an item", sale, { eventName: "purchase", where: { items: [{ item_id: "i-2" }] } }, { met: true, found: 1 }],
+    [
+      "another parameter",
+      sale,
+      { eventName: "purchase", where: { tx_id: "t-2" } },
+      { met: false, found: 0, reason: '1 arrived, but none with the parameters of "where"' },
+    ],
+    [
+      "an inherited property",
+      sale,
+      { eventName: "purchase", where: { constructor: Object } },
+      { met: false, found: 0 },
+    ],
+    [
+      "one that was ignored",
+      [lost],
+      { eventName: "purchase" },
+      { met: false, found: 0, reason: 'an event "purchase" arrived and was ignored' },
+    ],
+    ["one of two ignored", [purchase, lost], { eventName: "purchase" }, { met: false, found: 1 }],
+    ["an ignored one, as wanted", [lost], { eventName: "purchase", verdict: "ignored" }, { met: true, found: 1 }],
+    [
+      "a recorded one where it should be ignored",
+      [purchase],
+      { eventName: "purchase", verdict: "ignored" },
+      { met: false, found: 0, reason: "it arrived, but was recorded, not ignored" },
+    ],
+    [
+      "a misspelt one",
+      [misnamed],
+      { eventName: "purchase" },
+      { met: false, found: 0, reason: 'none arrived, but "Purchase" did' },
+    ],
+  ];
+
+  it.each(one)("%s", (_title, arrived, expectation, result) => {
+    expect(checkExpectations(arrived, [expectation])[0]).toMatchObject(result);
+  });
+
+  const names = (...eventNames: string[]): readonly Expectation[] => eventNames.map((eventName) => ({ eventName }));
+  const met = (results: readonly { readonly met: boolean }[]) => results.map((result) => result.met);
+
+  it("hold in order", () => {
+    const order = { inOrder: true };
+    expect(met(checkExpectations(sale, names("view_item", "add_to_cart", "purchase"), order))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    const wrong = checkExpectations(sale, names("purchase", "view_item"), order);
+    expect(wrong[1]).toEqual({ met: false, found: 1, reason: "not after the events expected before it" });
+    expect(met(checkExpectations([cart, view, purchase], names("view_item", "purchase"), order))).toEqual([true, true]);
+  });
+
+  it("hold within a time, in whichever stretch meets them", () => {
+    const expected = names("view_item", "add_to_cart");
+    expect(met(checkExpectations(sale, expected, { withinMs: 100 }))).toEqual([true, true]);
+    const late = [view, at(5000, "view_item", { item_id: "i" }), { ...cart, arrivedAt: 5050 }];
+    expect(met(checkExpectations(late, expected, { withinMs: 100, inOrder: true }))).toEqual([true, true]);
+    const [, tooLate] = checkExpectations(sale, names("view_item", "purchase"), { withinMs: 1000 });
+    expect(tooLate).toEqual({ met: false, found: 0, reason: "not within 1000 ms of the first expected event" });
+  });
+});
+
+describe("coverage", () => {
+  it("tells what was never seen, always right, sometimes and always wrong", () => {
+    const click: ArrivedEvent = { ...at(1, "click", { elementId: "b" }), verdict: "ignored" };
+    const coverage = coverageOf([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]);
+    expect(coverage.summary).toBe(
+      "4 of 13 events seen: 2 always right, 1 sometimes wrong, 1 always wrong; unsupported names: 1",
+    );
+    expect(coverage.alwaysRight).toEqual({ view_item: 1, add_to_cart: 1 });
+    expect(coverage.sometimesWrong).toEqual({ purchase: { wrong: 1, of: 2, rules: { "requiredMissing tx_id": 1 } } });
+    expect(coverage.alwaysWrong).toEqual({ click: { wrong: 1, of: 1, rules: { "requiredMissing element_id": 1 } } });
+    expect(coverage.unsupported).toEqual({ Purchase: { count: 2, nearest: "purchase" } });
+    expect(coverage.neverSeen).toHaveLength(9);
+    expect(coverage.parametersNeverSeen.view_item).toEqual([
+      "item_name",
+      "item_category",
+      "brand",
+      "price",
+      "platform",
+    ]);
+    expect(coverage.rules).toMatchObject({ eventNameUnsupported: 2, requiredMissing: 2, bodyNotObject: 1 });
+  });
+
+  it("costs few tokens, whatever came", () => {
+    const many = Array.from({ length: 5000 }, (_, index): ArrivedEvent => {
+      const items = Array.from({ length: 100 }, () => ({}));
+      return {
+        ...at(index, index % 2 === 0 ? `event_${index}` : "purchase", { tx_id: "t", items }),
+        verdict: "ignored",
+      };
+    });
+    expect(JSON.stringify(coverageOf(many)).length).toBeLessThan(2000);
+  });
+});
+
+describe("the list of event types", () => {
+  it("is the catalogue in short", () => {
+    const { events } = listEventTypes();
+    expect(events).toHaveLength(13);
+    expect(events).toContainEqual({
+      eventName: "add_to_cart",
+      meaning: "Item added to cart",
+      required: ["item_id", "price", "quantity"],
+      optional: ["item_name", "item_category", "brand", "value", "currency"],
+    });
+  });
+
+  it("gives one event in full", () => {
+    const purchase = describeEventType("purchase");
+    expect(purchase.fields).toContainEqual({ name: "eventName", type: "string", required: true, maximum: 64 });
+    expect(purchase.parameters).toEqual([
+      { name: "tx_id", type: "string", required: true, maximum: 1024 },
+      { name: "currency", type: "string", required: false, maximum: 1024 },
+      { name: "items", type: "items", required: false, maximum: 100 },
+    ]);
+    expect(purchase.itemFields).toContainEqual({ name: "price", type: "number", required: false });
+    expect(() => describeEventType("purchase_complete")).toThrow('did you mean "purchase"?');
+  });
+});
