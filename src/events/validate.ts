@@ -184,9 +184,8 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
 }
 
 function codePoints(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
+  const pairs = text.match(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g);
+  return text.length - (pairs?.length ?? 0);
 }
 
 /** Checks the length of every string within a value that no rule describes, however deep. */
