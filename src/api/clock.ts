@@ -1,7 +1,22 @@
-/** Where time comes from, so that tests run whole schedules of waits in no time. */
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Time, as a parameter, so that tests need not wait. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** Resolves after `ms` milliseconds; rejects with the signal's reason as soon as it is aborted. */
+  /** Resolves after so many milliseconds; rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
+
+/** The time of this machine. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  async sleep(ms, signal) {
+    try {
+      await delay(ms, undefined, signal && { signal });
+    } catch (thrown) {
+      signal?.throwIfAborted();
+      throw thrown;
+    }
+  },
+};

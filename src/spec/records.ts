@@ -35,6 +35,8 @@ export type OptionRecord = z.infer<typeof optionRecord>;
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;
+  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent where not sent. */
+  readonly serverTime?: number;
 }
 
 /** Get an Option: the record, and one page of its Context IDs (assumed). */

@@ -1,13 +1,53 @@
+import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
+import type { TargetingMemory } from "../bulk/memory.ts";
+import type { Runs } from "../bulk/runs.ts";
+import type { ContextIdShelf } from "./context-id-shelf.ts";
 
-/** What tools use of the rest of the server. */
-export interface ToolContext {
+/** What stays the same for every call that a server takes. */
+export interface ToolServices {
   readonly environment: "live" | "sandbox";
-  /** Absent where the management API is not configured; its tools are then not listed. */
+  /** Absent where the management API is not configured; its tools are then not listed. Its reads are retried. */
   readonly management?: ManagementApi;
   /** Absent where the event API is not configured; its tools are then not listed. */
   readonly events?: EventApi;
+  /** The targetings that were seen before, by name. */
+  readonly memory: TargetingMemory;
+  /** Context IDs read a short while ago. */
+  readonly shelf: ContextIdShelf;
+  /** Plans, starts and finds runs; absent where the management API is not configured. */
+  readonly runs?: Runs;
+  /** When a person is asked before something is taken away. */
+  readonly confirm: "ask" | "strict" | "off";
+  /** Seals confirmations: at least 32 bytes. */
+  readonly sealKey: Uint8Array;
+  /** The most that one call may delete. */
+  readonly maxDeletes: number;
+  readonly clock: Clock;
+  /** How long a call may take before it answers with what it has, in milliseconds. */
+  readonly waitMs: number;
+  /** Aborted when the server is about to end: what is under way finishes its step, and nothing new is started. */
+  readonly stopping: AbortSignal;
+}
+
+/** What the person said to a ToolQuestion. Anything but a plain yes is no. */
+export interface Reply {
+  /** The token of the question. */
+  readonly token: string;
+  readonly accepted: boolean;
+}
+
+/** What tools use of the rest of the server. */
+export interface ToolContext extends ToolServices {
+  /** Who calls: runs and confirmations are theirs alone. */
+  readonly caller: string;
+  /** Tells the client how far a call is; absent where the client did not ask for it. */
+  readonly progress?: (done: number, total: number, message: string | undefined) => void;
   /** Aborted when the caller gives up. */
   readonly signal: AbortSignal;
+  /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */
+  readonly canAsk: boolean;
+  /** Present when the handler is called again because its question was answered. */
+  readonly reply?: Reply;
 }

@@ -22,6 +22,22 @@ export interface ToolAnswer {
   readonly isError: boolean;
 }
 
+/**
+ * Instead of an answer: a question to the person, to be returned only where `context.canAsk` says that somebody is
+ * there. The server asks it, and calls the handler again with the same input and with `context.reply`.
+ */
+export interface ToolQuestion {
+  readonly ask: {
+    /** What is about to happen, for the person to agree to or not. */
+    readonly message: string;
+    /** Comes back in `context.reply`, sealed on its way: no client can make or change it. At most some hundred bytes. */
+    readonly token: string;
+  };
+}
+
+/** What a handler ends in. */
+export type ToolOutcome = ToolAnswer | ToolQuestion;
+
 /** A tool, as data: what the agent reads about it, what it takes, and what it does. */
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;
@@ -30,9 +46,22 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly toolset: Toolset;
   readonly effect: Effect;
   readonly idempotent: boolean;
-  /** Makes the strict schema of the arguments; made at the first call, since zod schemas cost time at start-up. */
+  /** Makes the strict schema of the arguments; made at the first use, since zod schemas cost time at start-up. */
   readonly input: () => Input;
-  /** Which advertised output schema the answer follows. */
+  /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, what errors become. */
   readonly output: () => z.ZodObject;
-  readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolAnswer>;
+  /** Throws a ToolError, or lets an ApiError through: both become answers in one place of the server. */
+  readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
+}
+
+/**
+ * A call that cannot be carried out as asked, in our own words: what is wrong, and what to do instead. For what no
+ * schema can check, such as a ULID, a cursor or a name.
+ */
+export class ToolError extends Error {
+  readonly remedy: string | undefined;
+  constructor(message: string, remedy?: string) {
+    super(message);
+    this.remedy = remedy;
+  }
 }

@@ -1,0 +1,82 @@
+// How the sandbox's cost grows with a targeting's size: adding options, and reading pages. Prints times and ratios.
+import { startSandbox } from "../src/sandbox/index.ts";
+
+const BATCH = 5000;
+const TARGETING_SIZE = 100_000;
+const ROUNDS = 3;
+const ROUTE = "/context-targeting";
+
+/** Runs the measurements once, against a fresh sandbox over HTTP. All times in milliseconds. */
+async function measure() {
+  const sandbox = await startSandbox();
+  const call = async (method: string, path: string, body?: unknown): Promise<string> => {
+    const response = await fetch(sandbox.url + path, {
+      method,
+      headers: { "x-api-key": "sandbox-key" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 200)}`);
+    return text;
+  };
+  const timed = async (work: () => Promise<unknown>): Promise<number> => {
+    const start = performance.now();
+    await work();
+    return performance.now() - start;
+  };
+  const targetingNamed = async (name: string): Promise<string> =>
+    /"_id":"(\w+)"/.exec(await call("POST", ROUTE, { name }))?.[1] ?? "";
+  const addBatch = (targeting: string, from: number) => {
+    const items = Array.from({ length: BATCH }, (_, index) => ({ targeting, name: `option ${from + index}` }));
+    return timed(() => call("POST", `${ROUTE}/category/bulk/create`, { items }));
+  };
+
+  // The first batches of a process measure the compiler, not the sandbox.
+  const warmUp = await targetingNamed("Warm-up");
+  for (let from = 0; from < 8 * BATCH; from += BATCH) await addBatch(warmUp, from);
+
+  const targeting = await targetingNamed("News");
+  const adds: number[] = [];
+  for (let from = 0; from < TARGETING_SIZE; from += BATCH) adds.push(await addBatch(targeting, from));
+  const page = (offset: number) =>
+    timed(() => call("GET", `${ROUTE}/${targeting}/category?limit=1000&offset=${offset}`));
+  const firstPages: number[] = [];
+  const lastPages: number[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    firstPages.push(await page(0));
+    lastPages.push(await page(TARGETING_SIZE - 1000));
+  }
+  await sandbox.close();
+  return {
+    firstAdd: adds[0] ?? 0,
+    lastAdd: adds.at(-1) ?? 0,
+    firstPage: median(firstPages),
+    lastPage: median(lastPages),
+  };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}
+
+const rounds: Awaited<ReturnType<typeof measure>>[] = [];
+for (let round = 0; round < ROUNDS; round += 1) rounds.push(await measure());
+const report = (what: string, unit: string, times: readonly (readonly [number, number])[], limit: number) => {
+  const ratio = median(times.map(([base, grown]) => grown / base));
+  const [base, grown] = [median(times.map(([first]) => first)), median(times.map(([, last]) => last))];
+  console.log(
+    `${what}: ${base.toFixed(1)} ms, ${unit}: ${grown.toFixed(1)} ms, ratio ${ratio.toFixed(2)} (at most ${limit})`,
+  );
+};
+report(
+  "add the first 5,000 options",
+  "5,000 more to 95,000",
+  rounds.map((r) => [r.firstAdd, r.lastAdd]),
+  1.5,
+);
+report(
+  "first page of 100,000 options",
+  "last page",
+  rounds.map((r) => [r.firstPage, r.lastPage]),
+  2,
+);

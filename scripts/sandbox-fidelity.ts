@@ -1,0 +1,7 @@
+// Writes docs/sandbox-fidelity.md from the list of rules and the tests that hold them.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { FIDELITY_DOC, fidelityTable } from "../test/sandbox/fidelity.ts";
+
+mkdirSync(dirname(FIDELITY_DOC), { recursive: true });
+writeFileSync(FIDELITY_DOC, fidelityTable());

@@ -1,0 +1,62 @@
+import type { Operation, RouteTable } from "../spec/routes.ts";
+import { parseJson } from "./answers.ts";
+import { AmbiguousError, NotSentError } from "./errors.ts";
+import type { Http, HttpAnswer } from "./http.ts";
+import { type Asked, errorOf } from "./rejections.ts";
+
+/** What fills a route and goes with it. */
+export interface CallParts {
+  readonly parameters?: Readonly<Record<string, string | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  /** JSON text. */
+  readonly body?: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The answer of a call, and what was asked for. */
+export interface Called {
+  readonly asked: Asked;
+  readonly answer: HttpAnswer;
+}
+
+/** Sends one operation by its route. Gives any answer; throws what Http.send throws. */
+export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
+  const { method, path: template } = routes[operation];
+  const path = template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
+    const value = parts.parameters?.[name];
+    if (value === undefined) {
+      throw new NotSentError({ operation, reason: `its route ${method} ${template} needs a ${name}` });
+    }
+    return encodeURIComponent(value);
+  });
+  const answer = await http.send({
+    operation,
+    method,
+    path: path + queryText(path, parts.query),
+    body: parts.body,
+    signal: parts.signal,
+  });
+  return { asked: { operation, route: `${method} ${path}` }, answer };
+}
+
+/** The value in a 2xx answer; throws the ApiError that another status, or an unreadable body, stands for. */
+export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
+  if (!isSuccess(answer)) throw errorOf(asked, answer);
+  const value = read(parseJson(answer.body));
+  if (value !== undefined) return value;
+  const { statusCode } = answer;
+  throw new AmbiguousError({ operation: asked.operation, reason: "its answer cannot be understood", statusCode });
+}
+
+/** Whether the status is any 2xx. */
+export function isSuccess({ statusCode }: HttpAnswer): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+function queryText(path: string, query: CallParts["query"] = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
+  if (pairs.length === 0) return "";
+  return (path.includes("?") ? "&" : "?") + pairs.join("&");
+}

@@ -1,0 +1,46 @@
+import type { Operation, RouteTable } from "../spec/routes.ts";
+import { bulkResults, optionIn, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
+import { type CallParts, call, valueIn } from "./calls.ts";
+import type { Http } from "./http.ts";
+import type { ManagementApi } from "./management.ts";
+import { serverTimeOf } from "./rejections.ts";
+
+/** The management API over HTTP, by the routes in force (management-api 4, wire assumptions for the open shapes). */
+export function managementOver(http: Http, routes: RouteTable): ManagementApi {
+  const ask = async <Value>(operation: Operation, read: (body: unknown) => Value | undefined, parts: CallParts) =>
+    valueIn(await call(http, routes, operation, parts), read);
+  return {
+    async bulk(operation, entries, { signal, targetingId } = {}) {
+      const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
+      const body = `{"${list}":[${entries.join(",")}]}`;
+      const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal });
+      const results = valueIn(called, (answer) => bulkResults(answer, entries.length));
+      const serverTime = serverTimeOf(called.answer.headers);
+      return { results, ...(serverTime !== undefined && { serverTime }) };
+    },
+
+    createTargeting: (item, { signal } = {}) =>
+      ask("createTargeting", targetingIn, { body: JSON.stringify(item), signal }),
+    renameTargeting: (targetingId, name, { signal } = {}) =>
+      ask("renameTargeting", targetingIn, { parameters: { targetingId }, body: JSON.stringify({ name }), signal }),
+    deleteTargeting: (targetingId, { signal } = {}) =>
+      ask("deleteTargeting", () => ({ _id: targetingId }), { parameters: { targetingId }, signal }),
+    addOption: (item, { signal } = {}) =>
+      ask("addOption", optionIn, { parameters: { targetingId: item.targeting }, body: JSON.stringify(item), signal }),
+    updateOption: (optionId, changes, { signal } = {}) =>
+      ask("updateOption", optionIn, { parameters: { optionId }, body: JSON.stringify(changes), signal }),
+    deleteOption: (optionId, { signal } = {}) =>
+      ask("deleteOption", () => ({ _id: optionId }), { parameters: { optionId }, signal }),
+
+    getTargeting: (targetingId, { signal } = {}) =>
+      ask("getTargeting", targetingIn, { parameters: { targetingId }, signal }),
+    async listOptions(targetingId, { limit, offset, parent } = {}, { signal } = {}) {
+      const parts = { parameters: { targetingId }, query: { limit, offset, parent }, signal };
+      const called = await call(http, routes, "listOptions", parts);
+      const serverTime = serverTimeOf(called.answer.headers);
+      return { ...valueIn(called, optionPageIn), ...(serverTime !== undefined && { serverTime }) };
+    },
+    getOption: (optionId, { limit, offset } = {}, { signal } = {}) =>
+      ask("getOption", optionWithContextsIn, { parameters: { optionId }, query: { limit, offset }, signal }),
+  };
+}

@@ -1,0 +1,107 @@
+import { ulidSource } from "../spec/ulid.ts";
+import { targetOf, wantedName } from "./defer.ts";
+import type { Driver } from "./driver.ts";
+import { ownReason } from "./reasons.ts";
+import { existingIds, noteNewest } from "./reconcile.ts";
+import { nextRequests } from "./requests.ts";
+import { type BatchEnd, sendBatch } from "./send.ts";
+import { StepMaker } from "./steps.ts";
+import { takeBack } from "./take-back.ts";
+import type { Reason, Step, StopCause } from "./work.ts";
+
+/**
+ * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
+ * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means.
+ */
+export async function drive(
+  driver: Driver,
+  hold: (work: () => Promise<BatchEnd>) => Promise<BatchEnd>,
+  cause: () => "cancelled" | "interrupted",
+): Promise<void> {
+  const stop = (why: StopCause, reason?: Reason): void =>
+    driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
+  await noteNewest(driver);
+  for (;;) {
+    const requests = nextRequests(driver.state.ready(), driver.apartBy);
+    if (requests.length === 0) {
+      if (retryDeferred(driver)) continue;
+      return stop("finished");
+    }
+    for (const request of requests) {
+      if (driver.signal.aborted) return stop(cause());
+      const end = await hold(() => sendBatch(driver, request));
+      if (end.ended) return stop("ended", endReason(end.reason));
+    }
+    if (driver.signal.aborted) return stop(cause());
+  }
+}
+
+const SHARED_BY_ALL = new Set(["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "PROJECT_NOT_FOUND"]);
+
+/** A wrong key is as wrong for what was not sent; that one request found no answer says nothing about the others. */
+function endReason(reason: Reason): Reason {
+  return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
+}
+
+/**
+ * What to do with refused steps that waited for other changes, once nothing else is left to send: try those again for
+ * which something changed; break a circle of names; let the rest fail. Whether there is anything to go on with.
+ */
+function retryDeferred(driver: Driver): boolean {
+  const deferred = driver.state.deferredSteps();
+  if (deferred.length === 0) return false;
+  const again = deferred.filter(({ changedSince }) => changedSince);
+  if (again.length > 0) {
+    driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
+    return true;
+  }
+  const maker = new StepMaker(driver.state.steps.length);
+  const temporary = breakCircle(driver, deferred, maker);
+  if (temporary !== undefined) {
+    driver.change([], { steps: [temporary] });
+    return true;
+  }
+  for (const { step, reason } of deferred) {
+    const then = takeBack(driver, step, reason, new StepMaker(driver.state.steps.length));
+    driver.change(then?.changes ?? [{ step: step.id, to: "failed", reason }], then?.steps ? { steps: then.steps } : {});
+  }
+  return true;
+}
+
+interface Deferred {
+  readonly step: Step;
+  readonly reason: Reason;
+}
+
+/**
+ * Finds renames that wait for each other in a circle, and gives one of them a temporary name first. Its old name is the
+ * one that the rename before it in the circle wants.
+ */
+function breakCircle(driver: Driver, deferred: readonly Deferred[], maker: StepMaker): Step | undefined {
+  const byTarget = new Map(deferred.map((entry) => [targetOf(entry.step), entry]));
+  const blockerOf = ({ reason }: Deferred): Deferred | undefined =>
+    existingIds(reason)
+      .map((id) => byTarget.get(id))
+      .find((entry) => entry !== undefined);
+  for (const start of deferred) {
+    const seen = new Set<Deferred>();
+    let before: Deferred | undefined;
+    let at: Deferred | undefined = start;
+    while (at !== undefined && !seen.has(at)) {
+      seen.add(at);
+      before = at;
+      at = blockerOf(at);
+    }
+    if (at !== start || before === undefined) continue;
+    const id = targetOf(start.step);
+    const formerName = wantedName(before.step);
+    const tried = driver.state.stepsChanging(id ?? "").some((step) => step.prepares);
+    if (id === undefined || formerName === undefined || tried) continue;
+    const name = `tmp ${ulidSource(driver.clock.now, driver.random)()}`;
+    const fields = { objects: start.step.objects, prepares: true, formerName } as const;
+    return start.step.operation === "renameTargetings"
+      ? maker.renameTargeting(id, name, fields)
+      : maker.updateOption({ id }, { name }, fields);
+  }
+  return undefined;
+}

@@ -1,0 +1,43 @@
+import type { Clock } from "../api/clock.ts";
+import type { BulkAnswer, ManagementApi } from "../api/management.ts";
+import type { BulkOperation } from "../spec/routes.ts";
+import type { RunState } from "./run-state.ts";
+import type { ServerClock } from "./server-clock.ts";
+import type { JournalEntry, Settlement, Step, StepChange } from "./work.ts";
+
+/** What happens to an option whose name the targeting already has (contract, `bulk_add_options`). */
+export type OnExisting = "fail" | "skip" | "addContexts";
+
+/** New steps and outcomes that an answer leads to. */
+export interface Consequences {
+  readonly changes: readonly StepChange[];
+  readonly steps?: readonly Step[];
+  readonly settlements?: readonly Settlement[];
+}
+
+/** What the parts of the engine share while a run is being driven. */
+export interface Driver {
+  readonly api: ManagementApi;
+  readonly state: RunState;
+  readonly clock: Clock;
+  readonly serverClock: ServerClock;
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
+  /** How long one request is retried, in milliseconds. */
+  readonly retryBudgetMs: number;
+  readonly onExisting: OnExisting;
+  /** Aborted when nothing new may start. */
+  readonly signal: AbortSignal;
+  /** Puts an entry into the journal and into effect. */
+  record(entry: JournalEntry): void;
+  /** Puts what a request's end changed into the journal and into effect. */
+  change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
+  /** Resolves when everything recorded is on the disk. */
+  flush(): Promise<void>;
+  /** Sends one request; throws an ApiError. */
+  send(operation: BulkOperation, steps: readonly Step[]): Promise<BulkAnswer>;
+  /** Steps with different keys may not share a request. */
+  apartBy(step: Step): string;
+  /** Tells whoever watches that nothing is sent for so many milliseconds. */
+  waiting(ms: number): void;
+}

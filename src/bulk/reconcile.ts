@@ -1,0 +1,238 @@
+import * as z from "zod";
+import { isApiError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { LIMITS } from "../spec/limits.ts";
+import type { OptionRecord } from "../spec/records.ts";
+import { isUlid, ulidTime } from "../spec/ulid.ts";
+import type { Driver } from "./driver.ts";
+import { ownReason } from "./reasons.ts";
+import type { Order } from "./server-clock.ts";
+import type { Reason, Step, StepChange } from "./work.ts";
+
+const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
+
+/** The IDs that a name duplicate error gives (management-api 7.3). */
+export function existingIds(reason: Reason): readonly string[] {
+  const parsed = nameTaken.safeParse(reason.detail ?? {});
+  if (!parsed.success) return [];
+  const { existingId, existingIds: several = [] } = parsed.data;
+  return existingId === undefined ? several : [existingId, ...several];
+}
+
+/** A create whose first attempt stayed unanswered, and whose resend met its name. */
+export interface MetItsName {
+  readonly step: Step;
+  readonly reason: Reason;
+}
+
+interface Candidate extends MetItsName {
+  /** What may be ours: everything that has the name and is not older than the first attempt. */
+  readonly ids: readonly string[];
+}
+
+/**
+ * Tells whether what a resent create met is its own doing (architecture, step 6): it is when the existing ID is newer
+ * than the first attempt and the thing is what was sent. Older is another's: `failed`. `madeNow` says that the resend
+ * made other items of the same unit, so that the first attempt cannot have made this one. What cannot be told is
+ * `unknown`. Reads List Options pages, newest first; for targetings each one.
+ */
+export async function reconcileCreates(
+  driver: Driver,
+  met: readonly MetItsName[],
+  madeNow: boolean,
+): Promise<readonly StepChange[]> {
+  const since = (step: Step): number => driver.state.suspectSince(step.id) ?? 0;
+  const order = (id: string, step: Step): Order => {
+    const newest = newestBefore(driver, step);
+    if (newest !== undefined) return newest === null || id > newest ? "after" : "before";
+    return driver.serverClock.order(ulidTime(id), since(step));
+  };
+  const ids = ({ step, reason }: MetItsName): readonly string[] =>
+    existingIds(reason).filter((id) => isUlid(id) && order(id, step) !== "before");
+  if (met.some((each) => ids(each).some((id) => order(id, each.step) === "unclear"))) await sharpen(driver, met);
+  const changes: StepChange[] = [];
+  const open: Candidate[] = [];
+  for (const each of met) {
+    const candidates = ids(each);
+    const [first] = candidates;
+    if (first === undefined) changes.push({ step: each.step.id, to: "failed", reason: each.reason });
+    else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: unclear(candidates) });
+    else open.push({ ...each, ids: candidates });
+  }
+  const found = await lookUp(driver, open);
+  for (const { step, ids: candidates } of open) {
+    const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
+    const sure = made !== undefined && (order(made._id, step) === "after" || ulidTime(made._id) >= since(step));
+    changes.push(
+      sure
+        ? { step: step.id, to: "done", _id: made._id, ...childIdsOf(made) }
+        : { step: step.id, to: "unknown", reason: unclear(candidates) },
+    );
+  }
+  return changes;
+}
+
+/**
+ * The newest top-level option before the run, for steps that make top-level options: what is newer was not there before,
+ * whatever the clocks say. Undefined where that is not known.
+ */
+function newestBefore(driver: Driver, step: Step): string | null | undefined {
+  if (step.bindings.some(({ field }) => field === "parent")) return undefined;
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targeting = place === undefined ? undefined : driver.state.boundId(place);
+  return targeting === undefined ? undefined : driver.state.newest.get(targeting);
+}
+
+/**
+ * Notes the newest option of each targeting that options are to be added to, before anything is sent. Where it cannot
+ * be read (a key without the read scope), only the clocks can tell old from new later.
+ */
+export async function noteNewest(driver: Driver): Promise<void> {
+  const targetings = new Set<string>();
+  for (const step of driver.state.pendingSteps()) {
+    if (step.operation !== "addOptions") continue;
+    const place = step.bindings.find(({ field }) => field === "targeting");
+    if (place?.id !== undefined && !driver.state.newest.has(place.id)) targetings.add(place.id);
+  }
+  for (const targeting of targetings) {
+    const first = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
+    const { total } = first ?? {};
+    if (total === undefined) continue;
+    const last =
+      total > 1 ? await orUndefined(driver.api.listOptions(targeting, { limit: 1, offset: total - 1 })) : first;
+    const [newest] = last?.items ?? [];
+    if (newest !== undefined || total === 0) driver.record({ t: "newest", targeting, _id: newest?._id ?? null });
+  }
+}
+
+/** How often the service's clock is read, at the most, to tell old from new. */
+const CLOCK_READINGS = 8;
+
+/** Reads the service's clock until it is known well enough. A reading that fails leaves it as it is. */
+async function sharpen(driver: Driver, met: readonly MetItsName[]): Promise<void> {
+  const [first] = met;
+  const place = first?.step.bindings.find(({ field }) => field === "targeting");
+  const [existing] = first === undefined ? [] : existingIds(first.reason);
+  const targeting = place === undefined ? existing : driver.state.boundId(place);
+  if (targeting === undefined) return;
+  for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
+    const wait = driver.serverClock.nextReadingIn(driver.clock.now());
+    if (wait === undefined || driver.signal.aborted) return;
+    if (wait > 0) await orUndefined(driver.clock.sleep(wait));
+    const sentAt = driver.clock.now();
+    const page = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
+    if (page?.serverTime === undefined) return;
+    const { serverTime } = page;
+    driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt, receivedAt: driver.clock.now() });
+  }
+}
+
+function unclear(ids: readonly string[]): Reason {
+  return ownReason("OWNER_UNCLEAR", { existingIds: ids });
+}
+
+function childIdsOf(made: Made): { readonly childIds?: readonly string[] } {
+  return made.children === undefined ? {} : { childIds: made.children };
+}
+
+/** What is compared between what was sent and what is there. */
+interface Made {
+  readonly _id: string;
+  readonly name: string;
+  readonly type?: string | undefined;
+  readonly contextCount?: number | undefined;
+  readonly childCount?: number | undefined;
+  readonly optionCount?: number | undefined;
+  readonly children?: readonly string[] | undefined;
+}
+
+const sent = z.looseObject({
+  name: z.string(),
+  type: z.string().optional(),
+  contexts: z.array(z.string()).optional(),
+  children: z.array(z.looseObject({})).optional(),
+  options: z.array(z.looseObject({ children: z.array(z.unknown()).optional() })).optional(),
+});
+
+/** Whether a thing is what a step would have made. What the service does not tell is taken as equal. */
+function isAsSent(step: Step, made: Made): boolean {
+  const item = sent.parse(JSON.parse(step.json));
+  const options = item.options?.reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0) ?? 0;
+  const type = item.children === undefined ? (item.type ?? "atomic") : "collection";
+  if (step.operation === "createTargetings") {
+    return made.name === item.name && (made.optionCount ?? options) === options;
+  }
+  return (
+    made.name === item.name &&
+    (made.type ?? type) === type &&
+    (made.contextCount ?? item.contexts?.length ?? 0) === (item.contexts?.length ?? 0) &&
+    (made.childCount ?? item.children?.length ?? 0) === (item.children?.length ?? 0)
+  );
+}
+
+async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<ReadonlyMap<string, Made>> {
+  const found = new Map<string, Made>();
+  const places = new Map<
+    string,
+    { readonly targeting: string; readonly parent: string | undefined; ids: Set<string> }
+  >();
+  for (const { step, ids } of wanted) {
+    const at = (field: "targeting" | "parent"): string | undefined => {
+      const binding = step.bindings.find((candidate) => candidate.field === field);
+      return binding === undefined ? undefined : driver.state.boundId(binding);
+    };
+    const targeting = at("targeting");
+    if (targeting === undefined) {
+      for (const id of ids) {
+        const record = await orUndefined(driver.api.getTargeting(id));
+        if (record !== undefined) found.set(id, record);
+      }
+      continue;
+    }
+    const parent = at("parent");
+    const place = places.get(`${targeting} ${parent}`) ?? { targeting, parent, ids: new Set() };
+    for (const id of ids) place.ids.add(id);
+    places.set(`${targeting} ${parent}`, place);
+  }
+  for (const { targeting, parent, ids } of places.values()) {
+    const records = await orUndefined(findNewest(driver.api, targeting, parent, ids));
+    for (const record of records ?? []) found.set(record._id, record);
+  }
+  return found;
+}
+
+/** Reads List Options pages from the newest on until all IDs were met, or none is left to read. */
+async function findNewest(
+  api: ManagementApi,
+  targeting: string,
+  parent: string | undefined,
+  ids: ReadonlySet<string>,
+): Promise<readonly OptionRecord[]> {
+  const limit = LIMITS.listLimit.value;
+  const query = { limit, ...(parent === undefined ? {} : { parent }) };
+  const first = await api.listOptions(targeting, query);
+  const found = first.items.filter((option) => ids.has(option._id));
+  const offsets =
+    first.total === undefined
+      ? undefined
+      : Array.from({ length: Math.ceil(first.total / limit) - 1 }, (_, page) => (page + 1) * limit).reverse();
+  for (
+    let offset = offsets === undefined ? limit : offsets.shift();
+    offset !== undefined && found.length < ids.size;
+  ) {
+    const page = await api.listOptions(targeting, { ...query, offset });
+    found.push(...page.items.filter((option) => ids.has(option._id)));
+    offset = offsets === undefined ? (page.items.length < limit ? undefined : offset + limit) : offsets.shift();
+  }
+  return found;
+}
+
+/** A read that fails proves nothing: what it was to tell stays unknown. */
+async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isApiError(thrown)) return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,108 @@
+import type { RunState } from "./run-state.ts";
+import { OUTCOMES } from "./run-state.ts";
+import type { Outcome, Reason, ReportedObject, Standing } from "./work.ts";
+
+/** Where a run as a whole stands (contract, "The result of a tool that writes"). */
+export type RunStatus =
+  | "succeeded"
+  | "partial"
+  | "failed"
+  | "unknown"
+  | "running"
+  | "interrupted"
+  | "cancelled"
+  | "planned"
+  | "needs_confirmation";
+
+/** Counts as the contract names them; they add up to `items`. */
+export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
+
+/** One object of a run with how it ended. */
+export interface ObjectResult {
+  readonly index: number;
+  readonly child?: number;
+  readonly grandchild?: number;
+  readonly outcome: Standing;
+  readonly _id?: string;
+  readonly name?: string;
+  readonly reason?: Reason;
+}
+
+/** Objects that did not succeed for the same reason. */
+export interface FailureGroup {
+  readonly outcome: Outcome;
+  readonly reason: Reason;
+  readonly count: number;
+  /** The caller's indexes of the first ones. */
+  readonly indexes: readonly number[];
+  /** Name or ID of the first. */
+  readonly ref?: string;
+}
+
+const INDEXES_SHOWN = 20;
+
+/** Counts of a run's state. */
+export function countsOf(state: RunState): ReportCounts {
+  const counts = state.counts();
+  return { items: state.objects.length, ...counts };
+}
+
+/** The status that the counts of a run give, once nothing is being driven any more (contract, Status). */
+export function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
+  const good = counts.succeeded + counts.alreadyDone;
+  if (good === counts.items) return "succeeded";
+  if (good > 0) return "partial";
+  return counts.unknown > 0 ? "unknown" : "failed";
+}
+
+/** The status of a run that nobody drives at the moment. */
+export function restingStatus(state: RunState): RunStatus {
+  const counts = countsOf(state);
+  if (state.stopped === undefined) return "interrupted";
+  const { cause } = state.stopped;
+  if ((cause === "cancelled" || cause === "interrupted") && counts.unattempted + counts.unknown + counts.pending > 0) {
+    return cause;
+  }
+  return settledStatus(counts);
+}
+
+/** One object as reports and NDJSON name it. */
+export function objectResult(state: RunState, object: number): ObjectResult {
+  const about: ReportedObject = state.objects[object] ?? { index: object };
+  const _id = state.idOf(object);
+  const reason = state.reason(object);
+  return {
+    index: about.index,
+    ...(about.child === undefined ? {} : { child: about.child }),
+    ...(about.grandchild === undefined ? {} : { grandchild: about.grandchild }),
+    outcome: state.standing(object),
+    ...(_id === undefined ? {} : { _id }),
+    ...(about.name === undefined ? {} : { name: about.name }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+/** What did not succeed, grouped by outcome and reason, the largest groups first. */
+export function failureGroups(state: RunState): readonly FailureGroup[] {
+  const groups = new Map<
+    string,
+    { outcome: Outcome; reason: Reason; count: number; indexes: number[]; ref?: string }
+  >();
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const reason = state.reason(object);
+    const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
+    if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
+    const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")}`;
+    const group = groups.get(key);
+    const about = state.objects[object];
+    if (about === undefined) continue;
+    if (group === undefined) {
+      const ref = about.name ?? state.idOf(object);
+      groups.set(key, { outcome, reason, count: 1, indexes: [about.index], ...(ref === undefined ? {} : { ref }) });
+      continue;
+    }
+    group.count += 1;
+    if (group.indexes.length < INDEXES_SHOWN && group.indexes.at(-1) !== about.index) group.indexes.push(about.index);
+  }
+  return [...groups.values()].sort((a, b) => b.count - a.count);
+}

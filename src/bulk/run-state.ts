@@ -1,0 +1,379 @@
+import { ownReason } from "./reasons.ts";
+import type {
+  Binding,
+  JournalEntry,
+  Outcome,
+  Reason,
+  ReportedObject,
+  Settlement,
+  Standing,
+  Step,
+  StepChange,
+  StopCause,
+} from "./work.ts";
+
+type StepStanding =
+  | "pending"
+  | "done"
+  | "failed"
+  | "refused"
+  | "unknown"
+  | "unattempted"
+  | "deferred"
+  | "replaced"
+  | "dropped";
+
+/** How many objects stand where; the numbers add up to the number of objects. */
+export type Counts = Readonly<Record<Standing, number>>;
+
+/**
+ * Everything that is known about a run, as the sum of its journal: `apply` is the only way to change it, so that a run
+ * that is read back from its journal stands exactly where it stood.
+ */
+export class RunState {
+  readonly objects: ReportedObject[] = [];
+  readonly steps: Step[] = [];
+  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  /** By targeting: the newest top-level option that was there before this run sent anything. */
+  readonly newest = new Map<string, string | null>();
+  planned = false;
+  stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
+  updatedAt = 0;
+  /** Grows with every step that is done: whether something changed since a step was refused. */
+  progress = 0;
+
+  readonly #standing: Standing[] = [];
+  readonly #ids: (string | undefined)[] = [];
+  readonly #reasons = new Map<number, Reason>();
+  /** Steps that an object still needs before it has succeeded. */
+  readonly #open: number[] = [];
+  /** Objects for which a step was applied. */
+  readonly #touched = new Set<number>();
+  readonly #counts: Record<Standing, number> = {
+    pending: 0,
+    succeeded: 0,
+    alreadyDone: 0,
+    failed: 0,
+    unattempted: 0,
+    unknown: 0,
+  };
+
+  readonly #stepStanding: StepStanding[] = [];
+  readonly #pending = new Set<number>();
+  readonly #deferred = new Map<number, { readonly reason: Reason; readonly progress: number }>();
+  /** When a step whose effect is not known first left, in our clock. */
+  readonly #suspectSince = new Map<number, number>();
+  readonly #stepsChanging = new Map<string, number[]>();
+  readonly #stepsBoundTo = new Map<number, number[]>();
+  /** The first step of each object; the steps after it are rare. */
+  readonly #firstStep: (number | undefined)[] = [];
+  readonly #furtherSteps = new Map<number, number[]>();
+  #inFlight: { readonly steps: readonly number[]; readonly at: number; readonly progress: number } | undefined;
+
+  /** Puts one journal entry into effect. */
+  apply(entry: JournalEntry): void {
+    switch (entry.t) {
+      case "objects":
+        for (const object of entry.objects) this.#addObject(object);
+        return;
+      case "settled":
+        for (const settlement of entry.settlements) this.#settle(settlement);
+        return;
+      case "steps":
+        for (const step of entry.steps) this.#addStep(step);
+        return;
+      case "planned":
+        this.planned = true;
+        this.requests.planned = entry.requests;
+        this.updatedAt = entry.at;
+        return;
+      case "newest":
+        this.newest.set(entry.targeting, entry._id);
+        return;
+      case "send":
+        this.#inFlight = { steps: entry.steps, at: entry.at, progress: this.progress };
+        this.requests.sent += 1;
+        if (entry.again) this.requests.resent += 1;
+        this.updatedAt = entry.at;
+        return;
+      case "answer":
+        for (const step of entry.steps ?? []) this.#addStep(step);
+        for (const change of entry.changes) this.#change(change);
+        for (const settlement of entry.settlements ?? []) {
+          this.#settle(settlement);
+          this.#dropSteps(settlement.object, "dropped");
+        }
+        this.#inFlight = undefined;
+        this.updatedAt = entry.at;
+        return;
+      case "waited":
+        this.requests.waitedMs += entry.ms;
+        return;
+      case "stop":
+        this.#stop(entry.cause, entry.reason);
+        this.updatedAt = entry.at;
+        return;
+      case "resume":
+        this.#reopen();
+        this.updatedAt = entry.at;
+        return;
+    }
+  }
+
+  /** After a crash: what was in flight may or may not have been applied. Gives the steps concerned. */
+  lostInFlight(): readonly number[] {
+    return this.#inFlight?.steps ?? [];
+  }
+
+  counts(): Counts {
+    return { ...this.#counts };
+  }
+
+  standing(object: number): Standing {
+    return this.#standing[object] ?? "pending";
+  }
+
+  reason(object: number): Reason | undefined {
+    return this.#reasons.get(object);
+  }
+
+  /** The ID of an object: as the service gave it, else as the caller did. */
+  idOf(object: number): string | undefined {
+    return this.#ids[object] ?? this.objects[object]?._id;
+  }
+
+  /** When a suspect step first left, in our clock; undefined for any other step. */
+  suspectSince(step: number): number | undefined {
+    return this.#suspectSince.get(step);
+  }
+
+  /** Whether something was applied for an object by an earlier step. */
+  isTouched(object: number): boolean {
+    return this.#touched.has(object);
+  }
+
+  /** Steps of an object that were applied, in the order in which they were made. */
+  doneSteps(object: number): readonly Step[] {
+    const ids = [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
+    return ids.flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
+  }
+
+  /** Whether other steps use the ID of an object that this run makes. */
+  isNeeded(object: number): boolean {
+    return (this.#stepsBoundTo.get(object) ?? []).some((id) => this.steps[id]?.objects.includes(object) === false);
+  }
+
+  /** Steps that may leave now, in the order in which they were made. */
+  ready(): readonly Step[] {
+    const ready: Step[] = [];
+    for (const id of this.#pending) {
+      const step = this.steps[id];
+      if (step !== undefined && this.#isReady(step)) ready.push(step);
+    }
+    return ready;
+  }
+
+  /** Steps that have not been settled. */
+  pendingSteps(): readonly Step[] {
+    return [...this.#pending].flatMap((id) => this.steps[id] ?? []);
+  }
+
+  /** Steps that were refused and wait for another change of this run, with whether something changed since. */
+  deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
+    return [...this.#deferred].flatMap(([id, { reason, progress }]) => {
+      const step = this.steps[id];
+      return step === undefined ? [] : [{ step, reason, changedSince: this.progress > progress }];
+    });
+  }
+
+  /** The step's bound IDs, by field. A binding to an object that has no ID is left out. */
+  boundId(binding: Binding): string | undefined {
+    if (binding.id !== undefined) return binding.id;
+    return binding.object === undefined ? undefined : this.idOf(binding.object);
+  }
+
+  /** Steps that change or delete the thing with this ID. */
+  stepsChanging(id: string): readonly Step[] {
+    return (this.#stepsChanging.get(id) ?? []).flatMap((step) => this.steps[step] ?? []);
+  }
+
+  #isReady(step: Step): boolean {
+    return (
+      step.bindings.every((binding) => this.boundId(binding) !== undefined) &&
+      (step.after ?? []).every((id) => !this.#pending.has(id) && !this.#deferred.has(id))
+    );
+  }
+
+  #addObject(object: ReportedObject): void {
+    this.objects.push(object);
+    this.#standing.push("pending");
+    this.#open.push(0);
+    this.#counts.pending += 1;
+  }
+
+  #addStep(step: Step): void {
+    this.steps[step.id] = step;
+    this.#stepStanding[step.id] = "pending";
+    this.#pending.add(step.id);
+    for (const object of step.objects) {
+      const open = this.#open[object] ?? 0;
+      if (!step.prepares && step.undoes === undefined) this.#open[object] = open + 1;
+      if (this.#firstStep[object] === undefined) this.#firstStep[object] = step.id;
+      else listUnder(this.#furtherSteps, object, step.id);
+    }
+    for (const { object, field, id } of step.bindings) {
+      if (object !== undefined) listUnder(this.#stepsBoundTo, object, step.id);
+      if (field === "_id" && id !== undefined) listUnder(this.#stepsChanging, id, step.id);
+    }
+  }
+
+  #change(change: StepChange): void {
+    const step = this.steps[change.step];
+    if (step === undefined) return;
+    if (change.to === "suspect") {
+      if (!this.#suspectSince.has(step.id)) this.#suspectSince.set(step.id, this.#inFlight?.at ?? this.updatedAt);
+      return;
+    }
+    if (change.to === "pending") {
+      this.#deferred.delete(step.id);
+      this.#pending.add(step.id);
+      this.#stepStanding[step.id] = "pending";
+      return;
+    }
+    this.#pending.delete(step.id);
+    this.#deferred.delete(step.id);
+    switch (change.to) {
+      case "done":
+      case "alreadyDone":
+        this.#stepStanding[step.id] = "done";
+        this.#suspectSince.delete(step.id);
+        this.#finish(step, change);
+        return;
+      case "deferred":
+        this.#stepStanding[step.id] = "deferred";
+        this.#deferred.set(step.id, { reason: change.reason, progress: this.#inFlight?.progress ?? this.progress });
+        return;
+      case "replaced":
+        this.#stepStanding[step.id] = "replaced";
+        for (const object of step.objects) this.#open[object] = (this.#open[object] ?? 1) - 1;
+        return;
+      default:
+        this.#stepStanding[step.id] = change.to;
+        if (change.to === "failed") this.#suspectSince.delete(step.id);
+        if (change.undone) return;
+        this.#failStep(step, change.to === "refused" ? "failed" : change.to, change.reason);
+    }
+  }
+
+  #finish(step: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
+    if (change.to === "done") this.progress += 1;
+    if (step.prepares) return;
+    step.objects.forEach((object, position) => {
+      if (step.undoes !== undefined) {
+        this.#settle({ object, outcome: "failed", reason: step.undoes });
+        return;
+      }
+      const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
+      if (id !== undefined) this.#ids[object] = id;
+      if (change.to === "done") this.#touched.add(object);
+      const open = (this.#open[object] ?? 1) - 1;
+      this.#open[object] = open;
+      if (open <= 0) this.#settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
+    });
+  }
+
+  /** A refused create fails for the object it is about; what was to be made inside was just never made. */
+  #failStep(step: Step, outcome: "failed" | "unknown" | "unattempted", reason: Reason): void {
+    const [main] = step.objects;
+    const makes = step.operation === "createTargetings" || step.operation === "addOptions";
+    for (const object of step.objects) {
+      if (object === main || outcome !== "failed" || !makes) this.#fail(object, outcome, reason);
+      else this.#fail(object, "unattempted", ownReason("NEEDS_FAILED", { needs: main }));
+    }
+  }
+
+  #fail(object: number, outcome: "failed" | "unknown" | "unattempted", reason: Reason): void {
+    const partly = outcome === "unattempted" && this.#touched.has(object);
+    this.#settle({
+      object,
+      outcome: partly ? "unknown" : outcome,
+      reason: partly ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason,
+    });
+    const drop = outcome === "failed" ? "dropped" : "unattempted";
+    this.#dropSteps(object, drop);
+    if (this.idOf(object) !== undefined) return;
+    for (const id of this.#stepsBoundTo.get(object) ?? []) {
+      const bound = this.steps[id];
+      if (bound === undefined || !this.#pending.delete(id)) continue;
+      this.#stepStanding[id] = drop;
+      for (const needy of bound.objects) {
+        if (needy !== object) this.#fail(needy, "unattempted", ownReason("NEEDS_FAILED", { needs: object }));
+      }
+    }
+  }
+
+  #dropSteps(object: number, to: "dropped" | "unattempted"): void {
+    for (const id of this.#furtherSteps.get(object) ?? []) {
+      if (this.#pending.delete(id)) this.#stepStanding[id] = to;
+    }
+  }
+
+  #settle(settlement: Settlement): void {
+    const { object, outcome, reason, _id } = settlement;
+    const before = this.#standing[object];
+    if (before === undefined || before === outcome) return;
+    if (before !== "pending" && before !== "unattempted") return;
+    this.#counts[before] -= 1;
+    this.#counts[outcome] += 1;
+    this.#standing[object] = outcome;
+    if (reason !== undefined) this.#reasons.set(object, reason);
+    if (_id !== undefined) this.#ids[object] = _id;
+  }
+
+  /** What a stop leaves open: sent and unanswered is `unknown`, never sent is `unattempted`. */
+  #stop(cause: StopCause, reason: Reason | undefined): void {
+    this.stopped = reason === undefined ? { cause } : { cause, reason };
+    this.#inFlight = undefined;
+    for (const id of [...this.#pending, ...this.#deferred.keys()]) {
+      const to = this.#suspectSince.has(id) ? "unknown" : "unattempted";
+      const why = to === "unknown" ? ownReason("NO_ANSWER") : (reason ?? ownReason(STOP_REASONS[cause]));
+      this.#change({ step: id, to, reason: why });
+    }
+  }
+
+  /** Takes up again what a stop left open; what failed stays failed. */
+  #reopen(): void {
+    this.stopped = undefined;
+    for (const [id, standing] of this.#stepStanding.entries()) {
+      if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
+      this.#stepStanding[id] = "pending";
+      this.#pending.add(id);
+      for (const object of this.steps[id]?.objects ?? []) this.#reopenObject(object);
+    }
+  }
+
+  #reopenObject(object: number): void {
+    const before = this.#standing[object];
+    if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;
+    this.#counts[before] -= 1;
+    this.#counts.pending += 1;
+    this.#standing[object] = "pending";
+    this.#reasons.delete(object);
+  }
+}
+
+function listUnder<K>(map: Map<K, number[]>, key: K, value: number): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [value]);
+  else list.push(value);
+}
+
+const STOP_REASONS = {
+  finished: "NEEDS_FAILED",
+  cancelled: "CANCELLED",
+  interrupted: "INTERRUPTED",
+  ended: "RUN_ENDED",
+} as const satisfies Record<StopCause, string>;
+
+/** Outcomes in the order in which reports name them. */
+export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed", "unattempted", "unknown"];

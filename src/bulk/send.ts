@@ -1,0 +1,274 @@
+import { type ApiError, isApiError } from "../api/errors.ts";
+import type { BulkAnswer } from "../api/management.ts";
+import { type BulkResult, type ItemError, itemError } from "../spec/records.ts";
+import { APPLIED_AS } from "../spec/routes.ts";
+import { isUlid, ulidTime } from "../spec/ulid.ts";
+import type { Driver } from "./driver.ts";
+import { itemReason, ownReason, requestReason } from "./reasons.ts";
+import { type Answered, settleAnswers } from "./settle.ts";
+import type { Reason, Step, StepChange } from "./work.ts";
+
+/** The shortest wait after a 409, in milliseconds: the service may say 0. */
+const SHORTEST_BUSY_WAIT_MS = 50;
+const FIRST_BACKOFF_MS = 250;
+const LONGEST_BACKOFF_MS = 10_000;
+/** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
+const UNCATCHED_TRIES = 3;
+
+/** What the last attempt of a batch came to. */
+type Attempt =
+  | { readonly kind: "answer"; readonly answer: BulkAnswer }
+  | { readonly kind: "error"; readonly error: ApiError };
+
+/** How sending a batch of steps ended: the run goes on, or it ends for this reason. */
+export type BatchEnd = { readonly ended: false } | { readonly ended: true; readonly reason: Reason };
+
+interface Batch {
+  readonly steps: readonly Step[];
+  readonly deadline: number;
+  /** Failed attempts so far, for the backoff. */
+  readonly failures: number;
+  readonly uncatched: number;
+}
+
+const GOES_ON: BatchEnd = { ended: false };
+
+/**
+ * Sends one request until every item in it is settled: waits and resends as management-api 4.2 and 4.3 say, halves what
+ * the service refuses as a whole, and puts answers into effect. Every request is journaled before it leaves.
+ * Ends the run when the retry budget is spent or when no further request could succeed. Stops between requests when
+ * the driver's signal is aborted; what is not settled then stays pending.
+ */
+export async function sendBatch(driver: Driver, steps: readonly Step[]): Promise<BatchEnd> {
+  const fresh = (part: readonly Step[]): Batch => ({
+    steps: part,
+    deadline: driver.clock.now() + driver.retryBudgetMs,
+    failures: 0,
+    uncatched: 0,
+  });
+  const batches: Batch[] = [fresh(steps)];
+  const sentBefore = new Set<number>();
+  for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
+    if (driver.signal.aborted) return GOES_ON;
+    const again = batch.steps.some((step) => sentBefore.has(step.id));
+    for (const step of batch.steps) sentBefore.add(step.id);
+    const attempt = await attemptOnce(driver, batch.steps, again);
+    const next =
+      attempt.kind === "answer"
+        ? await settleAnswer(driver, batch, attempt.answer)
+        : await handleError(driver, batch, attempt.error);
+    if (next.kind === "end") return { ended: true, reason: next.reason };
+    if (next.kind === "halve") batches.unshift(...halves(next.steps).map(fresh));
+    if (next.kind === "resend") {
+      const spent = driver.clock.now() + next.waitMs > batch.deadline;
+      if (spent) return { ended: true, reason: giveUp(driver, next.batch.steps, next.reason) };
+      if (!(await pause(driver, next.waitMs))) return GOES_ON;
+      batches.unshift(next.batch);
+    }
+  }
+  return GOES_ON;
+}
+
+type Next =
+  | { readonly kind: "settled" }
+  | { readonly kind: "halve"; readonly steps: readonly Step[] }
+  | { readonly kind: "end"; readonly reason: Reason }
+  | { readonly kind: "resend"; readonly batch: Batch; readonly waitMs: number; readonly reason: Reason };
+
+async function attemptOnce(driver: Driver, steps: readonly Step[], again: boolean): Promise<Attempt> {
+  const [first] = steps;
+  if (first === undefined) throw new RangeError("a request carries at least one item");
+  const sentAt = driver.clock.now();
+  driver.record({ t: "send", steps: steps.map((step) => step.id), at: sentAt, again });
+  await driver.flush();
+  try {
+    const answer = await driver.send(first.operation, steps);
+    if (answer.serverTime !== undefined) {
+      driver.serverClock.observe({
+        from: answer.serverTime,
+        to: answer.serverTime + 999,
+        sentAt,
+        receivedAt: driver.clock.now(),
+      });
+    }
+    observeMade(driver, first, answer, sentAt);
+    return { kind: "answer", answer };
+  } catch (thrown) {
+    if (isApiError(thrown)) return { kind: "error", error: thrown };
+    throw thrown;
+  }
+}
+
+/** What a request has just made carries the service's time in its ID. */
+function observeMade(driver: Driver, first: Step, answer: BulkAnswer, sentAt: number): void {
+  if (first.operation !== "createTargetings" && first.operation !== "addOptions") return;
+  const id = answer.results.find((result) => result.success)?.data?._id;
+  if (typeof id === "string" && isUlid(id)) {
+    driver.serverClock.observeMade(ulidTime(id), sentAt, driver.clock.now());
+  }
+}
+
+async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): Promise<Next> {
+  const answered: Answered[] = [];
+  const busy: Step[] = [];
+  const uncatched: Step[] = [];
+  let retryAfterMs = 0;
+  for (const result of answer.results) {
+    const step = batch.steps[result.index];
+    if (step === undefined) continue;
+    const code = result.error?.errorCode;
+    if (!result.success && code === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
+      busy.push(step);
+      retryAfterMs = Math.max(retryAfterMs, retryAfter(result.error));
+    } else if (!result.success && (code === "UNCATCHED" || (code === undefined && isServerFault(result.error)))) {
+      uncatched.push(step);
+    } else {
+      answered.push({ step, result });
+    }
+  }
+  await settleAnswers(driver, batch.steps, answered);
+  return afterAnswer(driver, batch, { busy, uncatched, retryAfterMs });
+}
+
+function afterAnswer(
+  driver: Driver,
+  batch: Batch,
+  left: { readonly busy: readonly Step[]; readonly uncatched: readonly Step[]; readonly retryAfterMs: number },
+): Next {
+  const { busy, uncatched } = left;
+  if (busy.length + uncatched.length === 0) return { kind: "settled" };
+  const operation = (busy[0] ?? uncatched[0])?.operation;
+  if (operation === undefined) return { kind: "settled" };
+  const tries = uncatched.length > 0 ? batch.uncatched + 1 : 0;
+  if (tries > UNCATCHED_TRIES) {
+    if (APPLIED_AS[operation] === "unit" && uncatched.length > 1) return { kind: "halve", steps: uncatched };
+    const reason = itemReason(operation, { statusCode: 500, errorCode: "UNCATCHED" });
+    driver.change(uncatched.map((step) => unlessSuspect(driver, step, { step: step.id, to: "failed", reason })));
+    if (busy.length === 0) return { kind: "settled" };
+  }
+  const resent = tries > UNCATCHED_TRIES ? busy : [...busy, ...uncatched].sort((a, b) => a.id - b.id);
+  const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
+  const waitMs = Math.max(
+    busy.length > 0 ? Math.max(left.retryAfterMs, SHORTEST_BUSY_WAIT_MS) : 0,
+    uncatched.length > 0 ? backoff(driver, failures) : 0,
+  );
+  return {
+    kind: "resend",
+    batch: { steps: resent, deadline: batch.deadline, failures, uncatched: tries },
+    waitMs,
+    reason: itemReason(operation, {
+      statusCode: busy.length > 0 ? 409 : 500,
+      errorCode: busy.length > 0 ? "CONTEXT_TARGETING_WRITE_IN_PROGRESS" : "UNCATCHED",
+    }),
+  };
+}
+
+async function handleError(driver: Driver, batch: Batch, error: ApiError): Promise<Next> {
+  const [first] = batch.steps;
+  if (first === undefined) return { kind: "settled" };
+  const reason = requestReason(first.operation, error);
+  const resend = (waitMs: number, failures: number): Next => ({
+    kind: "resend",
+    batch: { ...batch, failures },
+    waitMs,
+    reason,
+  });
+  switch (error.effect) {
+    case "busy":
+      driver.change([]);
+      return resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS), batch.failures);
+    case "notSent":
+      driver.change([]);
+      return resend(backoff(driver, batch.failures + 1), batch.failures + 1);
+    case "ambiguous":
+      driver.change(batch.steps.map((step) => ({ step: step.id, to: "suspect" })));
+      return resend(backoff(driver, batch.failures + 1), batch.failures + 1);
+    case "rejected":
+      if (endsTheRun(error)) {
+        driver.change(batch.steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "refused", reason })));
+        return { kind: "end", reason };
+      }
+      if (batch.steps.length > 1) {
+        driver.change([]);
+        return { kind: "halve", steps: batch.steps };
+      }
+      await settleAnswers(driver, [first], [{ step: first, result: asResult(error) }]);
+      return { kind: "settled" };
+  }
+}
+
+/** Rejections that every further request would meet too (architecture, step 5). */
+function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
+  return (
+    error.kind === "unauthorized" ||
+    error.kind === "forbidden" ||
+    error.kind === "wrongRoute" ||
+    error.kind === "redirect" ||
+    error.errorCode === "PROJECT_NOT_FOUND"
+  );
+}
+
+/** A request with a single item that was refused as a whole: its error is the item's. */
+function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {
+  return {
+    index: 0,
+    success: false,
+    error: itemError.parse({
+      statusCode: error.statusCode,
+      ...(error.errorCode === undefined ? {} : { errorCode: error.errorCode }),
+      detail: { ...error.detail, ...(error.messages.length > 0 ? { messages: error.messages.slice(0, 3) } : {}) },
+    }),
+  };
+}
+
+/** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
+function giveUp(driver: Driver, steps: readonly Step[], reason: Reason): Reason {
+  driver.change(steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "unattempted", reason })));
+  return reason;
+}
+
+/** What is said of a step that was not applied this time, unless an earlier attempt may have been. */
+function unlessSuspect(
+  driver: Driver,
+  step: Step,
+  change: Extract<
+    StepChange,
+    { readonly reason: Reason; readonly to: "failed" | "refused" | "unattempted" | "unknown" }
+  >,
+): StepChange {
+  if (driver.state.suspectSince(step.id) === undefined) return change;
+  const { code, detail } = change.reason;
+  return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
+}
+
+async function pause(driver: Driver, ms: number): Promise<boolean> {
+  driver.record({ t: "waited", ms });
+  driver.waiting(ms);
+  try {
+    await driver.clock.sleep(ms, driver.signal);
+    return true;
+  } catch (thrown) {
+    if (driver.signal.aborted) return false;
+    throw thrown;
+  }
+}
+
+/** Exponential, with up to a fifth taken off at random, so that two servers do not resend in step. */
+function backoff(driver: Driver, failures: number): number {
+  const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+  return Math.round(full * (1 - driver.random() / 5));
+}
+
+function retryAfter(error: ItemError | null | undefined): number {
+  const value = error?.detail?.retryAfterMs;
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+}
+
+function isServerFault(error: ItemError | null | undefined): boolean {
+  return (error?.statusCode ?? 500) >= 500;
+}
+
+function halves(steps: readonly Step[]): readonly (readonly Step[])[] {
+  const middle = Math.ceil(steps.length / 2);
+  return [steps.slice(0, middle), steps.slice(middle)];
+}

@@ -1,0 +1,138 @@
+import * as z from "zod";
+import { isApiError } from "../api/errors.ts";
+import type { BulkResult } from "../spec/records.ts";
+import { mayWorkLater } from "./defer.ts";
+import type { Consequences, Driver } from "./driver.ts";
+import { existingOption } from "./existing.ts";
+import { readOptionNames } from "./option-names.ts";
+import { itemReason } from "./reasons.ts";
+import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
+import { StepMaker } from "./steps.ts";
+import { takeBack } from "./take-back.ts";
+import { unbundle } from "./unbundle.ts";
+import type { Reason, Settlement, Step, StepChange } from "./work.ts";
+
+/** An item of an answered request that needs no resending: it succeeded, or the service said no to it. */
+export interface Answered {
+  readonly step: Step;
+  readonly result: BulkResult;
+}
+
+const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
+const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
+
+/**
+ * Puts the answers to one request into effect. `request` is what the request carried, in its order.
+ * Successes and refusals settle their objects; a refusal that proves less than that (the name is ours from an earlier
+ * attempt, one sub-option spoils its group, another change of this run makes room) leads to further steps instead.
+ */
+export async function settleAnswers(
+  driver: Driver,
+  request: readonly Step[],
+  answered: readonly Answered[],
+): Promise<void> {
+  const changes: StepChange[] = [];
+  const steps: Step[] = [];
+  const settlements: Settlement[] = [];
+  const met: MetItsName[] = [];
+  const maker = new StepMaker(driver.state.steps.length);
+  let madeNow = false;
+  for (const { step, result } of answered) {
+    if (result.success) {
+      changes.push(await withChildIds(driver, step, doneChange(step, result)));
+      if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
+      continue;
+    }
+    const reason = inCallersTerms(driver, request, itemReason(step.operation, result.error));
+    if (isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
+      met.push({ step, reason });
+      continue;
+    }
+    const then = await refused(driver, step, reason, maker);
+    changes.push(...then.changes);
+    steps.push(...(then.steps ?? []));
+    settlements.push(...(then.settlements ?? []));
+  }
+  for (const change of await reconcileCreates(driver, met, madeNow)) {
+    const step = driver.state.steps[change.step];
+    if (change.to !== "failed" || step === undefined) {
+      changes.push(step === undefined ? change : await withChildIds(driver, step, change));
+      continue;
+    }
+    const then = await refused(driver, step, change.reason, maker);
+    changes.push(...then.changes);
+    steps.push(...(then.steps ?? []));
+    settlements.push(...(then.settlements ?? []));
+  }
+  driver.change(changes, { steps, settlements });
+}
+
+async function refused(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Promise<Consequences> {
+  const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
+  if (isDelete && GONE.has(reason.code) && isSuspect(driver, step)) {
+    return { changes: [{ step: step.id, to: "alreadyDone" }] };
+  }
+  if (step.operation === "addOptions" && step.objects.length === 1 && NAME_TAKEN.has(reason.code)) {
+    const then = existingOption(driver, step, reason, maker);
+    if (then !== undefined) return then;
+  }
+  if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, maker);
+  if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
+  return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
+}
+
+const made = z.looseObject({ _id: z.string().optional(), children: z.array(z.string()).optional() });
+
+function doneChange(step: Step, result: BulkResult): StepChange {
+  const data = made.safeParse(result.data ?? {});
+  const { _id, children } = data.success ? data.data : {};
+  return {
+    step: step.id,
+    to: "done",
+    ...(_id === undefined ? {} : { _id }),
+    ...(step.operation === "addOptions" && step.objects.length > 1 && children !== undefined
+      ? { childIds: children }
+      : {}),
+  };
+}
+
+const group = z.looseObject({ children: z.array(z.looseObject({ name: z.string() })).default([]) });
+
+/**
+ * A group's answer names 50 of its sub-options at the most (management-api 8.1): the others are read, so that each has
+ * its ID. A read that fails leaves the IDs out.
+ */
+async function withChildIds(driver: Driver, step: Step, change: StepChange): Promise<StepChange> {
+  const inside = step.objects.length - 1;
+  if (step.operation !== "addOptions" || inside === 0 || change.to !== "done" || change._id === undefined)
+    return change;
+  if (change.childIds?.length === inside) return change;
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  if (targetingId === undefined) return change;
+  try {
+    const names = await readOptionNames(driver.api, targetingId, driver.signal, change._id);
+    const { children } = group.parse(JSON.parse(step.json));
+    return { ...change, childIds: children.map(({ name }) => names.get(name) ?? null) };
+  } catch (thrown) {
+    if (isApiError(thrown) || driver.signal.aborted) return change;
+    throw thrown;
+  }
+}
+
+/** `duplicateOfIndex` counts in the request; the caller counts in its own items. */
+function inCallersTerms(driver: Driver, request: readonly Step[], reason: Reason): Reason {
+  const at = reason.detail?.duplicateOfIndex;
+  const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
+  const index = first === undefined ? undefined : driver.state.objects[first]?.index;
+  if (index === undefined) return reason;
+  return { ...reason, detail: { ...reason.detail, duplicateOfIndex: index } };
+}
+
+function isCreate(step: Step): boolean {
+  return step.operation === "createTargetings" || step.operation === "addOptions";
+}
+
+function isSuspect(driver: Driver, step: Step): boolean {
+  return driver.state.suspectSince(step.id) !== undefined;
+}

@@ -1,0 +1,118 @@
+import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../spec/records.ts";
+import type { BulkOperation } from "../spec/routes.ts";
+import { entryBytes } from "./weigh.ts";
+import type { Binding, Reason, Step, Weight } from "./work.ts";
+
+/** What every kind of step may carry besides its item. */
+interface StepFields {
+  readonly objects: readonly number[];
+  readonly after?: readonly number[];
+  readonly undoes?: Reason;
+  readonly prepares?: true;
+  readonly formerName?: string;
+}
+
+/** Gives steps their IDs, which are their positions in the run. */
+export class StepMaker {
+  #next: number;
+
+  /** `next` is the ID of the first step to be made: how many the run has. */
+  constructor(next: number) {
+    this.#next = next;
+  }
+
+  /** A targeting to create, with the options that are created inside it. */
+  createTargeting(item: CreateTargetingItem, fields: StepFields): Step {
+    const options = item.options ?? [];
+    return this.#make("createTargetings", item, [], fields, {
+      options: options.reduce((sum, option) => sum + optionCount(option), 0),
+      contextIds: options.reduce((sum, option) => sum + contextCount(option), 0),
+    });
+  }
+
+  renameTargeting(targetingId: string, name: string, fields: StepFields): Step {
+    return this.#make("renameTargetings", { name }, [{ field: "_id", id: targetingId }], fields, {});
+  }
+
+  deleteTargeting(targetingId: string, fields: StepFields): Step {
+    return this.#make("deleteTargetings", undefined, [{ field: "_id", id: targetingId }], fields, {});
+  }
+
+  /** An option to add to a targeting; `parent`, where it has one, is bound, never part of `option`. */
+  addOption(
+    option: Omit<OptionToCreate, "parent">,
+    place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
+    fields: StepFields,
+  ): Step {
+    const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
+    if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
+    const group = option.type === "collection" || option.children !== undefined || place.parent !== undefined;
+    return this.#make("addOptions", option, bindings, fields, {
+      options: optionCount(option),
+      groupItems: group ? 1 : 0,
+      contextIds: contextCount(option),
+    });
+  }
+
+  /** Changes to one option, by its ID or by the object that makes it. */
+  updateOption(option: Omit<Binding, "field">, changes: OptionChanges, fields: StepFields): Step {
+    const { add = [], remove = [], set = [] } = changes.contexts ?? {};
+    return this.#make("updateOptions", changes, [{ field: "_id", ...option }], fields, {
+      groupItems: changes.parent === undefined ? 0 : 1,
+      contextIds: add.length + remove.length + set.length,
+    });
+  }
+
+  /** An option to delete; `inTree` says that it is an option group or a sub-option (management-api 8.1). */
+  deleteOption(option: Omit<Binding, "field">, inTree: boolean, fields: StepFields): Step {
+    return this.#make("deleteOptions", undefined, [{ field: "_id", ...option }], fields, {
+      groupItems: inTree ? 1 : 0,
+    });
+  }
+
+  #make(
+    operation: BulkOperation,
+    item: object | undefined,
+    bindings: readonly Binding[],
+    fields: StepFields,
+    weight: Partial<Weight>,
+  ): Step {
+    const json = item === undefined ? "" : JSON.stringify(item);
+    const id = this.#next;
+    this.#next += 1;
+    return {
+      id,
+      operation,
+      json,
+      bindings,
+      weight: { items: 1, options: 0, groupItems: 0, contextIds: 0, bytes: entryBytes(json, bindings), ...weight },
+      ...fields,
+    };
+  }
+}
+
+/**
+ * The JSON text of a step as a request carries it. `idOf` gives the ID of a binding; throws a RangeError when one has
+ * none, since such a step may not leave. `targetingInPath` leaves the targeting out, where the route names it.
+ */
+export function entryOf(step: Step, idOf: (binding: Binding) => string | undefined, targetingInPath = false): string {
+  const bindings = step.bindings.filter(({ field }) => !(targetingInPath && field === "targeting"));
+  const bound = bindings.map((binding) => {
+    const id = idOf(binding);
+    if (id === undefined) throw new RangeError(`step ${step.id} needs the ID of an object that was not made`);
+    return step.json === "" ? JSON.stringify(id) : `${JSON.stringify(binding.field)}:${JSON.stringify(id)}`;
+  });
+  if (step.json === "") return bound.join("");
+  const rest = step.json.slice(1, -1);
+  return `{${[...bound, ...(rest === "" ? [] : [rest])].join(",")}}`;
+}
+
+/** How many options an option to create is, its sub-options included. */
+function optionCount(option: OptionToCreate): number {
+  return 1 + (option.children?.length ?? 0);
+}
+
+function contextCount(option: OptionToCreate): number {
+  const own = option.contexts?.length ?? 0;
+  return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
+}

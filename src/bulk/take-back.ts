@@ -1,0 +1,66 @@
+import * as z from "zod";
+import type { ContextChanges } from "../spec/records.ts";
+import { targetOf } from "./defer.ts";
+import type { Consequences, Driver } from "./driver.ts";
+import { ownReason } from "./reasons.ts";
+import type { StepMaker } from "./steps.ts";
+import type { Reason, Step } from "./work.ts";
+
+const ids = z.array(z.string());
+const contextItem = z.looseObject({
+  contexts: z.object({ add: ids.exactOptional(), remove: ids.exactOptional() }).exactOptional(),
+});
+
+/**
+ * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
+ * did is taken back, so that `failed` keeps meaning "nothing was applied". A new option is deleted again; Context IDs
+ * that were added or removed are put back, which is exact because parts are planned against what the option held.
+ * Undefined when there is nothing to take back; `unknown` when others already build on it.
+ */
+export function takeBack(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+  const [object] = step.objects;
+  if (object === undefined || step.prepares) return undefined;
+  const done = driver.state.doneSteps(object).filter((earlier) => earlier.undoes === undefined);
+  if (step.undoes !== undefined) return partly(step, step.undoes);
+  if (done.length === 0) return undefined;
+  const renamed = done.find((earlier) => earlier.formerName !== undefined);
+  if (renamed !== undefined) return nameBack(step, renamed, object, reason, maker);
+  const id = driver.state.idOf(object);
+  if (id === undefined || driver.state.isNeeded(object) || step.objects.length > 1) return partly(step, reason);
+  const failed = { step: step.id, to: "failed", reason, undone: true } as const;
+  const created = done.find((earlier) => earlier.operation === "addOptions");
+  if (created !== undefined) {
+    const inTree = created.weight.groupItems > 0;
+    return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects: [object], undoes: reason })] };
+  }
+  const steps: Step[] = [];
+  for (const earlier of done.reverse()) {
+    const last = earlier === done.at(-1);
+    const after = steps.slice(-1).map((previous) => previous.id);
+    const inverse = inverseOf(contextItem.parse(JSON.parse(earlier.json)).contexts ?? {});
+    const kind = last ? { undoes: reason } : ({ prepares: true } as const);
+    steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects: [object], after, ...kind }));
+  }
+  return { changes: [failed], steps };
+}
+
+/** The second step of a swap was refused: the old name is given back. */
+function nameBack(step: Step, renamed: Step, object: number, reason: Reason, maker: StepMaker): Consequences {
+  const id = targetOf(renamed) ?? "";
+  const name = renamed.formerName ?? "";
+  const fields = { objects: [object], undoes: reason };
+  const back =
+    step.operation === "renameTargetings"
+      ? maker.renameTargeting(id, name, fields)
+      : maker.updateOption({ id }, { name }, fields);
+  return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
+}
+
+function partly(step: Step, reason: Reason): Consequences {
+  const because = ownReason("PARTLY_APPLIED", { because: reason.code });
+  return { changes: [{ step: step.id, to: "unknown", reason: because }] };
+}
+
+function inverseOf({ add, remove }: ContextChanges): ContextChanges {
+  return { ...(remove === undefined ? {} : { add: remove }), ...(add === undefined ? {} : { remove: add }) };
+}

@@ -1,0 +1,69 @@
+import { LIMITS, OWN_BODY_BYTES } from "../spec/limits.ts";
+import type { BulkOperation } from "../spec/routes.ts";
+import type { Binding, Weight } from "./work.ts";
+
+/** `{"items":[` and `]}`, the longer of the two envelopes of a bulk request. */
+const ENVELOPE_BYTES = 12;
+
+const BYTES = OWN_BODY_BYTES - ENVELOPE_BYTES;
+const NO_LIMIT = Number.POSITIVE_INFINITY;
+
+const OPTION_REQUEST = {
+  items: LIMITS.optionItems.value,
+  options: NO_LIMIT,
+  groupItems: LIMITS.groupItems.value,
+  contextIds: LIMITS.requestContextIds.value,
+  bytes: BYTES,
+} as const;
+
+const TARGETING_REQUEST = {
+  items: LIMITS.targetingItems.value,
+  options: NO_LIMIT,
+  groupItems: NO_LIMIT,
+  contextIds: LIMITS.requestContextIds.value,
+  bytes: BYTES,
+} as const;
+
+/** What one request may weigh, by operation (management-api 8.1). */
+export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
+  createTargetings: { ...TARGETING_REQUEST, options: LIMITS.targetingCreateOptions.value },
+  renameTargetings: TARGETING_REQUEST,
+  deleteTargetings: TARGETING_REQUEST,
+  addOptions: { ...OPTION_REQUEST, options: LIMITS.optionAddOptions.value },
+  updateOptions: OPTION_REQUEST,
+  deleteOptions: OPTION_REQUEST,
+};
+
+/** The five measures of a weight, in the order in which packing looks at them. */
+export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
+
+/** Bytes of a ULID in JSON, quotes included: every bound ID is one. */
+const ID_BYTES = 28;
+
+/**
+ * Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma.
+ */
+export function entryBytes(json: string, bindings: readonly Binding[]): number {
+  let bytes = Buffer.byteLength(json, "utf8") + 1;
+  for (const { field } of bindings) bytes += field.length + 4 + ID_BYTES;
+  return bytes;
+}
+
+/** Whether a weight respects every limit of an operation's request. */
+export function fits(weight: Weight, limits: Weight): boolean {
+  return MEASURES.every((measure) => weight[measure] <= limits[measure]);
+}
+
+/** The sum of two weights. */
+export function addWeights(a: Weight, b: Weight): Weight {
+  return {
+    items: a.items + b.items,
+    options: a.options + b.options,
+    groupItems: a.groupItems + b.groupItems,
+    contextIds: a.contextIds + b.contextIds,
+    bytes: a.bytes + b.bytes,
+  };
+}
+
+/** The weight of nothing. */
+export const NO_WEIGHT: Weight = { items: 0, options: 0, groupItems: 0, contextIds: 0, bytes: 0 };

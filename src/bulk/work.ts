@@ -1,0 +1,128 @@
+import type { BulkOperation } from "../spec/routes.ts";
+
+/** How one reported object ends (contract, "The result of a tool that writes"). */
+export type Outcome = "succeeded" | "alreadyDone" | "failed" | "unattempted" | "unknown";
+
+/** Where an object stands: `pending` until it has an outcome. */
+export type Standing = Outcome | "pending";
+
+/** Why an object did not succeed, as data; `render/` makes the sentences. */
+export interface Reason {
+  /** An error code of the API (management-api 7.2), or one of our own (`OWN_CODES`). */
+  readonly code: string;
+  readonly statusCode?: number;
+  readonly detail?: Readonly<Record<string, unknown>>;
+  readonly operation?: BulkOperation;
+}
+
+/** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
+export interface ReportedObject {
+  /** Position in the caller's `items`, counted from 0. */
+  readonly index: number;
+  /** Position in the item's `children` or `options`. */
+  readonly child?: number;
+  /** Position in the `children` of an option of a new targeting. */
+  readonly grandchild?: number;
+  readonly name?: string;
+  /** The ID that the caller gave, where it gave one. */
+  readonly _id?: string;
+}
+
+/**
+ * A field of a request item that is filled in when the request is made: a known ID, or the ID of an object of this run,
+ * which must have been made before. A delete binds the field `_id`, and its item is that ID alone.
+ */
+export interface Binding {
+  readonly field: "targeting" | "parent" | "_id";
+  readonly id?: string;
+  readonly object?: number;
+}
+
+/** What one request item weighs against the limits of management-api 8.1. */
+export interface Weight {
+  readonly items: number;
+  /** Options with sub-options, for requests that create options. */
+  readonly options: number;
+  readonly groupItems: number;
+  readonly contextIds: number;
+  /** UTF-8 bytes in the body, the comma included. */
+  readonly bytes: number;
+}
+
+/** One item of one request: the smallest thing that is sent, resent and answered. */
+export interface Step {
+  readonly id: number;
+  readonly operation: BulkOperation;
+  /** Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order. */
+  readonly objects: readonly number[];
+  /** The item as JSON, without the bound fields. */
+  readonly json: string;
+  readonly bindings: readonly Binding[];
+  readonly weight: Weight;
+  /** Steps that must be settled before this one leaves, however they ended. */
+  readonly after?: readonly number[];
+  /** This step takes back what was done for its objects, which then fail for this reason. */
+  readonly undoes?: Reason;
+  /** This step only prepares others (a temporary name): its success settles nothing. */
+  readonly prepares?: true;
+  /** The name that the thing had before this step gave it a temporary one. */
+  readonly formerName?: string;
+}
+
+/** What became of one step; this is what the journal keeps. */
+export type StepChange =
+  | {
+      readonly step: number;
+      readonly to: "done" | "alreadyDone";
+      /** The ID of the object that the item is about. */
+      readonly _id?: string;
+      /** The IDs of the objects that it made inside, in order, as far as known. */
+      readonly childIds?: readonly (string | null)[];
+    }
+  | {
+      readonly step: number;
+      /** `refused` is failed for a reason that lies outside of the item (a wrong key), so that a resumed run tries again. */
+      readonly to: "failed" | "refused" | "unknown" | "unattempted";
+      readonly reason: Reason;
+      /** Another step of the same entry takes back what was done before; it settles the objects. */
+      readonly undone?: true;
+    }
+  /** The service said no, but another change of this run may make it work: it waits for that. */
+  | { readonly step: number; readonly to: "deferred"; readonly reason: Reason }
+  /** A deferred step is tried again. */
+  | { readonly step: number; readonly to: "pending" }
+  /** Other steps of the same entry do its work instead. */
+  | { readonly step: number; readonly to: "replaced" }
+  /** It left, and nobody knows whether it was applied. */
+  | { readonly step: number; readonly to: "suspect" };
+
+/** An object whose outcome needs no request. */
+export interface Settlement {
+  readonly object: number;
+  readonly outcome: Outcome;
+  readonly reason?: Reason;
+  readonly _id?: string;
+}
+
+/** How a run stopped: `finished` when nothing is left to try, else why it did not go on. */
+export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
+
+/** One line of a run's journal. Applying all lines in order gives the run's state. */
+export type JournalEntry =
+  | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
+  | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
+  | { readonly t: "steps"; readonly steps: readonly Step[] }
+  | { readonly t: "planned"; readonly requests: number; readonly at: number }
+  /** The newest top-level option of a targeting before anything was sent; null where it had none. */
+  | { readonly t: "newest"; readonly targeting: string; readonly _id: string | null }
+  | { readonly t: "send"; readonly steps: readonly number[]; readonly at: number; readonly again: boolean }
+  | {
+      readonly t: "answer";
+      readonly at: number;
+      readonly changes: readonly StepChange[];
+      readonly steps?: readonly Step[];
+      readonly settlements?: readonly Settlement[];
+    }
+  | { readonly t: "waited"; readonly ms: number }
+  | { readonly t: "stop"; readonly cause: StopCause; readonly at: number; readonly reason?: Reason }
+  | { readonly t: "resume"; readonly at: number };

@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { type SandboxOptions, startSandbox } from "../sandbox/index.ts";
+import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+
+/** What `targeting-mcp sandbox` is told. */
+export interface SandboxCommand {
+  readonly host: string;
+  readonly port: number;
+  /** File in which the state is kept across restarts. */
+  readonly data?: string;
+  /** Base address of a real event endpoint to which events are passed on. */
+  readonly forward?: string;
+  /** Keys accepted besides the built-in ones. */
+  readonly keys?: SandboxOptions["keys"];
+}
+
+/**
+ * Serves the emulated APIs until SIGINT or SIGTERM; then writes the data file and says what it saw.
+ * Throws when the port cannot be taken, or the data file cannot be read or written.
+ */
+export async function runSandbox({ host, port, data, forward, keys }: SandboxCommand): Promise<void> {
+  const sandbox = await startSandbox({
+    host,
+    port,
+    ...(data === undefined ? {} : { dataFile: data }),
+    ...(forward === undefined ? {} : { forward }),
+    ...(keys === undefined ? {} : { keys }),
+  });
+  const [key, readKey] = BUILT_IN_KEYS.management;
+  const [appKey] = BUILT_IN_KEYS.app;
+  print([
+    `Sandbox of the event and management APIs: ${sandbox.url}`,
+    "",
+    `Management API: ${sandbox.url}/context-targeting, header x-api-key: ${key.key} (reads and writes) or ${readKey.key} (reads)`,
+    `Event API: POST ${sandbox.url}/event, header Authorization: ${appKey}`,
+    `Control plane: ${sandbox.url}/_sandbox (see docs/sandbox.md)`,
+    ...(forward === undefined ? [] : [`Events are passed on to ${forward}`]),
+    ...(data === undefined ? [] : [`State is kept in ${data}`]),
+    "",
+    `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,
+    `  curl -X POST ${sandbox.url}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" \\`,
+    `    -d '{"uid":"user-1","eventName":"app_open"}'`,
+    `  curl ${sandbox.url}/_sandbox/events`,
+    "",
+  ]);
+  const stopped = new AbortController();
+  const { signal } = stopped;
+  await Promise.race([once(process, "SIGINT", { signal }), once(process, "SIGTERM", { signal })]);
+  stopped.abort();
+  await sandbox.close();
+  print([sandbox.shutdownSummary()]);
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

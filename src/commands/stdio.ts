@@ -1,0 +1,66 @@
+import { Console } from "node:console";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { questionSeal } from "../server/ask.ts";
+import { callsUnderWay } from "../server/calls-under-way.ts";
+import { listedTools } from "../server/listing.ts";
+import { createMcpServer } from "../server/mcp-server.ts";
+import { serveOverStdio } from "../server/stdio.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import { TOOLS } from "../tools/registry.ts";
+import { connect, settingsOf } from "./connect.ts";
+import { VERSION } from "./version.ts";
+
+/** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
+const LAST_CALLS_MS = 1000;
+const CLOSE_MS = 300;
+
+/** Serves MCP on standard input and output until the input ends or a signal comes; gives the exit code. */
+export async function runStdio(line: CommandLine): Promise<number> {
+  // Standard output belongs to the protocol: whatever prints goes to standard error.
+  globalThis.console = new Console(process.stderr, process.stderr);
+  // A host that does not read the log may have closed it; the protocol goes on without.
+  process.stderr.on("error", () => undefined);
+  const settings = settingsOf(line);
+  const stopping = new AbortController();
+  const { services, offer, redactor, log, start, close } = connect(settings, stopping.signal);
+  const calls = callsUnderWay();
+  const parts = {
+    version: VERSION,
+    tools: listedTools(TOOLS, offer),
+    services,
+    seal: questionSeal(randomBytes(32)),
+    redactor,
+    log,
+    calls,
+  };
+  const connection = serveOverStdio({
+    input: process.stdin,
+    output: process.stdout,
+    createServer: () => createMcpServer(parts),
+    calls,
+    log,
+    onInputEnd: () => stopping.abort(),
+  });
+  log.info("serving", { environment: services.environment, tools: parts.tools.length, version: VERSION });
+  for (const variable of settings.unknownVariables)
+    log.warn("this variable is no setting; is it misspelt?", { variable });
+  start();
+  const signal = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]).then(async () => {
+    stopping.abort();
+    await calls.idle(LAST_CALLS_MS);
+  });
+  await Promise.race([connection.ended, signal]);
+  await within(CLOSE_MS, Promise.all([connection.close(), close()]));
+  return 0;
+}
+
+/** Waits for something, but no longer than so many milliseconds. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work, over]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env node
+import { type CommandLine, type CommandOption, parseCommandLine } from "./settings/command-line.ts";
+import { SettingsError } from "./settings/error.ts";
+import { settingsHelp } from "./settings/help.ts";
+
+/** A command: what it is for, its own options, and its code, which is loaded only when it is called. */
+interface Command {
+  readonly usage: string;
+  readonly meaning: string;
+  readonly options: readonly CommandOption[];
+  /** Runs until it is over; gives the exit code. */
+  readonly run: (line: CommandLine) => Promise<number>;
+}
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  stdio: {
+    usage: "[stdio]",
+    meaning: "serves MCP on standard input and output",
+    options: [],
+    run: async (line) => (await import("./commands/stdio.ts")).runStdio(line),
+  },
+  sandbox: {
+    usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL]",
+    meaning: "serves the emulated event and management APIs over HTTP",
+    options: [{ flag: "host" }, { flag: "port" }, { flag: "data" }, { flag: "forward" }],
+    run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
+  },
+};
+
+const DEFAULT_COMMAND = "stdio";
+
+function help(): string {
+  const commands = Object.values(COMMANDS).map(({ usage, meaning }) => `  targeting-mcp ${usage}\n      ${meaning}`);
+  return ["Usage:", ...commands, "", "Settings, as flags or environment variables:", settingsHelp(), ""].join("\n");
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  if (argv.includes("--help") || argv.includes("-h")) return print(help());
+  if (argv.includes("--version")) return print(`${(await import("./commands/version.ts")).VERSION}\n`);
+  const [first, ...rest] = argv;
+  const named = first !== undefined && !first.startsWith("-");
+  const command = Object.hasOwn(COMMANDS, named ? first : DEFAULT_COMMAND)
+    ? COMMANDS[named ? first : DEFAULT_COMMAND]
+    : undefined;
+  if (command === undefined) {
+    throw new SettingsError(`there is no command ${first}; the commands are ${Object.keys(COMMANDS).join(", ")}`);
+  }
+  const line = parseCommandLine(named ? rest : argv, command.options);
+  const [extra] = line.words;
+  if (extra !== undefined) throw new SettingsError(`${JSON.stringify(extra)} is one argument too many (see --help)`);
+  return command.run(line);
+}
+
+function print(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+  // What is left of sockets and timers must not keep a finished command alive, once everything is written.
+  process.stdout.write("", () => process.exit());
+} catch (thrown) {
+  if (!(thrown instanceof SettingsError)) throw thrown;
+  process.stderr.write(`targeting-mcp: ${thrown.message}\n`);
+  process.exitCode = 2;
+}

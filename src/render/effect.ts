@@ -1,0 +1,43 @@
+import type { Loss } from "../bulk/plan/plan.ts";
+import { fenced, shown } from "./fence.ts";
+
+const MOST_NAMED = 10;
+
+/** What a plan takes away, for the agent that shows it to a person: names are fenced. */
+export function effectText(losses: readonly Loss[]): string {
+  return [effectSentence(losses), fenced(lossLines(losses))].join("\n");
+}
+
+/** What a plan takes away, for the person who is asked. */
+export function questionText(losses: readonly Loss[]): string {
+  return [effectSentence(losses), ...lossLines(losses)].join("\n");
+}
+
+/** Counts of what goes, in one sentence. */
+function effectSentence(losses: readonly Loss[]): string {
+  const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
+  const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
+  const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
+  const emptied = changed.filter(({ empties }) => empties).length;
+  const parts = [
+    targetings.length > 0 &&
+      `deletes ${plural(targetings.length, "targeting")} with ${plural(sum(targetings), "option")}`,
+    groups.length > 0 &&
+      `deletes ${plural(groups.length, "option group")} (${plural(sum(groups), "sub-option")} in them)`,
+    options.length > 0 && `deletes ${plural(options.length, "option")} with ${plural(sum(options), "Context ID")}`,
+    changed.length > 0 &&
+      `takes ${plural(sum(changed), "Context ID")} away from ${plural(changed.length, "option")}` +
+        (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
+  ].filter((part) => part !== false);
+  return `This ${parts.join(", and ")}. It cannot be undone by the service.`;
+}
+
+function lossLines(losses: readonly Loss[]): readonly string[] {
+  const named = losses.slice(0, MOST_NAMED).map(({ name, _id, count }) => `${shown(name)} (${_id}): ${count}`);
+  const more = losses.length > MOST_NAMED ? [`and ${losses.length - MOST_NAMED} more`] : [];
+  return [...named, ...more];
+}
+
+function plural(count: number, what: string): string {
+  return `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,32 @@
+import { randomBytes } from "node:crypto";
+
+const LONGEST_SHOWN = 300;
+
+/** Controls and formats (bidirectional marks, zero-width characters), separators, and all that is drawn as nothing. */
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/**
+ * Marks where foreign text begins and ends: names, Context IDs and messages that the service or its users wrote. Takes
+ * lines in which every foreign text is already `shown`. The tag is new each time, so that no text written beforehand
+ * can end its own fence.
+ */
+export function fenced(lines: readonly string[]): string {
+  const tag = `data-${randomBytes(4).toString("hex")}`;
+  return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
+}
+
+/**
+ * A foreign text in quotes, on one line: control, bidirectional and invisible characters as escapes, and what is
+ * longer than 300 characters cut, saying how much is missing.
+ */
+export function shown(text: string): string {
+  const characters = [...text];
+  const cut = characters.length - LONGEST_SHOWN;
+  const visible = cut > 0 ? characters.slice(0, LONGEST_SHOWN).join("") : text;
+  const escaped = visible.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
+  return `"${escaped}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+}
+
+function escapeOf(character: string): string {
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`;
+}

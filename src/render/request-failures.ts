@@ -1,0 +1,62 @@
+import { type ApiError, RejectedError } from "../api/errors.ts";
+import { fenced, shown } from "./fence.ts";
+
+/** What went wrong, in our own words, and what to do about it. */
+export interface Failure {
+  readonly message: string;
+  readonly remedy?: string | undefined;
+}
+
+/** A request that failed outside of any run: a read for an answer, or for a plan. */
+export function requestFailure(error: ApiError): Failure {
+  if (error instanceof RejectedError) return rejectionWords(error);
+  if (error.effect === "busy") {
+    return { message: "the service was busy until the retries ended", remedy: "Try again in a minute." };
+  }
+  const reach = error.effect === "notSent" ? "the service could not be reached" : "the service gave no usable answer";
+  return {
+    message: `${reach}: ${error.reason}`,
+    remedy: "Try again later; if it stays so, check the address in the settings and the network.",
+  };
+}
+
+const REJECTIONS: Readonly<Record<string, Failure>> = {
+  TARGETING_NOT_FOUND: {
+    message: "there is no such context targeting in the project of the key",
+    remedy: "Check the ID. Audience targetings, and those of other projects, cannot be reached.",
+  },
+  TARGETING_CATEGORY_NOT_FOUND: {
+    message: "there is no such option in a context targeting of the project, or not in this targeting",
+    remedy: "Check the ID; list_options shows the options that exist.",
+  },
+  TARGETING_CATEGORY_NOT_SUPPORTED: {
+    message: "the request does not fit the type of the option",
+    remedy: "As parent only an option group is allowed: an option of type collection.",
+  },
+  PROJECT_NOT_FOUND: {
+    message: "the project of the key no longer exists",
+    remedy: "Set TARGETING_API_KEY to a key of an existing project.",
+  },
+  unauthorized: {
+    message: "the service does not accept the key",
+    remedy: "The key is missing, invalid or revoked: check TARGETING_API_KEY or EVENT_APP_KEY.",
+  },
+  forbidden: {
+    message: "the key lacks the scope that this needs",
+    remedy: "Scopes cannot be added to a key: create a new one in the console under Settings > Integrations.",
+  },
+};
+
+function rejectionWords({ kind, errorCode, statusCode, route, messages }: RejectedError): Failure {
+  const known = REJECTIONS[errorCode ?? kind];
+  if (known !== undefined) return known;
+  if (kind === "wrongRoute" || kind === "redirect") {
+    return {
+      message: `the service does not know the route ${route} (status ${statusCode})`,
+      remedy: "Check the base address, or set the right route in the file that TARGETING_MCP_ROUTES names.",
+    };
+  }
+  const said = messages.length === 0 ? undefined : `The service said:\n${fenced(messages.slice(0, 5).map(shown))}`;
+  const code = errorCode === undefined ? "" : ` ${shown(errorCode)}`;
+  return { message: `the service refused the request (status ${statusCode}${code})`, remedy: said };
+}

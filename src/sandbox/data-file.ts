@@ -1,0 +1,77 @@
+import { open, readFile, rename } from "node:fs/promises";
+import * as z from "zod";
+import { type Dump, dumpSchema } from "./state-dump.ts";
+
+/** How long changes gather before they are written, in milliseconds. */
+const GATHER_MS = 300;
+
+/** Keeps a state in a file. */
+export interface DataFile {
+  /** Notes a change: the file is written soon. */
+  touch(): void;
+  /** Writes what is not written yet. Throws what went wrong in any write. */
+  flush(): Promise<void>;
+}
+
+/**
+ * Reads a state from a file; undefined where there is no file. Throws a RangeError that names the file when it holds
+ * something else.
+ */
+export async function readDataFile(file: string): Promise<Dump | undefined> {
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (text === undefined) return undefined;
+  const result = dumpSchema.safeParse(jsonOf(text, file));
+  if (!result.success) throw new RangeError(`${file} holds no state of a sandbox: ${z.prettifyError(result.error)}`);
+  return result.data;
+}
+
+function jsonOf(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new RangeError(`${file} holds no state of a sandbox: it is not JSON`, { cause: error });
+  }
+}
+
+/** Keeps the state that `dump` gives in a file, in place of what the file held before: whole, or not at all. */
+export function dataFile(file: string, dump: () => Dump): DataFile {
+  let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
+  let failure: unknown;
+
+  function write(): void {
+    timer = undefined;
+    writing = writing
+      .then(() => writeWhole(file, JSON.stringify(dump())))
+      .catch((error: unknown) => {
+        failure = error;
+      });
+  }
+
+  return {
+    touch() {
+      timer ??= setTimeout(write, GATHER_MS).unref();
+    },
+    async flush() {
+      clearTimeout(timer);
+      write();
+      await writing;
+      if (failure !== undefined) throw failure;
+    },
+  };
+}
+
+async function writeWhole(file: string, text: string): Promise<void> {
+  const fresh = `${file}.new`;
+  const handle = await open(fresh, "w");
+  try {
+    await handle.writeFile(text, "utf8");
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(fresh, file);
+}

@@ -1,0 +1,77 @@
+import { sandboxApp } from "./app.ts";
+import { dataFile, readDataFile } from "./data-file.ts";
+import { checkForward } from "./forward.ts";
+import type { ManagementKey } from "./keys.ts";
+import { listen } from "./listen.ts";
+import { dumpWorld, loadWorld } from "./state-dump.ts";
+import { newWorld } from "./world.ts";
+
+/** How a sandbox is set up; everything has a default. */
+export interface SandboxOptions {
+  /** Address to listen on: 127.0.0.1. */
+  readonly host?: string;
+  /** Port to listen on; 0, the default, takes a free one. */
+  readonly port?: number;
+  /** Keys accepted besides the built-in ones. They are never part of a dump. */
+  readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
+  /** A file in which the state is kept across restarts. */
+  readonly dataFile?: string;
+  /** Base address of a real event endpoint to which events are passed on. */
+  readonly forward?: string;
+  /** How long a write waits for another one of its project before it is answered 409, in milliseconds: 200. */
+  readonly lockWaitMs?: number;
+  /** The clock, in milliseconds since 1970. */
+  readonly now?: () => number;
+  /** Numbers in [0, 1), from which IDs are made. */
+  readonly random?: () => number;
+}
+
+/** A running sandbox. */
+export interface Sandbox {
+  /** Base address of both APIs, without a slash at the end. */
+  readonly url: string;
+  readonly port: number;
+  /** Stops listening, cuts every connection, and writes the data file. Throws when the file cannot be written. */
+  close(): Promise<void>;
+  /** Lets the process end while the sandbox still listens, or holds connections. */
+  unref(): void;
+  /** One line about the events seen so far. */
+  shutdownSummary(): string;
+}
+
+/**
+ * Starts the emulated service: the event API and the management API at one address, and the control plane under
+ * `/_sandbox`. Throws when the port cannot be taken, the data file cannot be read or written, or `forward` is no
+ * address.
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  if (options.forward !== undefined) checkForward(options.forward);
+  const world = newWorld({
+    managementKeys: options.keys?.managementKeys ?? [],
+    appKeys: options.keys?.appKeys ?? [],
+    lockWaitMs: options.lockWaitMs ?? 200,
+    now: options.now ?? Date.now,
+    random: options.random ?? Math.random,
+    changed: () => data?.touch(),
+  });
+  const data = options.dataFile === undefined ? undefined : dataFile(options.dataFile, () => dumpWorld(world));
+  const saved = options.dataFile === undefined ? undefined : await readDataFile(options.dataFile);
+  if (saved !== undefined) loadWorld(world, saved);
+  await data?.flush();
+  const host = options.host ?? "127.0.0.1";
+  const listening = await listen(sandboxApp(world, options.forward), host, options.port ?? 0);
+  let closing: Promise<void> | undefined;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
+    port: listening.port,
+    close: () => {
+      closing ??= listening.stop().then(() => data?.flush());
+      return closing;
+    },
+    unref: listening.unref,
+    shutdownSummary: () => {
+      const { recorded, ignored, rejected } = world.events.counts();
+      return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected`;
+    },
+  };
+}

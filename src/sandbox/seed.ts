@@ -1,0 +1,166 @@
+import * as z from "zod";
+import { trimContextId } from "../spec/context-ids.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { DEFAULT_PROJECT } from "./keys.ts";
+import {
+  dropOption,
+  dropTargeting,
+  moveStoredOption,
+  type Project,
+  putAudience,
+  putOption,
+  putTargeting,
+  removeAudience,
+  renameStoredOption,
+  renameStoredTargeting,
+  replaceContexts,
+} from "./project.ts";
+import { campaignSchema, keySchema, productSchema, settingsOf } from "./state-dump.ts";
+import { projectNamed, type World } from "./world.ts";
+
+const ulid = z.string().refine(isUlid, { error: "must be a ULID" });
+const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
+
+/**
+ * What to put into a project past every rule and past the write lock, as the console does (management-api 4.2 rule 4):
+ * what has an `_id` that is known is changed, everything else is made.
+ */
+export const seedSchema = z.strictObject({
+  project: z.string().min(1).default(DEFAULT_PROJECT),
+  /** Whether the project no longer exists; its data stays. */
+  deleted: z.boolean().optional(),
+  keys: list(keySchema.omit({ project: true })),
+  appKeys: list(z.string().min(1)),
+  audience: list(z.strictObject({ _id: ulid.optional(), name: z.string() })),
+  targetings: list(z.strictObject({ _id: ulid.optional(), name: z.string() })),
+  options: list(
+    z.strictObject({
+      _id: ulid.optional(),
+      targeting: z.string(),
+      name: z.string(),
+      type: z.enum(["atomic", "collection"]).default("atomic"),
+      parent: z.string().optional(),
+      exposeChildren: z.boolean().optional(),
+      contexts: z.array(z.string().transform(trimContextId)).default([]),
+    }),
+  ),
+  products: list(productSchema.partial({ _id: true })),
+  campaigns: list(campaignSchema.partial({ _id: true })),
+  /** IDs of what is to be removed: targetings with all their options, options, audience, products, campaigns. */
+  remove: list(z.string()),
+});
+export type Seed = z.output<typeof seedSchema>;
+
+/** The IDs of what a seed made or changed, in the order of the seed. */
+export interface Seeded {
+  readonly project: string;
+  readonly audience: readonly string[];
+  readonly targetings: readonly string[];
+  readonly options: readonly string[];
+  readonly products: readonly string[];
+  readonly campaigns: readonly string[];
+}
+
+/**
+ * Puts a seed into its project, whole or not at all. Throws a RangeError when an option names a targeting or a parent
+ * that is not there.
+ */
+export function plantSeed(world: World, seed: Seed): Seeded {
+  const project = projectNamed(world, seed.project);
+  checkOptions(project, seed);
+  const { newId } = world.sources;
+  const at = new Date(world.sources.now()).toISOString();
+  for (const id of seed.remove) removeAnything(project, id);
+  if (seed.deleted !== undefined) project.deleted = seed.deleted;
+  for (const key of seed.keys) world.seededKeys.set(key.key, { ...key, project: project.name });
+  for (const key of seed.appKeys) world.appKeys.add(key);
+  const planted = {
+    project: project._id,
+    audience: seed.audience.map(({ _id = newId(), name }) => {
+      putAudience(project, { _id, name });
+      return _id;
+    }),
+    targetings: seed.targetings.map(({ _id = newId(), name }) => {
+      const known = project.targetings.get(_id);
+      if (known === undefined) putTargeting(project, { _id, name, createdAt: at, updatedAt: at });
+      else renameStoredTargeting(project, known, name, at);
+      return _id;
+    }),
+    options: seed.options.map((option) => plantOption(project, { ...option, _id: option._id ?? newId() }, at)),
+    products: seed.products.map(({ _id = newId(), name, required, newOptions }) => {
+      const settings = { required: settingsOf(required), newOptions: settingsOf(newOptions) };
+      project.products.set(_id, { _id, name, ...settings });
+      return _id;
+    }),
+    campaigns: seed.campaigns.map(({ _id = newId(), options, ...campaign }) => {
+      project.campaigns.set(_id, { _id, ...campaign, options: new Set(options) });
+      return _id;
+    }),
+  };
+  world.changed();
+  return planted;
+}
+
+/** An option's place must be there when its turn comes: in the project and not removed, or earlier in the seed. */
+function checkOptions(project: Project, seed: Seed): void {
+  const removed = new Set(seed.remove);
+  const targetings = new Set(seed.targetings.map(({ _id }) => _id));
+  for (const id of project.targetings.keys()) if (!removed.has(id)) targetings.add(id);
+  const earlier = new Map<string, { readonly targeting: string; readonly parent: string | undefined }>();
+  const stays = (id: string) => !removed.has(id) && !removed.has(project.options.get(id)?.targeting ?? "");
+  const placeOf = (id: string) => earlier.get(id) ?? (stays(id) ? project.options.get(id) : undefined);
+  for (const { _id, name, targeting, parent } of seed.options) {
+    if (!targetings.has(targeting)) {
+      throw new RangeError(`option "${name}" names targeting ${targeting}, which is not in the project`);
+    }
+    if (_id !== undefined && (placeOf(_id)?.targeting ?? targeting) !== targeting) {
+      throw new RangeError(`option "${name}" (${_id}) is in another targeting than ${targeting}, and cannot leave it`);
+    }
+    if (parent !== undefined && (placeOf(parent)?.targeting !== targeting || isWithin(placeOf, parent, _id))) {
+      throw new RangeError(`option "${name}" names parent ${parent}, which is not in its targeting or is below it`);
+    }
+    if (_id !== undefined) earlier.set(_id, { targeting, parent });
+  }
+}
+
+/** Whether an option is `ancestor` or stands below it. */
+function isWithin(
+  placeOf: (id: string) => { readonly parent: string | undefined } | undefined,
+  id: string,
+  ancestor: string | undefined,
+): boolean {
+  for (let at: string | undefined = id; at !== undefined; at = placeOf(at)?.parent) {
+    if (at === ancestor) return true;
+  }
+  return false;
+}
+
+function plantOption(project: Project, seeded: Seed["options"][number] & { _id: string }, at: string): string {
+  const known = project.options.get(seeded._id);
+  if (known === undefined) {
+    putOption(project, { ...seeded, createdAt: at, updatedAt: at });
+    return seeded._id;
+  }
+  renameStoredOption(project, known, seeded.name);
+  moveStoredOption(project, known, seeded.parent);
+  replaceContexts(project, known, new Set(seeded.contexts));
+  known.exposeChildren = seeded.exposeChildren ?? known.exposeChildren;
+  known.updatedAt = at;
+  return seeded._id;
+}
+
+function removeAnything(project: Project, id: string): void {
+  const targeting = project.targetings.get(id);
+  if (targeting !== undefined) dropTargeting(project, targeting);
+  const option = project.options.get(id);
+  if (option !== undefined) {
+    for (const childId of [...option.children]) {
+      const child = project.options.get(childId);
+      if (child !== undefined) moveStoredOption(project, child, undefined);
+    }
+    dropOption(project, option);
+  }
+  removeAudience(project, id);
+  project.products.delete(id);
+  project.campaigns.delete(id);
+}

@@ -1,0 +1,200 @@
+import * as z from "zod";
+import { isUlid } from "../spec/ulid.ts";
+import { type ManagementKey, SCOPES } from "./keys.ts";
+import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./project.ts";
+import { projectNamed, resetProjects, type World } from "./world.ts";
+
+const ulid = z.string().refine(isUlid, { error: "must be a ULID" });
+const ids = z.array(z.string());
+const sides = z.strictObject({ include: ids.default([]), exclude: ids.default([]) });
+const times = { createdAt: z.string(), updatedAt: z.string() };
+
+/** An ad product in a dump and in a seed. */
+export const productSchema = z.strictObject({
+  _id: ulid,
+  name: z.string(),
+  /** Option IDs. */
+  required: sides.prefault({}),
+  /** Targeting IDs: new top-level options there take the setting over. */
+  newOptions: sides.prefault({}),
+});
+
+/** A campaign in a dump and in a seed: the options it includes or excludes. */
+export const campaignSchema = z.strictObject({
+  _id: ulid,
+  approved: z.boolean().default(true),
+  ended: z.boolean().default(false),
+  options: ids,
+});
+
+/** A key of the management API in a dump and in a seed. */
+export const keySchema = z.strictObject({
+  key: z.string().min(1),
+  project: z.string().optional(),
+  scopes: z.array(z.enum(SCOPES)).optional(),
+  revoked: z.boolean().optional(),
+});
+
+const projectSchema = z.strictObject({
+  _id: ulid,
+  name: z.string().min(1),
+  deleted: z.boolean(),
+  targetings: z.array(z.strictObject({ _id: ulid, name: z.string(), ...times })),
+  options: z.array(
+    z.strictObject({
+      _id: ulid,
+      targeting: z.string(),
+      name: z.string(),
+      type: z.enum(["atomic", "collection"]),
+      parent: z.string().optional(),
+      exposeChildren: z.boolean().optional(),
+      contexts: z.array(z.string()),
+      ...times,
+    }),
+  ),
+  audience: z.array(z.strictObject({ _id: ulid, name: z.string() })),
+  products: z.array(productSchema),
+  campaigns: z.array(campaignSchema),
+});
+
+/** What a dump holds: everything but events, requests, faults, and the keys that came from outside. */
+export const dumpSchema = z.strictObject({
+  version: z.literal(1),
+  keys: z.array(keySchema),
+  projects: z.array(projectSchema),
+});
+export type Dump = z.output<typeof dumpSchema>;
+type ProjectDump = z.output<typeof projectSchema>;
+
+/** Writes down what a world holds. Lists are in creation order, so that equal states give equal dumps. */
+export function dumpWorld(world: World): Dump {
+  return {
+    version: 1,
+    keys: [...world.seededKeys.values()].map(keyDump),
+    projects: [...world.projects.values()].map(dumpProject),
+  };
+}
+
+function keyDump({ key, project, scopes, revoked }: ManagementKey): Dump["keys"][number] {
+  return {
+    key,
+    ...(project === undefined ? {} : { project }),
+    ...(scopes === undefined ? {} : { scopes: [...scopes] }),
+    ...(revoked === undefined ? {} : { revoked }),
+  };
+}
+
+/** Writes down one project. */
+export function dumpProject(project: Project): ProjectDump {
+  return {
+    _id: project._id,
+    name: project.name,
+    deleted: project.deleted,
+    targetings: byId(
+      [...project.targetings.values()].map(({ _id, name, createdAt, updatedAt }) => ({
+        _id,
+        name,
+        createdAt,
+        updatedAt,
+      })),
+    ),
+    options: byId([...project.options.values()].map(optionDump)),
+    audience: byId([...project.audience.values()]),
+    products: byId(
+      [...project.products.values()].map(({ _id, name, required, newOptions }) => ({
+        _id,
+        name,
+        required: sidesOf(required),
+        newOptions: sidesOf(newOptions),
+      })),
+    ),
+    campaigns: byId(
+      [...project.campaigns.values()].map((campaign) => ({ ...campaign, options: [...campaign.options].sort() })),
+    ),
+  };
+}
+
+function optionDump(option: StoredOption): ProjectDump["options"][number] {
+  const { _id, targeting, name, type, parent, exposeChildren, contexts, createdAt, updatedAt } = option;
+  return {
+    _id,
+    targeting,
+    name,
+    type,
+    ...(parent === undefined ? {} : { parent }),
+    ...(type === "collection" ? { exposeChildren } : {}),
+    contexts: [...contexts],
+    createdAt,
+    updatedAt,
+  };
+}
+
+function byId<T extends { readonly _id: string }>(records: readonly T[]): T[] {
+  return [...records].sort((a, b) => (a._id < b._id ? -1 : 1));
+}
+
+function sidesOf(settings: ReadonlyMap<string, "include" | "exclude">): z.output<typeof sides> {
+  const on = (side: "include" | "exclude") => [...settings].flatMap(([id, as]) => (as === side ? [id] : [])).sort();
+  return { include: on("include"), exclude: on("exclude") };
+}
+
+/** The settings of a product as they are stored. */
+export function settingsOf({ include, exclude }: z.output<typeof sides>): Map<string, "include" | "exclude"> {
+  return new Map([
+    ...include.map((id): [string, "include"] => [id, "include"]),
+    ...exclude.map((id): [string, "exclude"] => [id, "exclude"]),
+  ]);
+}
+
+/** Puts a dump in place of what a world holds. Throws a RangeError that names what does not fit together. */
+export function loadWorld(world: World, dump: Dump): void {
+  const projects = dump.projects.map(loadProject);
+  resetProjects(world);
+  for (const project of projects) world.projects.set(project.name, project);
+  for (const key of dump.keys) {
+    world.seededKeys.set(key.key, key);
+    if (key.project !== undefined) projectNamed(world, key.project);
+  }
+}
+
+function loadProject(dump: ProjectDump): Project {
+  const project = emptyProject(dump._id, dump.name);
+  project.deleted = dump.deleted;
+  for (const targeting of dump.targetings) putTargeting(project, targeting);
+  loadOptions(project, dump.options);
+  for (const audience of dump.audience) putAudience(project, audience);
+  for (const { required, newOptions, ...product } of dump.products) {
+    project.products.set(product._id, {
+      ...product,
+      required: settingsOf(required),
+      newOptions: settingsOf(newOptions),
+    });
+  }
+  for (const campaign of dump.campaigns) {
+    project.campaigns.set(campaign._id, { ...campaign, options: new Set(campaign.options) });
+  }
+  return project;
+}
+
+/** Stores options, each after its parent: an option may have moved into a group that is younger than itself. */
+function loadOptions(project: Project, options: ProjectDump["options"]): void {
+  let waiting = options;
+  while (waiting.length > 0) {
+    const later: ProjectDump["options"] = [];
+    for (const option of waiting) {
+      if (!project.targetings.has(option.targeting)) {
+        throw new RangeError(`option ${option._id} is in targeting ${option.targeting}, which is not in the state`);
+      }
+      const parent = option.parent === undefined ? undefined : project.options.get(option.parent);
+      if (parent !== undefined && parent.targeting !== option.targeting) {
+        throw new RangeError(`option ${option._id} has a parent in another targeting: ${parent._id}`);
+      }
+      if (option.parent === undefined || parent !== undefined) putOption(project, option);
+      else later.push(option);
+    }
+    if (later.length === waiting.length) {
+      throw new RangeError(`option ${later[0]?._id} has a parent that is not in the state: ${later[0]?.parent}`);
+    }
+    waiting = later;
+  }
+}

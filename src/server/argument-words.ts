@@ -1,0 +1,105 @@
+import type * as z from "zod";
+import { nearestName } from "../events/near-names.ts";
+import { shown } from "../render/fence.ts";
+import { isSchema, type JsonSchema } from "./json-schema.ts";
+import { formsOf } from "./understand.ts";
+
+const MOST_SHOWN = 5;
+
+/** What is wrong with arguments, in our words: which one, what was expected, what came, and what would be valid. */
+export function argumentWords(issues: readonly z.core.$ZodIssue[], given: unknown, schema: JsonSchema): string {
+  const words = issues.slice(0, MOST_SHOWN).map((issue) => wordsOf(issue, given, schema));
+  const more = issues.length - words.length;
+  return [...words, ...(more > 0 ? [`and ${more} more problems of this kind`] : [])].join("; ");
+}
+
+function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): string {
+  const where = pathText(issue.path);
+  const value = valueAt(given, issue.path);
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => unknownWords(key, issue.path, schema)).join("; ");
+    case "invalid_type":
+      return value === undefined
+        ? `${where} is missing: ${expectedWords(issue.expected)} is needed`
+        : `${where} must be ${expectedWords(issue.expected)}, not ${kindOf(value)}`;
+    case "invalid_value":
+      return `${where} must be one of ${issue.values.map((one) => JSON.stringify(one)).join(", ")}, not ${kindOf(value)}`;
+    case "too_big":
+      return `${where} must be at most ${issue.maximum}, not ${sizeOf(value)}`;
+    case "too_small":
+      return `${where} must be at least ${issue.minimum}, not ${sizeOf(value)}`;
+    case "invalid_union": {
+      const [nearest] = [...issue.errors].sort((one, other) => one.length - other.length);
+      const first = nearest?.[0];
+      if (first === undefined) return `${where} has none of the forms that are allowed, but is ${kindOf(value)}`;
+      return wordsOf({ ...first, path: [...issue.path, ...first.path] }, given, schema);
+    }
+    default:
+      return `${where} is not of the form that is needed`;
+  }
+}
+
+function unknownWords(key: string, path: readonly PropertyKey[], schema: JsonSchema): string {
+  const valid = validKeys(path, schema);
+  const nearest = nearestName(key, valid);
+  const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
+  const list =
+    valid.length === 0
+      ? "there are no arguments"
+      : `valid ${path.length === 0 ? "arguments" : "fields"}: ${valid.join(", ")}`;
+  return `unknown ${path.length === 0 ? "argument" : "field"} ${shown(pathText([...path, key]))}${meant} (${list})`;
+}
+
+/** The names that the schema allows at a path. */
+function validKeys(path: readonly PropertyKey[], schema: JsonSchema): readonly string[] {
+  let forms = formsOf(schema, schema);
+  for (const step of path) {
+    forms = forms.flatMap((form) => {
+      const inner = typeof step === "number" ? form.items : isSchema(form.properties) && form.properties[String(step)];
+      return isSchema(inner) ? formsOf(inner, schema) : [];
+    });
+  }
+  return [...new Set(forms.flatMap(({ properties }) => (isSchema(properties) ? Object.keys(properties) : [])))];
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  const text = path.reduce<string>(
+    (before, step) => (typeof step === "number" ? `${before}[${step}]` : `${before}${before && "."}${String(step)}`),
+    "",
+  );
+  return text === "" ? "the arguments" : text;
+}
+
+function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, step) => {
+    if (typeof step === "number") return Array.isArray(value) ? value[step] : undefined;
+    return isSchema(value) && Object.hasOwn(value, step) ? value[String(step)] : undefined;
+  }, given);
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  null: "null",
+};
+
+function expectedWords(expected: string): string {
+  return EXPECTED[expected] ?? expected;
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === "string") return `the text ${shown(value)}`;
+  if (typeof value === "number" || typeof value === "boolean" || value === null) return String(value);
+  if (Array.isArray(value)) return "an array";
+  return value === undefined ? "missing" : "an object";
+}
+
+function sizeOf(value: unknown): string {
+  if (Array.isArray(value)) return `${value.length} entries`;
+  return typeof value === "string" ? `${value.length} characters` : kindOf(value);
+}

@@ -1,0 +1,29 @@
+import { randomBytes } from "node:crypto";
+import { isApiError } from "../api/errors.ts";
+import { type Failure, requestFailure } from "../render/request-failures.ts";
+import { type ToolAnswer, ToolError } from "../tools/definition.ts";
+import type { Log } from "./log.ts";
+
+/** A failure as the answer of a tool. */
+export function failureAnswer({ message, remedy }: Failure, environment: string): ToolAnswer {
+  return {
+    structured: { environment, error: { message, ...(remedy !== undefined && { remedy }) } },
+    text: remedy === undefined ? message : `${message}\n${remedy}`,
+    isError: true,
+  };
+}
+
+/**
+ * Everything that a handler can throw, in words: the only place where errors become answers. What is neither an
+ * ApiError nor a ToolError is a fault of ours: its details go to the log only, under an ID that the answer names.
+ */
+export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
+  if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };
+  if (isApiError(thrown)) return requestFailure(thrown);
+  const fault = randomBytes(4).toString("hex");
+  log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
+  return {
+    message: `${tool} failed for a reason inside this server (fault ${fault})`,
+    remedy: "Its log on stderr says more under that ID.",
+  };
+}

@@ -1,0 +1,46 @@
+import * as z from "zod";
+
+/** A JSON Schema, as plain data. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** The JSON Schema that is advertised for arguments or answers: small, and such as strict clients accept. */
+export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSchema {
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
+  return simplifiedObject(json);
+}
+
+/** Whether a value is a JSON Schema written as an object. */
+export function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function simplified(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(simplified);
+  return isSchema(node) ? simplifiedObject(node) : node;
+}
+
+function simplifiedObject(node: JsonSchema): JsonSchema {
+  const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
+  const parts: Record<string, unknown> = {};
+  for (const [keyword, value] of kept) {
+    // Here the keys are names of fields, not keywords.
+    const isNamed = (keyword === "properties" || keyword === "$defs") && isSchema(value);
+    parts[keyword] = isNamed ? mapped(value) : simplified(value);
+  }
+  if (!Array.isArray(parts.type)) return parts;
+  // Some clients read only a single type.
+  const { type, ...rest } = parts;
+  return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
+}
+
+function mapped(named: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
+}
+
+/** The bounds of `z.int()`, and what is the default: openness, no properties. */
+function saysNothing(keyword: string, value: unknown): boolean {
+  if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
+  if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
+  const isEmpty = isSchema(value) && Object.keys(value).length === 0;
+  return isEmpty && (keyword === "additionalProperties" || keyword === "properties");
+}

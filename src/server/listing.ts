@@ -1,0 +1,59 @@
+import type { ToolDefinition, Toolset } from "../tools/definition.ts";
+import type { Tool } from "../tools/registry.ts";
+import { advertised, type JsonSchema } from "./json-schema.ts";
+
+/** What decides which tools there are. */
+export interface Offer {
+  readonly readOnly: boolean;
+  /** The toolsets that are switched on. */
+  readonly toolsets: readonly Exclude<Toolset, "either">[];
+  /** The APIs that are configured, by the toolset that works with them. */
+  readonly configured: readonly Exclude<Toolset, "either">[];
+}
+
+/** Why a tool may be missing from the list. Each rule alone is enough; read-only wins over everything. */
+const HIDDEN_BY: readonly ((tool: Pick<ToolDefinition, "effect" | "toolset">, offer: Offer) => boolean)[] = [
+  ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes"),
+  ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset),
+  ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
+  ({ toolset }, { toolsets, configured }) =>
+    toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
+];
+
+/** A tool as clients see it. Schemas are made at the first look and kept. */
+export interface ListedTool {
+  readonly tool: Tool;
+  readonly annotations: {
+    readonly readOnlyHint: boolean;
+    readonly destructiveHint: boolean;
+    readonly idempotentHint: boolean;
+    readonly openWorldHint: boolean;
+  };
+  readonly inputSchema: () => JsonSchema;
+  readonly outputSchema: () => JsonSchema;
+}
+
+/** The tools that are listed and callable, in their fixed order. */
+export function listedTools(tools: readonly Tool[], offer: Offer): readonly ListedTool[] {
+  return tools
+    .filter((tool) => !HIDDEN_BY.some((hides) => hides(tool, offer)))
+    .map((tool) => ({
+      tool,
+      annotations: {
+        readOnlyHint: tool.effect === "reads",
+        destructiveHint: tool.effect === "changes",
+        idempotentHint: tool.idempotent,
+        openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
+      },
+      inputSchema: once(() => advertised(tool.input(), "input")),
+      outputSchema: once(() => advertised(tool.output(), "output")),
+    }));
+}
+
+function once<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

@@ -1,0 +1,33 @@
+/** How much is logged; each level includes those behind it. */
+export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Facts beside a message. An Error becomes its name, message and stack. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** A log of JSON lines. */
+export type Log = Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>>;
+
+/** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
+export function createLog(options: {
+  readonly level: LogLevel;
+  readonly write: (line: string) => void;
+  readonly redact: (line: string) => string;
+  readonly now: () => number;
+}): Log {
+  const least = LOG_LEVELS.indexOf(options.level);
+  const at =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}) => {
+      if (LOG_LEVELS.indexOf(level) < least) return;
+      const line = { time: new Date(options.now()).toISOString(), level, message, ...fields };
+      options.write(`${options.redact(JSON.stringify(line, (_name, value: unknown) => loggable(value)))}\n`);
+    };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}
+
+function loggable(value: unknown): unknown {
+  if (value instanceof Error)
+    return { name: value.name, message: value.message, stack: value.stack, cause: value.cause };
+  return typeof value === "bigint" ? String(value) : value;
+}

@@ -1,0 +1,60 @@
+import { parseArgs } from "node:util";
+import { SettingsError } from "./error.ts";
+import { SETTING_LIST } from "./registry.ts";
+
+/** An option that belongs to one command, beside the settings: name without dashes, and whether it stands alone. */
+export interface CommandOption {
+  readonly flag: string;
+  readonly toggle?: true;
+}
+
+/** A command line taken apart: words in order, and the text of each flag; a flag without a value has `on`. */
+export interface CommandLine {
+  readonly words: readonly string[];
+  readonly flags: ReadonlyMap<string, string>;
+}
+
+/**
+ * Takes a command line apart (`--flag value`, `--flag=value`; a toggle may stand alone). `own` are the command's own
+ * options beside the settings. Throws a SettingsError for a flag that nobody knows, or one that lacks its value.
+ */
+export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
+  const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
+  for (const { flag, form } of SETTING_LIST) {
+    if (flag !== undefined && !toggles.has(flag)) toggles.set(flag, form.toggle === true);
+  }
+  const options = Object.fromEntries(
+    [...toggles].map(([flag, isToggle]) => [flag, { type: isToggle ? ("boolean" as const) : ("string" as const) }]),
+  );
+  const { tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true, allowPositionals: true });
+  const words: string[] = [];
+  const flags = new Map<string, string>();
+  for (const token of tokens) {
+    if (token.kind === "positional") words.push(token.value);
+    if (token.kind !== "option") continue;
+    const isToggle = toggles.get(token.name);
+    if (isToggle === undefined) throw unknownFlag(token.rawName, [...toggles.keys()]);
+    const missing = token.value === undefined || (token.inlineValue !== true && token.value.startsWith("--"));
+    if (missing && !isToggle) {
+      throw new SettingsError(`--${token.name} needs a value: --${token.name}=…`, variableOf(token.name));
+    }
+    flags.set(token.name, token.value ?? "on");
+  }
+  return { words, flags };
+}
+
+function variableOf(flag: string): string | undefined {
+  return SETTING_LIST.find((one) => one.flag === flag)?.variable;
+}
+
+function unknownFlag(raw: string, known: readonly string[]): SettingsError {
+  const secret = SETTING_LIST.find(
+    (one) => one.secret && `--${one.variable.toLowerCase().replaceAll("_", "-")}` === raw,
+  );
+  if (secret !== undefined) {
+    return new SettingsError(`${raw} is no flag: keys come from the environment, ${secret.variable}`, secret.variable);
+  }
+  return new SettingsError(
+    `unknown flag ${raw}; the flags are ${known.map((flag) => `--${flag}`).join(", ")} (see --help)`,
+  );
+}

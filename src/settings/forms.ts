@@ -1,0 +1,99 @@
+import { delimiter, resolve } from "node:path";
+
+/**
+ * How the text of a setting is read. `words` completes "… must be"; `read` gives the value, or undefined where the
+ * text is not of this form. `toggle` forms may stand as a flag without a value.
+ */
+export interface Form<Value> {
+  readonly words: string;
+  readonly toggle?: true;
+  readonly read: (text: string) => Value | undefined;
+}
+
+/** Any text. */
+export const text: Form<string> = { words: "a text", read: (given) => given };
+
+/** A key that can travel in an HTTP header. */
+export const headerKey: Form<string> = {
+  words: "a key of visible ASCII characters, since it travels in an HTTP header",
+  read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
+};
+
+/** An http or https address, perhaps with a path, without a trailing slash; no user, query or fragment. */
+export const address: Form<string> = {
+  words: "an http:// or https:// address without a user name, query or fragment",
+  read(given) {
+    if (!/^https?:\/\//i.test(given) || !URL.canParse(given)) return undefined;
+    const url = new URL(given);
+    if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return undefined;
+    return url.origin + url.pathname.replace(/\/+$/, "");
+  },
+};
+
+/** The address of a proxy; it may hold a user and a password. */
+export const proxyAddress: Form<string> = {
+  words: "an http:// or https:// address",
+  read: (given) => (/^https?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
+};
+
+/** A whole number within bounds, both included. */
+export function wholeNumber(least: number, most: number): Form<number> {
+  return {
+    words: `a whole number from ${least} to ${most}`,
+    read(given) {
+      if (!/^\d{1,15}$/.test(given)) return undefined;
+      const value = Number(given);
+      return value >= least && value <= most ? value : undefined;
+    },
+  };
+}
+
+/** On or off. */
+export const toggle: Form<boolean> = {
+  words: "on or off (also true, false, yes, no, 1, 0)",
+  toggle: true,
+  read(given) {
+    if (/^(on|true|yes|1)$/i.test(given)) return true;
+    return /^(off|false|no|0)$/i.test(given) ? false : undefined;
+  },
+};
+
+/** One of several words. */
+export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word> {
+  return { words: `one of ${words.join(", ")}`, read: (given) => words.find((word) => word === given) };
+}
+
+/** A comma list of some of several words; each counts once. */
+export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
+  return {
+    words: `a comma list of ${words.join(", ")}`,
+    read(given) {
+      const parts = commaList.read(given) ?? [];
+      const known = words.filter((word) => parts.includes(word));
+      return known.length > 0 && parts.every((part) => known.some((word) => word === part)) ? known : undefined;
+    },
+  };
+}
+
+/** A comma list of texts; empty entries are passed over. */
+export const commaList: Form<readonly string[]> = {
+  words: "a comma list",
+  read: (given) =>
+    given
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== ""),
+};
+
+/** A folder or file, made absolute. */
+export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
+
+/** Folders, separated as in PATH, each made absolute. */
+export const folders: Form<readonly string[]> = {
+  words: `folders separated by "${delimiter}"`,
+  read: (given) =>
+    given
+      .split(delimiter)
+      .filter((part) => part.trim() !== "")
+      .map((part) => resolve(part.trim())),
+};

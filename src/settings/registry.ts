@@ -1,0 +1,151 @@
+import {
+  address,
+  commaList,
+  type Form,
+  folders,
+  headerKey,
+  oneOf,
+  path,
+  proxyAddress,
+  someOf,
+  text,
+  toggle,
+  wholeNumber,
+} from "./forms.ts";
+
+/** One setting: where it is read from, how, and what it means. Flags, docs and manifest are made from this. */
+export interface Setting<Value, Fallback = Value | undefined> {
+  readonly variable: string;
+  /** Without the leading dashes; absent for keys and for variables that are not ours. */
+  readonly flag?: string;
+  /** The lower-case name of the variable counts too, as other programs take it. */
+  readonly anyCase?: true;
+  /** Never shown, and replaced wherever it would appear. */
+  readonly secret: boolean;
+  readonly form: Form<Value>;
+  /** The value where it is set nowhere. */
+  readonly fallback: Fallback;
+  /** The fallback in words. */
+  readonly otherwise: string;
+  readonly meaning: string;
+}
+
+const OWN_PREFIX = "TARGETING_MCP_";
+
+function setting<Value, Fallback extends Value | undefined>(
+  variable: string,
+  form: Form<Value>,
+  fallback: Fallback,
+  meaning: string,
+  otherwise = fallback === undefined ? "none" : String(fallback),
+): Setting<Value, Fallback> {
+  const flag = variable.replace(OWN_PREFIX, "").toLowerCase().replaceAll("_", "-");
+  return { variable, flag, secret: false, form, fallback, otherwise, meaning };
+}
+
+function key(variable: string, meaning: string): Setting<string, undefined> {
+  return { variable, secret: true, form: headerKey, fallback: undefined, otherwise: "none", meaning };
+}
+
+/** A variable that other programs read too: without a flag. */
+function shared(variable: string, form: Form<string>, meaning: string, secret: boolean): Setting<string, undefined> {
+  return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
+}
+
+/** Every setting of every command. */
+export const SETTINGS = {
+  targetingApiUrl: setting("TARGETING_API_URL", address, undefined, "base address of the management API"),
+  targetingApiKey: key("TARGETING_API_KEY", "`x-api-key` of the management API"),
+  eventApiUrl: setting("EVENT_API_URL", address, undefined, "base address of the event API"),
+  eventAppKey: key("EVENT_APP_KEY", "`Authorization` of the event API"),
+  mode: setting(
+    "TARGETING_MCP_MODE",
+    oneOf("auto", "live", "sandbox"),
+    "auto",
+    "live: the real APIs, or no start; sandbox: the embedded sandbox, real addresses are never contacted; " +
+      "auto: sandbox only when neither API is set",
+  ),
+  sandboxPort: setting(
+    "TARGETING_MCP_SANDBOX_PORT",
+    wholeNumber(0, 65_535),
+    0,
+    "port of the embedded sandbox",
+    "a free port",
+  ),
+  sandboxUrl: setting("TARGETING_MCP_SANDBOX_URL", address, undefined, "address of a running sandbox to use"),
+  project: setting(
+    "TARGETING_MCP_PROJECT",
+    text,
+    undefined,
+    "name of the project behind the key, for the lock and the memory of names",
+    "made from address and key",
+  ),
+  toolsets: setting(
+    "TARGETING_MCP_TOOLSETS",
+    someOf("targeting", "events"),
+    ["targeting", "events"] as const,
+    "which tools are listed",
+  ),
+  readOnly: setting("TARGETING_MCP_READ_ONLY", toggle, false, "no tool that changes an API is listed", "off"),
+  confirm: setting(
+    "TARGETING_MCP_CONFIRM",
+    oneOf("ask", "strict", "off"),
+    "ask",
+    "before a deletion: ask; strict refuses clients that cannot be asked; off asks nobody",
+  ),
+  allowedTargetings: setting(
+    "TARGETING_MCP_ALLOWED_TARGETINGS",
+    commaList,
+    undefined,
+    "IDs of the only targetings that may change",
+    "all",
+  ),
+  maxDeletes: setting("TARGETING_MCP_MAX_DELETES", wholeNumber(0, 1_000_000), 500, "most deletions of one call"),
+  allowedDirs: setting("TARGETING_MCP_ALLOWED_DIRS", folders, [], "folders that file and saveTo may use", "none"),
+  stateDir: setting(
+    "TARGETING_MCP_STATE_DIR",
+    path,
+    undefined,
+    "folder where runs are kept",
+    "the platform's state folder",
+  ),
+  routes: setting("TARGETING_MCP_ROUTES", path, undefined, 'JSON file of routes: {"operation": "METHOD /path"}'),
+  requestTimeoutMs: setting(
+    "TARGETING_MCP_REQUEST_TIMEOUT_MS",
+    wholeNumber(1, 3_600_000),
+    60_000,
+    "milliseconds for one HTTP request to an API",
+  ),
+  retryBudgetMs: setting(
+    "TARGETING_MCP_RETRY_BUDGET_MS",
+    wholeNumber(0, 86_400_000),
+    120_000,
+    "milliseconds for which one request is retried",
+  ),
+  waitMs: setting(
+    "TARGETING_MCP_WAIT_MS",
+    wholeNumber(0, 3_600_000),
+    45_000,
+    "milliseconds until a call answers with what it has, while its run goes on",
+  ),
+  sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
+  logLevel: setting(
+    "TARGETING_MCP_LOG_LEVEL",
+    oneOf("debug", "info", "warn", "error", "silent"),
+    "info",
+    "what is logged to stderr",
+  ),
+  httpsProxy: shared("HTTPS_PROXY", proxyAddress, "proxy for https addresses", true),
+  httpProxy: shared("HTTP_PROXY", proxyAddress, "proxy for http addresses", true),
+  noProxy: shared("NO_PROXY", text, "hosts that are reached without a proxy", false),
+} as const satisfies Record<string, Setting<unknown>>;
+
+/** Every setting, in the order of the docs. */
+export const SETTING_LIST: readonly Setting<unknown>[] = Object.values(SETTINGS);
+
+/** Variables that carry our prefix and are no setting: most likely misspelt. */
+export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return Object.keys(environment).filter(
+    (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
+  );
+}

@@ -1,0 +1,166 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { type Environment, type EnvironmentSettings, resolveEnvironment } from "./environment.ts";
+import { SettingsError } from "./error.ts";
+import type { Proxies } from "./proxy.ts";
+import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
+import { type Platform, stateFolder } from "./state-folder.ts";
+
+/** Where the value of a setting came from. */
+export type Source = "flag" | "environment" | "default";
+
+/** Everything that an operator can decide, read once at the start. Times are milliseconds. */
+export interface Settings {
+  readonly environment: Environment;
+  /** A running sandbox that may be looked at, in live mode too. */
+  readonly sandboxUrl: string | undefined;
+  readonly project: { readonly name: string | undefined; readonly id: string };
+  readonly toolsets: readonly ("targeting" | "events")[];
+  readonly readOnly: boolean;
+  readonly confirm: "ask" | "strict" | "off";
+  /** Undefined: all. Not yet checked to be ULIDs. */
+  readonly allowedTargetings: readonly string[] | undefined;
+  readonly maxDeletes: number;
+  readonly allowedDirs: readonly string[];
+  readonly stateDir: string;
+  /** Operation → `"METHOD /path"`, as the file says; not yet checked against the operations. */
+  readonly routes: Readonly<Record<string, string>>;
+  readonly requestTimeoutMs: number;
+  readonly retryBudgetMs: number;
+  readonly waitMs: number;
+  readonly sessions: boolean;
+  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
+  readonly proxies: Proxies;
+  /** Every configured key and secret, for the redactor. */
+  readonly secrets: readonly string[];
+  /** By variable. */
+  readonly sources: ReadonlyMap<string, Source>;
+  /** Variables with our prefix that are no setting. */
+  readonly unknownVariables: readonly string[];
+}
+
+/** What settings are read from. */
+export interface SettingsInput extends Platform {
+  readonly flags: ReadonlyMap<string, string>;
+}
+
+/**
+ * Reads every setting: flag over environment over default. Gives a frozen object; throws a SettingsError that names
+ * the variable and the flag of the first setting that cannot be used. Reads one file, that of TARGETING_MCP_ROUTES.
+ */
+export function readSettings(input: SettingsInput): Settings {
+  const sources = new Map<string, Source>();
+  const read = <Value, Fallback>(setting: Setting<Value, Fallback>): Value | Fallback => {
+    const found = findText(setting, input);
+    sources.set(setting.variable, found?.source ?? "default");
+    return found === undefined ? setting.fallback : parse(setting, found.text);
+  };
+  const addresses: EnvironmentSettings = {
+    targetingApiUrl: read(SETTINGS.targetingApiUrl),
+    targetingApiKey: read(SETTINGS.targetingApiKey),
+    eventApiUrl: read(SETTINGS.eventApiUrl),
+    eventAppKey: read(SETTINGS.eventAppKey),
+    mode: read(SETTINGS.mode),
+    sandboxUrl: read(SETTINGS.sandboxUrl),
+    sandboxPort: read(SETTINGS.sandboxPort),
+  };
+  const environment = resolveEnvironment(addresses);
+  const projectName = read(SETTINGS.project);
+  const https = read(SETTINGS.httpsProxy);
+  const http = read(SETTINGS.httpProxy);
+  const none = read(SETTINGS.noProxy);
+  const routes = read(SETTINGS.routes);
+  return Object.freeze({
+    environment,
+    sandboxUrl: addresses.sandboxUrl,
+    project: { name: projectName, id: projectId(environment, projectName) },
+    toolsets: read(SETTINGS.toolsets),
+    readOnly: read(SETTINGS.readOnly),
+    confirm: read(SETTINGS.confirm),
+    allowedTargetings: read(SETTINGS.allowedTargetings),
+    maxDeletes: read(SETTINGS.maxDeletes),
+    allowedDirs: read(SETTINGS.allowedDirs),
+    stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
+    routes: routes === undefined ? {} : readRoutes(routes),
+    requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
+    retryBudgetMs: read(SETTINGS.retryBudgetMs),
+    waitMs: read(SETTINGS.waitMs),
+    sessions: read(SETTINGS.sessions),
+    logLevel: read(SETTINGS.logLevel),
+    proxies: { ...(https && { https }), ...(http && { http }), ...(none && { none }) },
+    secrets: secretsOf([addresses.targetingApiKey, addresses.eventAppKey, https, http]),
+    sources,
+    unknownVariables: unknownVariables(input.environment),
+  });
+}
+
+/** The setting's text and where it stands; texts that say nothing are passed over. */
+function findText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: SettingsInput) {
+  const fromFlag = flag === undefined ? undefined : saysSomething(flags.get(flag));
+  if (fromFlag !== undefined) return { text: fromFlag, source: "flag" as const };
+  const lower = anyCase === true ? environment[variable.toLowerCase()] : undefined;
+  const fromEnvironment = saysSomething(environment[variable]) ?? saysSomething(lower);
+  return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
+}
+
+/** Hosts pass an optional setting that the person left out as an empty text, or as `${user_config.name}`. */
+function saysSomething(given: string | undefined): string | undefined {
+  const trimmed = given?.trim();
+  return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;
+}
+
+function parse<Value>(setting: Setting<Value, unknown>, text: string): Value {
+  const value = setting.form.read(text);
+  if (value !== undefined) return value;
+  const shown = setting.secret ? "" : `; it is ${JSON.stringify(text.slice(0, 80))}`;
+  throw new SettingsError(`${nameOf(setting)} must be ${setting.form.words}${shown}`, setting.variable);
+}
+
+function nameOf(setting: Setting<unknown, unknown>): string {
+  return setting.flag === undefined ? setting.variable : `${setting.variable} (--${setting.flag})`;
+}
+
+function projectId(environment: Environment, name: string | undefined): string {
+  return createHash("sha256")
+    .update(name ?? identityOf(environment))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+/** What tells projects apart where no name is given: the key belongs to one project (management-api 5). */
+function identityOf(environment: Environment): string {
+  if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
+  const endpoint = environment.management ?? environment.events;
+  return `${endpoint?.url}\n${endpoint?.key}`;
+}
+
+function readRoutes(file: string): Readonly<Record<string, string>> {
+  const where = `${nameOf(SETTINGS.routes)} names the file ${file}`;
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : "unknown reason";
+    throw new SettingsError(`${where}, which cannot be read as JSON: ${reason}`, SETTINGS.routes.variable);
+  }
+  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+    throw new SettingsError(`${where}, which must hold one JSON object`, SETTINGS.routes.variable);
+  }
+  const routes: Record<string, string> = {};
+  for (const [operation, route] of Object.entries(content)) {
+    if (typeof route !== "string") {
+      throw new SettingsError(`${where}, where the route of "${operation}" is not a text`, SETTINGS.routes.variable);
+    }
+    routes[operation] = route;
+  }
+  return routes;
+}
+
+/** Keys, and the passwords of proxy addresses. */
+function secretsOf(given: readonly (string | undefined)[]): readonly string[] {
+  return given.flatMap((one) => {
+    if (one === undefined) return [];
+    const password = /^https?:\/\//i.test(one) ? new URL(one).password : one;
+    return password === "" ? [] : [password];
+  });
+}

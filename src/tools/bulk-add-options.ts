@@ -1,0 +1,42 @@
+import * as z from "zod";
+import type { ToolDefinition } from "./definition.ts";
+import { optionFields } from "./option-arguments.ts";
+import { needTargetingId, targetingArguments } from "./targeting-name.ts";
+import { dryRunArgument, runOutput, write } from "./write.ts";
+
+const input = () =>
+  z.strictObject({
+    ...targetingArguments(),
+    items: z
+      .array(
+        z.strictObject({
+          ...optionFields(),
+          parent: z.string().optional().describe("ULID of the group to add it to"),
+          parentName: z.string().optional().describe("Or the group's name, also of one created in this call"),
+        }),
+      )
+      .min(1),
+    onExisting: z
+      .enum(["fail", "skip", "addContexts"])
+      .optional()
+      .describe("When the name exists: fail (default), leave it, or add the Context IDs to it"),
+    ...dryRunArgument(),
+  });
+
+/** Adds options, groups and sub-options to a targeting. */
+export const bulkAddOptions = {
+  name: "bulk_add_options",
+  title: "Add options",
+  description:
+    "Adds any number of options, option groups and sub-options with their Context IDs to one targeting. " +
+    "Splitting into requests, limits and retries are done here.",
+  toolset: "targeting",
+  effect: "adds",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler({ items, onExisting, dryRun, ...given }, context) {
+    const targetingId = await needTargetingId(given, context);
+    return write({ tool: "bulk_add_options", input: { targetingId, items, onExisting } }, { dryRun }, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,0 +1,57 @@
+import type * as z from "zod";
+import { bulkAddOptions } from "./bulk-add-options.ts";
+import type { ToolContext } from "./context.ts";
+import { createTargetings } from "./create-targetings.ts";
+import type { ToolDefinition, ToolOutcome } from "./definition.ts";
+import { deleteOptions } from "./delete-options.ts";
+import { deleteTargeting } from "./delete-targeting.ts";
+import { getOption } from "./get-option.ts";
+import { getTargeting } from "./get-targeting.ts";
+import { listOptions } from "./list-options.ts";
+import { renameTargetings } from "./rename-targetings.ts";
+import { trackEvent } from "./track-event.ts";
+import { updateContexts } from "./update-contexts.ts";
+import { updateOptions } from "./update-options.ts";
+
+/** Arguments that fit, ready to run; or what is wrong with them. */
+export type Prepared =
+  | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
+  | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
+
+/** A tool whose input type is hidden: whoever has arguments of any kind can have them checked and run. */
+export interface Tool extends Omit<ToolDefinition, "handler"> {
+  readonly prepare: (given: unknown) => Prepared;
+}
+
+/** Every tool, in the order in which they are listed. */
+export const TOOLS: readonly Tool[] = [
+  toolOf(getTargeting),
+  toolOf(listOptions),
+  toolOf(getOption),
+  toolOf(createTargetings),
+  toolOf(renameTargetings),
+  toolOf(deleteTargeting),
+  toolOf(bulkAddOptions),
+  toolOf(updateOptions),
+  toolOf(updateContexts),
+  toolOf(deleteOptions),
+  toolOf(trackEvent),
+];
+
+/** Hides the input type of a definition. */
+export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
+  let schema: Input | undefined;
+  const input = () => {
+    schema ??= definition.input();
+    return schema;
+  };
+  return {
+    ...definition,
+    input,
+    prepare(given) {
+      const parsed = input().safeParse(given);
+      if (!parsed.success) return { fits: false, issues: parsed.error.issues };
+      return { fits: true, input: parsed.data, run: (context) => definition.handler(parsed.data, context) };
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import * as z from "zod";
+import { sendEvents } from "../events/send.ts";
+import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
+import { type ToolDefinition, ToolError } from "./definition.ts";
+import { eventReport, plannedEventReport, type SettledEvent } from "./event-answer.ts";
+import { dryRunArgument, runOutput } from "./write.ts";
+
+type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
+
+/** The documented type of each parameter. */
+function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
+  const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
+    string: () => z.string(),
+    number: () => z.number(),
+    items: () => z.array(z.looseObject(fieldsOf(ITEM_FIELDS))),
+  };
+  return Object.fromEntries(Object.entries(parameters).map(([name, { type }]) => [name, schemas[type]().optional()]));
+}
+
+/** Every parameter of every event, once (event-tracking-api 2.2). */
+function eventParameters() {
+  const parameters: Record<string, Parameter> = {};
+  for (const event of Object.values(EVENTS)) Object.assign(parameters, event.parameters);
+  return fieldsOf(parameters);
+}
+
+const input = () =>
+  z.strictObject({
+    uid: z.string().describe("Identifier of the user; hashed by the service, but it travels in clear"),
+    eventName: z.string().describe(Object.keys(EVENTS).join(", ")),
+    platform: z.string().optional().describe("web, android, ios"),
+    ...eventParameters(),
+    extra: z.record(z.string(), z.unknown()).optional().describe("Parameters that the catalogue does not have"),
+    ...dryRunArgument(),
+  });
+
+/** Sends one event, unless the service would silently ignore or refuse it. */
+export const trackEvent = {
+  name: "track_event",
+  title: "Send an event",
+  description:
+    "Sends one user event, with the event's own parameters at the top level. An event that the service would silently " +
+    "ignore or refuse is not sent: the answer says which rule it breaks and how to mend it.",
+  toolset: "events",
+  effect: "adds",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler({ dryRun, extra, ...given }, context) {
+    const { events, environment } = context;
+    if (events === undefined) {
+      throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
+    }
+    const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
+    if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
+    const event = { ...given, ...extra };
+    if (dryRun) return plannedEventReport({ environment, tool: "track_event", events: [event] });
+    const settled: SettledEvent[] = [];
+    const { counts } = await sendEvents([{ index: 0, event }], {
+      api: events,
+      clock: context.clock,
+      signal: context.signal,
+      retryBudgetMs: context.waitMs,
+      onSettled: (index, settlement) => void settled.push({ index, event, settlement }),
+    });
+    return eventReport({ environment, tool: "track_event", counts, settled });
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,0 +1,48 @@
+import * as z from "zod";
+import type { ToolDefinition } from "./definition.ts";
+import { findTargetingId, targetingArguments } from "./targeting-name.ts";
+import { confirmationArgument, dryRunArgument, runOutput, write } from "./write.ts";
+
+const ids = (what: string) => z.array(z.string()).optional().describe(what);
+
+const input = () =>
+  z.strictObject({
+    ...targetingArguments(),
+    items: z
+      .array(
+        z.strictObject({
+          _id: z.string().optional().describe("The option; or one of:"),
+          _ids: ids("several options"),
+          name: z.string().optional().describe("its name, with targetingId"),
+          names: ids("several names, with targetingId"),
+          add: ids("Context IDs to add"),
+          remove: ids("Context IDs to remove"),
+          set: ids("Exactly these Context IDs, instead of add and remove"),
+          addFrom: ids("Option IDs whose Context IDs are added"),
+          removeFrom: ids("Option IDs whose Context IDs are removed"),
+        }),
+      )
+      .min(1)
+      .optional(),
+    ...confirmationArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Changes which Context IDs options hold. */
+export const updateContexts = {
+  name: "update_contexts",
+  title: "Change Context IDs",
+  description:
+    "Adds, removes or sets the Context IDs of any number of options. " +
+    "Taking away more than 100, or all of an option's, asks the person first.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ items, confirmation, dryRun, ...given }, context) {
+    const targetingId = await findTargetingId(given, context);
+    const call = items && ({ tool: "update_contexts", input: { targetingId, items } } as const);
+    return write(call, { dryRun, confirmation }, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

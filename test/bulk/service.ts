@@ -1,0 +1,87 @@
+import { onTestFinished } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
+import { openHttp } from "../../src/api/http.ts";
+import { managementOver } from "../../src/api/management-client.ts";
+import type { WriteCall } from "../../src/bulk/call.ts";
+import { memoryRunStore } from "../../src/bulk/memory-store.ts";
+import { processLock } from "../../src/bulk/project-lock.ts";
+import { countsOf, failureGroups, objectResult } from "../../src/bulk/report.ts";
+import { type Run, Runs } from "../../src/bulk/runs.ts";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { ROUTES } from "../../src/spec/routes.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+
+/** A sandbox with the engine in front of it, over real HTTP. Closed when the test is over. */
+export async function startService() {
+  const sandbox = await startSandbox({ lockWaitMs: 20 });
+  const http = openHttp({
+    url: sandbox.url,
+    credential: { "x-api-key": "sandbox-key" },
+    requestTimeoutMs: 2000,
+  });
+  onTestFinished(async () => {
+    await http.close();
+    await sandbox.close();
+  });
+  const api = managementOver(http, ROUTES);
+  const runs = new Runs({
+    api,
+    routes: ROUTES,
+    store: memoryRunStore(),
+    lock: processLock(),
+    clock: systemClock,
+    random: () => 0.5,
+    newRunId: ulidSource(Date.now, Math.random),
+    project: "test",
+    environment: "sandbox",
+    retryBudgetMs: 20_000,
+  });
+  const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const answer = await fetch(`${sandbox.url}/_sandbox${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!answer.ok) throw new Error(`control plane: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  const run = async (call: WriteCall): Promise<Finished> => {
+    const plan = await runs.plan(call, new AbortController().signal);
+    const started = await runs.start(await runs.keep(call, "tester"), plan);
+    if (started === undefined) throw new Error("the run was started before");
+    await started.rest;
+    return finished(started);
+  };
+  /** A new targeting's ID. */
+  const targeting = async (name: string): Promise<string> => {
+    const { _id } = await api.createTargeting({ name });
+    return _id;
+  };
+  return {
+    api,
+    runs,
+    run,
+    control,
+    targeting,
+    url: sandbox.url,
+    faults: (faults: unknown[]) => control("POST", "/faults", { faults }),
+  };
+}
+
+/** A run at rest, as tests look at it. */
+export interface Finished {
+  readonly status: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly requests: Readonly<Record<string, number>>;
+  readonly results: readonly ReturnType<typeof objectResult>[];
+  readonly failures: ReturnType<typeof failureGroups>;
+}
+
+function finished(run: Run): Finished {
+  return {
+    status: run.status(),
+    counts: Object.fromEntries(Object.entries(countsOf(run.state)).filter(([, count]) => count > 0)),
+    requests: { ...run.state.requests },
+    results: run.state.objects.map((_, object) => objectResult(run.state, object)),
+    failures: failureGroups(run.state),
+  };
+}

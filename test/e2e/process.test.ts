@@ -1,0 +1,149 @@
+import { describe, expect, test } from "vitest";
+import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { closedPort, startStub } from "../support/stub-server.ts";
+
+function opened(environment: Record<string, string> = {}, args: readonly string[] = []) {
+  const command = startCommand(args, environment);
+  for (const message of OPENING) command.send(message);
+  return command;
+}
+
+const MIB = 1_048_576;
+
+test("standard output carries nothing but the protocol", async () => {
+  const command = opened({ TARGETING_MCP_LOG_LEVEL: "debug" });
+  command.send("this is no JSON");
+  command.send({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+  await command.answer(1);
+  command.child.stdin.end();
+  expect(await command.exited).toEqual({ code: 0, signal: null });
+  for (const line of command.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+  for (const line of command.stderr().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("level");
+});
+
+test("what was asked before the input ended is still answered", async () => {
+  const command = opened();
+  command.send(toolCall(1, "get_targeting", { targetingId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }));
+  command.child.stdin.end();
+  expect(await command.exited).toEqual({ code: 0, signal: null });
+  expect(await command.answer(1)).toMatchObject({ result: { isError: true } });
+});
+
+test("the end of the input ends a process whose call gets no answer", async () => {
+  const { url, received } = await startStub(() => () => undefined);
+  const command = opened({ TARGETING_API_URL: url, TARGETING_API_KEY: "secret-key" });
+  command.send(toolCall(1, "get_targeting", { targetingId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }));
+  await expect.poll(() => received.length).toBe(1);
+  command.child.stdin.end();
+  expect((await command.exited).code).toBe(0);
+});
+
+test("a host that closes the log costs nothing", async () => {
+  const command = opened({ TARGETING_MCP_LOG_LEVEL: "debug" });
+  await command.answer("open");
+  command.child.stderr.destroy();
+  for (let id = 1; id <= 3; id += 1) {
+    command.send({ neither: "a request nor an answer, and logged" });
+    command.send({ jsonrpc: "2.0", id, method: "tools/list" });
+    expect(await command.answer(id)).toHaveProperty("result.tools");
+  }
+});
+
+test("SIGTERM ends it", async () => {
+  const command = opened();
+  await command.answer("open");
+  command.child.kill("SIGTERM");
+  expect(await command.exited).toEqual({ code: 0, signal: null });
+});
+
+test("a message of 12 MB is read", async () => {
+  const command = opened();
+  const items = "x".repeat(12 * MIB);
+  command.send(toolCall(1, "get_targeting", { items }));
+  expect(JSON.stringify(await command.answer(1))).toContain("valid arguments: targetingId, targetingName");
+});
+
+test("a message over 16 MB is refused, and the connection lives", async () => {
+  const command = opened();
+  const items = "x".repeat(17 * MIB);
+  command.send(toolCall(1, "get_targeting", { items }));
+  expect(await command.answer(1)).toMatchObject({ error: { message: expect.stringContaining("give them as a file") } });
+  command.send(`{"method":"tools/call","params":{"name":"x","arguments":{"a":"${items}"}},"jsonrpc":"2.0","id":2}`);
+  expect(await command.answer(2)).toHaveProperty("error");
+  command.send({ jsonrpc: "2.0", id: 3, method: "tools/list" });
+  expect(await command.answer(3)).toHaveProperty("result.tools");
+});
+
+describe("what refuses to start", () => {
+  test.each([
+    [{ TARGETING_API_URL: "https://api.example.com" }, [], "TARGETING_API_KEY is missing"],
+    [{ EVENT_APP_KEY: "secret-key" }, [], "EVENT_API_URL is missing"],
+    [{}, ["--mode", "live"], "neither pair is set"],
+    [{}, ["--nonsense"], "unknown flag --nonsense"],
+    [{}, ["serve"], "there is no command serve; the commands are stdio, sandbox"],
+    [{}, ["stdio", "more"], "one argument too many"],
+    [{ TARGETING_MCP_WAIT_MS: "soon" }, [], "TARGETING_MCP_WAIT_MS (--wait-ms) must be a whole number"],
+    [{ TARGETING_MCP_ALLOWED_TARGETINGS: "abc" }, [], "must be a comma list of ULIDs"],
+    [{}, ["sandbox", "--port", "many"], "--port must be a whole number"],
+  ])("%j %j", async (environment, args, sentence) => {
+    const command = startCommand(args, environment);
+    expect((await command.exited).code).toBe(2);
+    expect(command.stderr()).toContain(sentence);
+    expect(command.stderr()).not.toContain("secret-key");
+    expect(command.lines).toEqual([]);
+  });
+});
+
+test("--help and --version", async () => {
+  const help = startCommand(["--help"]);
+  expect((await help.exited).code).toBe(0);
+  expect(help.lines.join("\n")).toContain("--read-only, TARGETING_MCP_READ_ONLY");
+  const version = startCommand(["--version"]);
+  expect((await version.exited).code).toBe(0);
+  expect(version.lines.join()).toMatch(/^\d+\.\d+\.\d+$/);
+});
+
+test("keys appear nowhere, even where the service repeats them", async () => {
+  const key = "my-very-secret-key";
+  const { url } = await startStub(({ headers }) => ({ status: 400, json: { message: [JSON.stringify(headers)] } }));
+  const command = opened({ TARGETING_API_URL: url, TARGETING_API_KEY: key, TARGETING_MCP_LOG_LEVEL: "debug" });
+  command.send(toolCall(1, "get_targeting", { targetingId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }));
+  const answer = JSON.stringify(await command.answer(1));
+  expect(answer).toContain("[redacted]");
+  command.child.stdin.end();
+  await command.exited;
+  expect(command.lines.join() + command.stderr()).not.toContain(key);
+});
+
+test("tools of an API that is not configured are not listed", async () => {
+  const command = opened({ EVENT_API_URL: await closedPort(), EVENT_APP_KEY: "secret-key" });
+  command.send({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+  expect(JSON.stringify(await command.answer(1))).not.toContain("get_targeting");
+});
+
+test("the sandbox command serves the emulated APIs until it is told to stop", async () => {
+  const command = startCommand(["sandbox", "--port", "0"], { TARGETING_API_KEY: "my-own-key" });
+  await expect.poll(() => command.lines.length).toBeGreaterThan(3);
+  const [url] = command.lines[0]?.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];
+  const read = (key: string) =>
+    fetch(`${url}/context-targeting/01JABCDEFGHJKMNPQRSTVWXYZ0`, { headers: { "x-api-key": key } });
+  expect((await read("my-own-key")).status).toBe(404);
+  expect((await read("another-key")).status).toBe(401);
+  command.child.kill("SIGTERM");
+  expect((await command.exited).code).toBe(0);
+});
+
+test("an embedded sandbox on a port of one's own is there before the first call", async () => {
+  const port = new URL(await closedPort()).port;
+  const command = startCommand([], { TARGETING_MCP_SANDBOX_PORT: port });
+  await expect
+    .poll(() =>
+      fetch(`http://127.0.0.1:${port}/event`, { method: "POST" }).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    )
+    .toBe(401);
+  command.child.stdin.end();
+  expect((await command.exited).code).toBe(0);
+});

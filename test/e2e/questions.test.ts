@@ -1,0 +1,82 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
+import { cleanEnvironment, startNode } from "../support/server-process.ts";
+
+const SERVER = ["--import", "tsx", join(import.meta.dirname, "..", "support", "asking-server.ts")];
+
+describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
+  const drop = async (answer?: Answer) => {
+    const client = await connect({ args: SERVER, env: cleanEnvironment(), ...(answer && { answer }) });
+    return textOf(await client.callTool("drop_things", { count: 3 }));
+  };
+
+  test("the person is asked, and a yes comes back with the token", async () => {
+    const asked: string[] = [];
+    const said = await drop((message) => {
+      asked.push(message);
+      return { action: "accept", content: { confirm: true } };
+    });
+    expect(asked).toEqual(["Drop 3 things?"]);
+    expect(said).toBe("plan-3 yes");
+  });
+
+  test.each([
+    ["a form without the yes", { action: "accept", content: { confirm: false } }],
+    ["declined", { action: "decline" }],
+    ["cancelled", { action: "cancel" }],
+  ] as const)("%s is no", async (_case, answer) => {
+    expect(await drop(() => answer)).toBe("plan-3 no");
+  });
+
+  test("a client that cannot ask is not asked", async () => {
+    expect(await drop()).toBe("nobody to ask");
+  });
+
+  test("a fault of ours shows no details and no key", async () => {
+    const client = await connect({ args: SERVER, env: cleanEnvironment() });
+    const result = await client.callTool("drop_things", { count: -1 });
+    expect(result.isError).toBe(true);
+    expect(textOf(result)).toMatch(/^drop_things failed for a reason inside this server \(fault [0-9a-f]{8}\)/);
+    expect(JSON.stringify(result)).not.toContain("secret-key");
+  });
+});
+
+describe("a client that answers by itself", () => {
+  const yes = { confirm: { action: "accept", content: { confirm: true } } };
+  const envelope = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
+  };
+  const asked = z.object({ result: z.object({ resultType: z.literal("input_required"), requestState: z.string() }) });
+
+  function start() {
+    const server = startNode(SERVER);
+    let id = 0;
+    return (count: number, more: object) => {
+      id += 1;
+      const params = { name: "drop_things", arguments: { count }, _meta: envelope, ...more };
+      server.send({ jsonrpc: "2.0", id, method: "tools/call", params });
+      return server.answer(id);
+    };
+  }
+
+  test("is not believed without the sealed question", async () => {
+    const call = start();
+    expect(asked.safeParse(await call(3, { inputResponses: yes })).success).toBe(true);
+    expect(await call(3, { inputResponses: yes, requestState: "v1.made.up" })).toHaveProperty("error.code", -32_602);
+  });
+
+  test("is believed for the call that was asked about, and for no other", async () => {
+    const call = start();
+    const { requestState } = asked.parse(await call(3, {})).result;
+    expect(asked.safeParse(await call(4, { inputResponses: yes, requestState })).success).toBe(true);
+    expect(await call(3, { requestState })).toHaveProperty("result.structuredContent.said", "plan-3 no");
+    expect(await call(3, { inputResponses: yes, requestState })).toHaveProperty(
+      "result.structuredContent.said",
+      "plan-3 yes",
+    );
+  });
+});

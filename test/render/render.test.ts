@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { fenced, shown } from "../../src/render/fence.ts";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/render/page.ts";
+import { redactorFor } from "../../src/render/redact.ts";
+
+describe("foreign text", () => {
+  test.each([
+    ["Sports ~%&+- 스포츠 123", '"Sports ~%&+- 스포츠 123"'],
+    ['say "hi" \\', '"say \\"hi\\" \\\\"'],
+    ["line\nbreak\ttab", '"line\\u{A}break\\u{9}tab"'],
+    ["\u202Eright to left\u2066", '"\\u{202E}right to left\\u{2066}"'],
+    ["zero\u200Bwidth\uFEFF\u00AD", '"zero\\u{200B}width\\u{FEFF}\\u{AD}"'],
+    ["\u2028\u0085\u007F\u3164", '"\\u{2028}\\u{85}\\u{7F}\\u{3164}"'],
+    ["\u{E0041}tag", '"\\u{E0041}tag"'],
+    ["\uD800", '"\\u{D800}"'],
+  ])("%j is shown as %s", (text, expected) => {
+    expect(shown(text)).toBe(expected);
+  });
+
+  test("long text is cut, saying so", () => {
+    expect(shown("가".repeat(350))).toBe(`"${"가".repeat(300)}" (and 50 more characters)`);
+  });
+
+  test("each fence has a tag of its own", () => {
+    const one = fenced(["a", "b"]);
+    expect(one).toMatch(/^<(data-[0-9a-f]{8})>\na\nb\n<\/\1>$/);
+    expect(fenced(["a", "b"])).not.toBe(one);
+  });
+});
+
+describe("pages", () => {
+  test("rows end before the limit, but never without one", () => {
+    const rows = Array.from({ length: 1000 }, (_, index) => `row number ${index}`);
+    const count = rowsThatFit(rows, (row) => row);
+    expect(count).toBeGreaterThan(100);
+    expect(tokensOf(JSON.stringify(rows.slice(0, count))) * 2).toBeLessThan(3500);
+    expect(rowsThatFit(["x".repeat(100_000)], (row) => row)).toBe(1);
+    expect(rowsThatFit([], String)).toBe(0);
+  });
+
+  test("what else is in the answer leaves less room for rows", () => {
+    const rows = Array.from({ length: 1000 }, (_, index) => `row number ${index}`);
+    expect(rowsThatFit(rows, String, "x".repeat(3000))).toBeLessThan(rowsThatFit(rows, String));
+  });
+
+  test("a cursor goes on with the same question only", () => {
+    const position = z.strictObject({ top: z.int().min(0) });
+    const query = { targetingId: "T", search: undefined };
+    const cursor = writeCursor(query, { top: 50 });
+    expect(readCursor(cursor, query, position)).toEqual({ top: 50 });
+    expect(readCursor(cursor, { targetingId: "U" }, position)).toBeUndefined();
+    expect(readCursor(writeCursor(query, { top: -1 }), query, position)).toBeUndefined();
+    for (const bad of ["", "x", "!!!", "bnVsbA", "W10"]) expect(readCursor(bad, query, position)).toBeUndefined();
+  });
+});
+
+describe("secrets", () => {
+  const redactor = redactorFor(['abc"def/ghi', "abcd", "xyz"]);
+
+  test("are replaced in text, as they are and encoded", () => {
+    expect(redactor.text('key abc"def/ghi, json abc\\"def/ghi, address abc%22def%2Fghi')).toBe(
+      "key [redacted], json [redacted], address [redacted]",
+    );
+  });
+
+  test("are replaced everywhere in data", () => {
+    expect(redactor.record({ a: ["abcd", { b: "x abcd y" }], abcd: 1, n: null })).toEqual({
+      a: ["[redacted]", { b: "x [redacted] y" }],
+      "[redacted]": 1,
+      n: null,
+    });
+  });
+
+  test("a text of three letters is no secret", () => {
+    expect(redactor.text("xyz")).toBe("xyz");
+  });
+});

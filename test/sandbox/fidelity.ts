@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { RULES, type Rule } from "./rules.ts";
+
+const HERE = new URL("./", import.meta.url);
+
+/** Where the table lies. */
+export const FIDELITY_DOC = fileURLToPath(new URL("../../docs/sandbox-fidelity.md", HERE));
+
+const INTRODUCTION = `# What the sandbox keeps to, rule by rule
+
+Made by \`npx tsx scripts/sandbox-fidelity.ts\` from the list of rules and the tests that hold them; do not edit.
+A rule without a test fails the build. _documented_: the API documents say so. _assumed_: they are silent, and this is
+what we take for likely. Sections are those of the management API document, or of the event document where it says so.
+`;
+
+/** The tests that hold rules: the file of each, by the rule's name. Throws when a rule is held twice. */
+export function heldRules(): ReadonlyMap<string, string> {
+  const held = new Map<string, string>();
+  const files = readdirSync(HERE).filter((file) => file.endsWith(".test.ts"));
+  for (const file of files.toSorted()) {
+    const text = readFileSync(new URL(file, HERE), "utf8");
+    for (const [, id = ""] of text.matchAll(/^rule\(\s*"([^"]+)"/gm)) {
+      if (held.has(id)) throw new RangeError(`rule "${id}" is held by ${held.get(id)} and by ${file}`);
+      held.set(id, file);
+    }
+  }
+  return held;
+}
+
+/** The table of rules as Markdown. */
+export function fidelityTable(): string {
+  const held = heldRules();
+  const count = (basis: Rule["basis"]) => RULES.filter((rule) => rule.basis === basis).length;
+  const rows = RULES.map(({ id, section, basis, says }) => [
+    section,
+    says,
+    basis,
+    `\`${held.get(id) ?? "none"}\`: ${id}`,
+  ]);
+  return `${INTRODUCTION}
+${RULES.length} rules: ${count("documented")} documented, ${count("assumed")} assumed.
+
+${markdownTable(["section", "rule", "basis", "held by (test/sandbox)"], rows)}
+`;
+}
+
+/** A Markdown table whose columns line up, as the formatter wants them. */
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}

@@ -1,0 +1,62 @@
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { systemClock } from "../../src/api/clock.ts";
+import { redactorFor } from "../../src/render/redact.ts";
+import { questionSeal } from "../../src/server/ask.ts";
+import { callsUnderWay } from "../../src/server/calls-under-way.ts";
+import { listedTools } from "../../src/server/listing.ts";
+import { createLog } from "../../src/server/log.ts";
+import { createMcpServer } from "../../src/server/mcp-server.ts";
+import { serveOverStdio } from "../../src/server/stdio.ts";
+import type { ToolDefinition } from "../../src/tools/definition.ts";
+import { toolOf } from "../../src/tools/registry.ts";
+import { testServices } from "./tool-context.ts";
+
+const input = () => z.strictObject({ count: z.number() });
+
+const dropThings = {
+  name: "drop_things",
+  title: "Drop things",
+  description: "Drops things.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: false,
+  input,
+  output: () => z.looseObject({ said: z.string().optional() }),
+  async handler({ count }, { canAsk, reply }) {
+    if (count < 0) throw new Error("a fault with secret-key in it");
+    if (reply === undefined && canAsk) return { ask: { message: `Drop ${count} things?`, token: `plan-${count}` } };
+    const said = reply === undefined ? "nobody to ask" : `${reply.token} ${reply.accepted ? "yes" : "no"}`;
+    return { structured: { said }, text: said, isError: false };
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+const redactor = redactorFor(["secret-key"]);
+const log = createLog({
+  level: "error",
+  write: (line) => process.stderr.write(line),
+  redact: redactor.text,
+  now: Date.now,
+});
+const calls = callsUnderWay();
+const parts = {
+  version: "0.0.0",
+  tools: listedTools([toolOf(dropThings)], {
+    readOnly: false,
+    toolsets: ["targeting"],
+    configured: ["targeting"],
+  }),
+  services: testServices(systemClock),
+  seal: questionSeal(randomBytes(32)),
+  redactor,
+  log,
+  calls,
+};
+serveOverStdio({
+  input: process.stdin,
+  output: process.stdout,
+  createServer: () => createMcpServer(parts),
+  calls,
+  log,
+  onInputEnd: () => log.debug("the input has ended"),
+});

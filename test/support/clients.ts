@@ -1,0 +1,77 @@
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as OldStdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { onTestFinished } from "vitest";
+import * as z from "zod";
+
+/** What the person answers to a question of the server. */
+export type Answer = (message: string) => { action: "accept" | "decline" | "cancel"; content?: { confirm: boolean } };
+
+/** A client as tests use it, whichever SDK and protocol era is behind it. */
+export interface TestClient {
+  listTools(): Promise<readonly { readonly name: string }[]>;
+  callTool(name: string, args: Record<string, unknown>): Promise<ToolResult>;
+  instructions(): string | undefined;
+  close(): Promise<void>;
+}
+
+const toolResult = z.looseObject({
+  content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
+  structuredContent: z.record(z.string(), z.unknown()).optional(),
+  isError: z.boolean().optional(),
+});
+export type ToolResult = z.infer<typeof toolResult>;
+
+/** The text of a result. */
+export function textOf(result: ToolResult): string {
+  return result.content.map((part) => part.text ?? "").join("\n");
+}
+
+interface Spawn {
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+  /** Absent: the client cannot ask anybody. */
+  readonly answer?: Answer;
+}
+
+const INFO = { name: "test-client", version: "1.0.0" };
+
+/** The clients that every end-to-end test runs with. They end with the test. */
+export const CLIENTS = {
+  "2026 client, modern": (spawn: Spawn) => newClient(spawn, "auto"),
+  "2026 client, legacy": (spawn: Spawn) => newClient(spawn, "legacy"),
+  "2025 client": oldClient,
+} as const;
+
+async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"): Promise<TestClient> {
+  const client = new Client(INFO, {
+    versionNegotiation: { mode },
+    capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
+  });
+  if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
+  await client.connect(new StdioClientTransport({ command: process.execPath, args: [...args], env, stderr: "ignore" }));
+  onTestFinished(() => client.close());
+  return {
+    listTools: async () => (await client.listTools()).tools,
+    callTool: async (name, input) => toolResult.parse(await client.callTool({ name, arguments: input })),
+    instructions: () => client.getInstructions(),
+    close: () => client.close(),
+  };
+}
+
+async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
+  const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
+  if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message));
+  await client.connect(
+    new OldStdioClientTransport({ command: process.execPath, args: [...args], env, stderr: "ignore" }),
+  );
+  onTestFinished(() => client.close());
+  return {
+    listTools: async () => (await client.listTools()).tools,
+    callTool: async (name, input) => toolResult.parse(await client.callTool({ name, arguments: input })),
+    instructions: () => client.getInstructions(),
+    close: () => client.close(),
+  };
+}

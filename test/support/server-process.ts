@@ -1,0 +1,85 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { onTestFinished } from "vitest";
+import * as z from "zod";
+
+/** The built command. */
+export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
+
+const rpcLine = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.union([z.string(), z.number()]).optional() });
+export type RpcLine = z.infer<typeof rpcLine>;
+
+/** An environment without any setting of this machine, with a state folder of its own. */
+export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const stateDir = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
+  return { PATH: process.env.PATH ?? "", TARGETING_MCP_STATE_DIR: stateDir, ...given };
+}
+
+/** Starts the built command, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+export function startCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  return startNode([COMMAND, ...args], environment);
+}
+
+/** Starts Node with a program, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+export function startNode(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [...args], { env: cleanEnvironment(environment) });
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+  });
+  const lines: string[] = [];
+  let stderr = "";
+  let wake = () => {};
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    lines.push(line);
+    wake();
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const exited = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+    child.on("close", (code, signal) => {
+      resolve({ code, signal });
+      wake();
+    });
+  });
+  return {
+    child,
+    exited,
+    /** Every line of standard output so far. */
+    lines,
+    stderr: () => stderr,
+    send(message: unknown) {
+      child.stdin.write(`${typeof message === "string" ? message : JSON.stringify(message)}\n`);
+    },
+    /** The answer with an ID, as soon as it is there. */
+    async answer(id: string | number): Promise<RpcLine> {
+      while (true) {
+        const found = lines.map((line) => rpcLine.parse(JSON.parse(line))).find((line) => line.id === id);
+        if (found !== undefined) return found;
+        if (child.exitCode !== null) throw new Error(`the command ended without answering ${id}: ${stderr}`);
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}
+
+/** The opening messages of a 2025-era client. */
+export const OPENING: readonly unknown[] = [
+  {
+    jsonrpc: "2.0",
+    id: "open",
+    method: "initialize",
+    params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "by-hand", version: "1" } },
+  },
+  { jsonrpc: "2.0", method: "notifications/initialized" },
+];
+
+/** A request that calls a tool. */
+export function toolCall(id: string | number, name: string, args: unknown) {
+  return { jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } };
+}

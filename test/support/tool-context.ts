@@ -1,0 +1,97 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../src/api/clock.ts";
+import type { ManagementApi } from "../../src/api/management.ts";
+import { targetingMemory } from "../../src/bulk/memory.ts";
+import type { OptionRecord } from "../../src/spec/records.ts";
+import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
+import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
+
+/** An option that a fake service holds; sub-options come with their group. */
+export interface HeldOption extends OptionRecord {
+  readonly contexts?: readonly string[];
+  readonly subOptions?: readonly HeldOption[];
+}
+
+/** A management API that only reads, from memory; `reads` says what was asked. */
+export function readingApi(options: readonly HeldOption[], onRead: () => void = () => {}) {
+  const reads: string[] = [];
+  const all = options.flatMap((option) => [option, ...(option.subOptions ?? [])]);
+  const refuse = async (): Promise<never> => {
+    throw new Error("this fake only reads");
+  };
+  const api: ManagementApi = {
+    bulk: refuse,
+    createTargeting: refuse,
+    renameTargeting: refuse,
+    deleteTargeting: refuse,
+    addOption: refuse,
+    updateOption: refuse,
+    deleteOption: refuse,
+    getTargeting: async (_id) => ({ _id, name: "Some targeting", optionCount: options.length }),
+    async listOptions(_targetingId, { limit = 1000, offset = 0, parent } = {}) {
+      reads.push(`list ${parent ?? "top"} ${offset} ${limit}`);
+      onRead();
+      const held = parent === undefined ? options : (all.find((one) => one._id === parent)?.subOptions ?? []);
+      const items = held.slice(offset, offset + limit).map(({ contexts, subOptions, ...record }) => record);
+      return { items, total: held.length };
+    },
+    async getOption(optionId, { limit = 10_000, offset = 0 } = {}) {
+      reads.push(`get ${optionId} ${offset} ${limit}`);
+      onRead();
+      const held = all.find((one) => one._id === optionId);
+      if (held === undefined) throw new Error("no such option");
+      const { contexts = [], subOptions, ...option } = held;
+      return { option, contexts: contexts.slice(offset, offset + limit) };
+    },
+  };
+  return { api, reads };
+}
+
+/** What servers and tools share, without any API; `clock` tells the time. */
+export function testServices(clock: Clock, waitMs = 1000): ToolServices {
+  return {
+    environment: "sandbox",
+    memory: targetingMemory({
+      now: clock.now,
+      onProblem: (problem) => {
+        throw problem;
+      },
+    }),
+    shelf: contextIdShelf(clock),
+    confirm: "ask",
+    sealKey: randomBytes(32),
+    maxDeletes: 500,
+    clock,
+    waitMs,
+    stopping: new AbortController().signal,
+  };
+}
+
+/** A context for calling a handler, with a clock that stands still until it is moved. */
+export function toolContext(management: ManagementApi) {
+  let time = 1_700_000_000_000;
+  const clock = {
+    now: () => time,
+    sleep: async (ms: number) => {
+      time += ms;
+    },
+  };
+  const context: ToolContext = {
+    ...testServices(clock),
+    management,
+    caller: "local",
+    signal: new AbortController().signal,
+    canAsk: false,
+  };
+  return {
+    context,
+    pass: (ms: number) => {
+      time += ms;
+    },
+  };
+}
+
+/** A ULID that ends in a number. */
+export function ulidOf(number: number): string {
+  return `01JABCDEFGHJKMNPQR${String(number).padStart(8, "0")}`;
+}

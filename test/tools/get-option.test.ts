@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { getOption } from "../../src/tools/get-option.ts";
+import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
+
+const structured = z.object({
+  option: z.looseObject({ name: z.string() }),
+  contexts: z.array(z.string()),
+  total: z.number(),
+  cursor: z.string().optional(),
+});
+
+function caller(option: HeldOption) {
+  const { context } = toolContext(readingApi([option]).api);
+  return async (given: { optionId: string; limit?: number; cursor?: string }) => {
+    const answer = await getOption.handler(getOption.input().parse(given), context);
+    return { ...structured.parse(answer.structured), text: answer.text };
+  };
+}
+
+const optionId = ulidOf(1);
+
+function holding(contexts: readonly string[]): HeldOption {
+  return { _id: optionId, name: "One", type: "atomic", contextCount: contexts.length, contexts };
+}
+
+async function allOf(option: HeldOption, limit: number) {
+  const call = caller(option);
+  const found: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await call({ optionId, limit, ...(cursor !== undefined && { cursor }) });
+    found.push(...page.contexts);
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+test("pages through the Context IDs, exactly as they are", async () => {
+  const contexts = Array.from({ length: 250 }, (_, index) => `context\u200B ${index}`);
+  const call = caller(holding(contexts));
+  const first = await call({ optionId });
+  expect(first).toMatchObject({ option: { name: "One" }, total: 250 });
+  expect(first.contexts[0]).toBe("context\u200B 0");
+  expect(first.text).toContain('"context\\u{200B} 0"');
+  expect(await allOf(holding(contexts), 100)).toEqual(contexts);
+});
+
+test("long Context IDs make short pages", async () => {
+  const contexts = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(256, "x"));
+  expect((await caller(holding(contexts))({ optionId })).contexts.length).toBeLessThan(40);
+  expect(await allOf(holding(contexts), 100)).toEqual(contexts);
+});
+
+test("an option without Context IDs has no cursor", async () => {
+  expect(await caller(holding([]))({ optionId })).toMatchObject({ contexts: [], total: 0 });
+  expect((await caller(holding([]))({ optionId })).cursor).toBeUndefined();
+});
+
+test("a cursor of another option is refused", async () => {
+  const call = caller(holding(Array.from({ length: 250 }, (_, index) => `c${index}`)));
+  const { cursor = "" } = await call({ optionId });
+  await expect(call({ optionId: ulidOf(2), cursor })).rejects.toThrow("cursor is not one");
+});
