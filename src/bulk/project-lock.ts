@@ -20,7 +20,7 @@ export function processLock(): ProjectLock {
       const tail = before.then(() => mine);
       tails.set(project, tail);
       try {
-        await Promise.race([before, aborted(signal)]);
+        await unlessAborted(before, signal);
         signal.throwIfAborted();
         return await work();
       } finally {
@@ -31,9 +31,15 @@ export function processLock(): ProjectLock {
   };
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+/** Waits for something that never fails; rejects with the signal's reason when that comes first. */
+function unlessAborted(waited: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    void waited.then(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    });
   });
 }
