@@ -268,7 +268,10 @@ export class RunState {
   }
 
   #finish(step: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
-    if (change.to === "done") this.progress += 1;
+    if (change.to === "done") {
+      this.progress += 1;
+      for (const object of step.objects) this.#touched.add(object);
+    }
     if (step.prepares) return;
     step.objects.forEach((object, position) => {
       if (step.undoes !== undefined) {
@@ -278,7 +281,6 @@ export class RunState {
       }
       const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
       if (id !== undefined) this.#ids[object] = id;
-      if (change.to === "done") this.#touched.add(object);
       const open = (this.#open[object] ?? 1) - 1;
       this.#open[object] = open;
       if (open <= 0) this.#settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
