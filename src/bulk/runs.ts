@@ -306,12 +306,17 @@ export class Runs {
     } catch (thrown) {
       stopped(thrown);
     }
-    try {
-      await journal.close();
-      await store.summarise(header.runId, summaryOf(header, state, restingStatus(state)));
-      await lease.release();
-    } catch (thrown) {
-      stopped(thrown);
+    const endings = [
+      () => journal.close(),
+      () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
+      () => lease.release(),
+    ];
+    for (const end of endings) {
+      try {
+        await end();
+      } catch (thrown) {
+        stopped(thrown);
+      }
     }
     this.#driven.delete(header.runId);
   }
