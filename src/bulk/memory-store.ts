@@ -1,5 +1,5 @@
 import type { Removed } from "./plan/plan.ts";
-import type { RunHeader, RunStore } from "./store.ts";
+import type { RunHeader, RunStore, RunSummary } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
 interface Kept {
@@ -7,9 +7,11 @@ interface Kept {
   readonly entries: JournalEntry[];
   readonly removed: Removed[];
   started: boolean;
+  driven: boolean;
+  summary: RunSummary | undefined;
 }
 
-/** Keeps runs for as long as the process lives: for dry runs, for tests, and where there is no state folder. */
+/** Keeps runs for as long as the process lives: for tests that have no use for files. */
 export function memoryRunStore(): RunStore {
   const runs = new Map<string, Kept>();
   const kept = (runId: string): Kept => {
@@ -19,7 +21,7 @@ export function memoryRunStore(): RunStore {
   };
   return {
     create: async (header) => {
-      runs.set(header.runId, { header, entries: [], removed: [], started: false });
+      runs.set(header.runId, { header, entries: [], removed: [], started: false, driven: false, summary: undefined });
     },
     start: async (runId) => {
       const run = kept(runId);
@@ -31,14 +33,28 @@ export function memoryRunStore(): RunStore {
       const { entries } = kept(runId);
       return { append: (entry) => void entries.push(entry), flush: async () => {}, close: async () => {} };
     },
-    keepRemoved: async (runId, removed) => {
-      kept(runId).removed.push(...removed);
-    },
+    keepRemoved: async (runId, removed) => void kept(runId).removed.push(...removed),
+    removed: async (runId) => (runs.get(runId)?.removed ?? []).map((entry) => `${JSON.stringify(entry)}\n`).join(""),
     read: async (runId) => {
       const run = runs.get(runId);
-      return run === undefined ? undefined : { header: run.header, started: run.started, entries: each(run.entries) };
+      return run && { header: run.header, started: run.started, entries: each(run.entries) };
     },
     list: async () => [...runs.keys()].sort().reverse(),
+    summarise: async (runId, summary) => {
+      kept(runId).summary = summary;
+    },
+    summary: async (runId) => runs.get(runId)?.summary,
+    lease: async (runId) => {
+      const run = kept(runId);
+      if (run.driven) return undefined;
+      run.driven = true;
+      return {
+        release: async () => {
+          run.driven = false;
+        },
+      };
+    },
+    isDriven: async (runId) => runs.get(runId)?.driven ?? false,
   };
 }
 

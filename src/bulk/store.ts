@@ -1,4 +1,5 @@
 import type { WriteCall } from "./call.ts";
+import type { Lease } from "./lease.ts";
 import type { Removed } from "./plan/plan.ts";
 import type { JournalEntry } from "./work.ts";
 
@@ -13,6 +14,21 @@ export interface RunHeader {
   readonly environment: "live" | "sandbox";
   /** Milliseconds since 1970. */
   readonly createdAt: number;
+  /** The same for the same call of the same caller. */
+  readonly fingerprint: string;
+}
+
+/** A run in short, written whenever it comes to rest. */
+export interface RunSummary {
+  readonly tool: string;
+  readonly caller: string;
+  readonly fingerprint: string;
+  readonly status: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly startedAt: number;
+  readonly updatedAt: number;
+  /** Whether there is anything left that `resume_run` could take up. */
+  readonly open: boolean;
 }
 
 /** The journal of one run, open for writing. */
@@ -32,9 +48,9 @@ export interface StoredRun {
   readonly entries: AsyncIterable<JournalEntry>;
 }
 
-/** Where runs are kept. */
+/** Where runs are kept. Everything throws a RunStoreError where the folder cannot be used. */
 export interface RunStore {
-  /** Keeps a run that is planned but not started: its call, and what it would take away. */
+  /** Keeps a run that is planned but not started. Removes old finished runs. */
   create(header: RunHeader): Promise<void>;
   /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
   start(runId: string): Promise<boolean>;
@@ -42,8 +58,16 @@ export interface RunStore {
   journal(runId: string): Promise<RunJournal>;
   /** Keeps what a run takes away. */
   keepRemoved(runId: string, removed: readonly Removed[]): Promise<void>;
+  /** What a run takes away, as NDJSON. */
+  removed(runId: string): Promise<string>;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun | undefined>;
   /** IDs of all runs, the newest first. */
   list(): Promise<readonly string[]>;
+  summarise(runId: string, summary: RunSummary): Promise<void>;
+  summary(runId: string): Promise<RunSummary | undefined>;
+  /** Becomes the one driver of a run; undefined while somebody else is. */
+  lease(runId: string): Promise<Lease | undefined>;
+  /** Whether somebody drives the run now. */
+  isDriven(runId: string): Promise<boolean>;
 }

@@ -112,6 +112,8 @@ export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
+  /** What was planned before was cut off by a crash, before anything was sent: it is planned anew. */
+  | { readonly t: "replan" }
   | { readonly t: "planned"; readonly requests: number; readonly at: number }
   /** The newest top-level option of a targeting before anything was sent; null where it had none. */
   | { readonly t: "newest"; readonly targeting: string; readonly _id: string | null }
