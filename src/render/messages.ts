@@ -284,6 +284,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: `${RESUME} TARGETING_MCP_RETRY_BUDGET_MS makes it more patient.`,
   }),
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  DECLINED: () => ({
+    message: "the person did not agree: nothing was sent",
+    remedy: "Do not try again unless they ask for it.",
+  }),
   INTERRUPTED: () => ({ message: "the server stopped before this was sent", remedy: RESUME }),
   RUN_ENDED: (detail) => ({
     message: `the run ended before this was sent, since an earlier request found no end${because(detail)}`,
