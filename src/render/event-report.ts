@@ -1,7 +1,7 @@
 import type { Finding } from "../events/rules.ts";
 import type { Settlement } from "../events/settlement.ts";
 import { shown } from "./fence.ts";
-import type { Message } from "./messages.ts";
+import type { Message } from "./message.ts";
 
 /** One event's verdict, as answers show it (contract, `verdicts`). */
 export interface VerdictRow {
