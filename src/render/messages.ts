@@ -271,6 +271,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `the address answers ${text(detail.route)} with a redirect, and redirects are not followed`,
     remedy: "Set TARGETING_API_URL to the final address.",
   }),
+  REJECTED: (detail, { statusCode }) => ({
+    message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
+    remedy: "The documents of the API do not list this status: look at the item in the web console.",
+  }),
   TOO_LARGE: () => ({
     message: "the service finds the item too large even by itself (413); nothing was applied",
     remedy: "Make the item smaller.",

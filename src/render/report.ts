@@ -216,12 +216,18 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   const { runId, status, counts } = run;
   if (runId === undefined) return steps;
   if (status === "running") steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
-  const open = counts.unknown + counts.unattempted + counts.pending > 0;
-  if (status !== "running" && status !== "needs_confirmation" && open) {
+  if (status !== "running" && status !== "needs_confirmation" && counts.unknown + counts.pending + waiting(run) > 0) {
     steps.push(`call resume_run with runId ${runId} to finish what is unknown or was not attempted`);
   }
   if (counts.failed > 0) steps.push("mend the items that failed as their remedies say, and send only those again");
   return steps;
+}
+
+/** What was not attempted and can still be: not what belongs to something that failed. */
+function waiting({ counts, failures }: ReportedRun): number {
+  return failures
+    .filter(({ outcome, errorCode }) => outcome === "unattempted" && errorCode === "NEEDS_FAILED")
+    .reduce((left, { count }) => left - count, counts.unattempted);
 }
 
 /** `isError` is for answers in which nothing good happened (contract). */
