@@ -6,7 +6,14 @@ import * as z from "zod";
 import { writeCall } from "./call.ts";
 import { journalEntry } from "./journal-format.ts";
 import { isLeased, tryLease } from "./lease.ts";
-import type { RunHeader, RunJournal, RunStore, RunSummary, StoredRun } from "./store.ts";
+import {
+  type RunHeader,
+  type RunJournal,
+  type RunStore,
+  RunStoreError,
+  type RunSummary,
+  type StoredRun,
+} from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
@@ -47,9 +54,6 @@ const summary = z.object({
   open: z.boolean(),
 });
 
-/** A run's folder that cannot be used: what is wrong with it, and what to do. */
-export class RunStoreError extends Error {}
-
 /**
  * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
  * of JSON lines, what was taken away, a summary. Folders are made when the first run is.
@@ -76,7 +80,7 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
     },
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
     async list() {
-      return (await namesIn(folder)).filter(isRunId).sort().reverse();
+      return (await usable(folder, () => namesIn(folder))).filter(isRunId).sort().reverse();
     },
     async summarise(runId, given) {
       await usable(folder, () => writeFile(at(runId, FILES.summary), JSON.stringify(given), { mode: 0o600 }));
@@ -91,6 +95,8 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
   };
 }
 
+const START_ANEW = "Look at what was applied with list_options, and start anew.";
+
 /** Only names that we make are ever looked up: no path leads out of the folder. */
 function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
@@ -101,7 +107,11 @@ async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new RunStoreError(`runs cannot be kept in ${folder} (${why})`, { cause: thrown });
+    throw new RunStoreError(
+      `runs cannot be kept in ${folder} (${why}); nothing was sent`,
+      "Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written.",
+      { cause: thrown },
+    );
   }
 }
 
@@ -181,10 +191,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
 async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   if (text === undefined) return undefined;
-  const { version, ...found } = parseHeader(runId, text);
-  if (version > VERSION) {
-    throw new RunStoreError(`run ${runId} was made by a newer version of this server: use that one for it`);
-  }
+  const { version: _, ...found } = parseHeader(runId, text);
   const started = (await readText(join(folder, runId, FILES.started))) !== undefined;
   return { header: found, started, entries: readJournal(join(folder, runId, FILES.journal), runId) };
 }
@@ -193,11 +200,11 @@ function parseHeader(runId: string, text: string): RunHeader & { readonly versio
   const value = parseJson(text);
   const { data } = versioned.safeParse(value);
   if (data !== undefined && data.version > VERSION) {
-    throw new RunStoreError(`run ${runId} was made by a newer version of this server: use that one for it`);
+    throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
   const parsed = header.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`);
+  throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
 }
 
 function parseJson(text: string): unknown {
@@ -213,7 +220,7 @@ async function* readJournal(file: string, runId: string): AsyncGenerator<Journal
   if ((await openOrUndefined(file)) === undefined) return;
   let damaged = false;
   for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
-    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`);
+    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
     const entry = journalEntry.safeParse(parseJson(line));
     if (entry.success) yield entry.data;
     else damaged = true;

@@ -14,7 +14,14 @@ import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
 import { entryOf } from "./steps.ts";
-import type { RunHeader, RunJournal, RunStore, RunSummary } from "./store.ts";
+import {
+  type RunHeader,
+  type RunJournal,
+  type RunStore,
+  RunStoreError,
+  type RunSummary,
+  type StoredRun,
+} from "./store.ts";
 import type { JournalEntry, Step } from "./work.ts";
 
 /** What running needs of the world. */
@@ -46,8 +53,8 @@ export interface Run {
   readonly rest: Promise<void>;
   /** Calls the watcher until the given function is called. */
   watch(watcher: RunWatcher): () => void;
-  /** Stops it between two requests, if it is being driven. */
-  stop(cause: "cancelled" | "interrupted"): void;
+  /** Stops it between two requests; false when this process does not drive it. */
+  stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
 /** What driving a run needs of it. */
@@ -147,7 +154,7 @@ export class Runs {
       const told = await store.summary(runId);
       const isOpen = told === undefined || told.status === "interrupted";
       if (!isOpen || (told !== undefined && told.fingerprint !== fingerprint)) continue;
-      const stored = await store.read(runId);
+      const stored = await this.#readable(runId);
       if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
     }
     return undefined;
@@ -174,7 +181,7 @@ export class Runs {
       status: () => (elsewhere ? "running" : restingStatus(state)),
       rest: Promise.resolve(),
       watch: () => () => {},
-      stop: () => {},
+      stop: () => false,
     };
   }
 
@@ -193,7 +200,7 @@ export class Runs {
         if (told.caller === caller) yield { runId, ...told };
         continue;
       }
-      const stored = await store.read(runId);
+      const stored = await this.#readable(runId);
       if (!stored?.started || stored.header.caller !== caller) continue;
       const run = await this.find(runId);
       if (run !== undefined) yield { runId, ...summaryOf(run.header, run.state, run.status()) };
@@ -209,6 +216,16 @@ export class Runs {
   /** What a run took away, as NDJSON in the form in which it can be given back. */
   removed(runId: string): Promise<string> {
     return this.#context.store.removed(runId);
+  }
+
+  /** A run that cannot be read, such as one of a newer version, is none of a list's business. */
+  async #readable(runId: string): Promise<StoredRun | undefined> {
+    try {
+      return await this.#context.store.read(runId);
+    } catch (thrown) {
+      if (thrown instanceof RunStoreError) return undefined;
+      throw thrown;
+    }
   }
 
   #fingerprint(call: WriteCall, caller: string): string {
@@ -262,6 +279,7 @@ export class Runs {
       stop: (why) => {
         cause = why;
         controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+        return true;
       },
     };
     this.#driven.set(header.runId, run);

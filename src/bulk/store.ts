@@ -3,6 +3,15 @@ import type { Lease } from "./lease.ts";
 import type { Removed } from "./plan/plan.ts";
 import type { JournalEntry } from "./work.ts";
 
+/** Runs cannot be kept or read: what is wrong, and what to do. */
+export class RunStoreError extends Error {
+  readonly remedy: string;
+  constructor(message: string, remedy: string, options?: ErrorOptions) {
+    super(message, options);
+    this.remedy = remedy;
+  }
+}
+
 /** What is known of a run before it starts; kept so that it can be finished without its caller. */
 export interface RunHeader {
   readonly runId: string;

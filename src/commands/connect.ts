@@ -7,9 +7,9 @@ import { type Http, openHttp } from "../api/http.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
+import { fileRunStore } from "../bulk/file-store.ts";
 import { targetingMemory } from "../bulk/memory.ts";
-import { memoryRunStore } from "../bulk/memory-store.ts";
-import { processLock } from "../bulk/project-lock.ts";
+import { machineLock } from "../bulk/project-lock.ts";
 import { Runs } from "../bulk/runs.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import type { Offer } from "../server/listing.ts";
@@ -63,8 +63,11 @@ export function connect(settings: Settings, stopping: AbortSignal): Connected {
     now: systemClock.now,
   });
   const apis = openApis(settings);
+  const services = { ...servicesOver(apis, settings, log), stopping };
+  // Runs that go on in the background stop between two requests; a later process can take them up.
+  stopping.addEventListener("abort", () => void services.runs?.stopAll());
   return {
-    services: { ...servicesOver(apis, settings, log), stopping },
+    services,
     offer: {
       readOnly: settings.readOnly,
       toolsets: settings.toolsets,
@@ -75,7 +78,10 @@ export function connect(settings: Settings, stopping: AbortSignal): Connected {
     start: () => {
       apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
     },
-    close: apis.close,
+    close: async () => {
+      await services.runs?.stopAll();
+      await apis.close();
+    },
   };
 }
 
@@ -104,12 +110,16 @@ function servicesOver({ management, events }: Apis, settings: Settings, log: Log
   };
 }
 
-function runsOver(api: ManagementApi, routes: RouteTable, { environment, project, retryBudgetMs }: Settings): Runs {
+function runsOver(
+  api: ManagementApi,
+  routes: RouteTable,
+  { environment, project, retryBudgetMs, stateDir }: Settings,
+): Runs {
   return new Runs({
     api,
     routes,
-    store: memoryRunStore(),
-    lock: processLock(),
+    store: fileRunStore(join(stateDir, "runs"), systemClock.now),
+    lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
     clock: systemClock,
     random: Math.random,
     newRunId: ulidSource(systemClock.now, Math.random),

@@ -16,6 +16,7 @@ import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import { RESOURCES, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
 
 /** What servers of one process share. */
@@ -34,7 +35,7 @@ export function createMcpServer(parts: ServerParts): McpServer {
   const server = new McpServer(
     { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
     {
-      capabilities: { tools: { listChanged: false } },
+      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
     },
@@ -53,6 +54,7 @@ export function createMcpServer(parts: ServerParts): McpServer {
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
+  registerResources(server, RESOURCES, parts.services, parts.redactor);
   return server;
 }
 

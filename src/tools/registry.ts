@@ -1,14 +1,17 @@
 import type * as z from "zod";
 import { bulkAddOptions } from "./bulk-add-options.ts";
+import { cancelRun } from "./cancel-run.ts";
 import type { ToolContext } from "./context.ts";
 import { createTargetings } from "./create-targetings.ts";
 import type { ToolDefinition, ToolOutcome } from "./definition.ts";
 import { deleteOptions } from "./delete-options.ts";
 import { deleteTargeting } from "./delete-targeting.ts";
 import { getOption } from "./get-option.ts";
+import { getRun } from "./get-run.ts";
 import { getTargeting } from "./get-targeting.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
+import { resumeRun } from "./resume-run.ts";
 import { trackEvent } from "./track-event.ts";
 import { updateContexts } from "./update-contexts.ts";
 import { updateOptions } from "./update-options.ts";
@@ -35,6 +38,9 @@ export const TOOLS: readonly Tool[] = [
   toolOf(updateOptions),
   toolOf(updateContexts),
   toolOf(deleteOptions),
+  toolOf(getRun),
+  toolOf(resumeRun),
+  toolOf(cancelRun),
   toolOf(trackEvent),
 ];
 

@@ -44,6 +44,12 @@ export async function write(
   const runs = runsOf(context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
+  const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
+  if (going !== undefined) {
+    return reportRun(going, context, [
+      "this call was made before and had not finished: this is that run, taken up again",
+    ]);
+  }
   const plan = await runs.plan(call, context.signal);
   if (dryRun) return planned(call, plan, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
@@ -59,7 +65,7 @@ export async function write(
   return needsYes(await runs.keep(call, context.caller), plan, context);
 }
 
-/** Where runs are planned and kept. Throws a ToolError where the management API is not configured. */
+/** The runs, for a tool that is listed only where the management API is configured. */
 export function runsOf({ runs }: ToolContext): Runs {
   if (runs !== undefined) return runs;
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
@@ -115,9 +121,13 @@ async function remember({ header, state }: Run, memory: TargetingMemory): Promis
 }
 
 /** Waits for a run to rest, but no longer than a call may take, and reports it. */
-export async function reportRun(run: Run | undefined, context: ToolContext): Promise<ToolAnswer> {
+export async function reportRun(
+  run: Run | undefined,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  const stop = (): void => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
+  const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
   const unwatch = run.watch(({ items, pending }, waitingMs) => {
     const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
     context.progress?.(items - pending, items, waiting);
@@ -132,7 +142,7 @@ export async function reportRun(run: Run | undefined, context: ToolContext): Pro
     unwatch();
     context.signal.removeEventListener("abort", stop);
   }
-  return renderReport(reported(run, context.environment));
+  return renderReport({ ...reported(run, context.environment), nextSteps });
 }
 
 async function wait({ clock, waitMs }: ToolContext, signal: AbortSignal): Promise<void> {
@@ -143,7 +153,8 @@ async function wait({ clock, waitMs }: ToolContext, signal: AbortSignal): Promis
   }
 }
 
-function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+/** A run as reports tell it, with its first results. */
+export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
   const { header, state } = run;
   return {
     environment,

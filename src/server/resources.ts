@@ -1,0 +1,102 @@
+import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
+import { objectResult } from "../bulk/report.ts";
+import type { Run } from "../bulk/runs.ts";
+import { messageFor } from "../render/messages.ts";
+import type { Redactor } from "../render/redact.ts";
+import type { ToolServices } from "../tools/context.ts";
+
+/** What a resource is read with. */
+export interface ResourceContext extends ToolServices {
+  readonly caller: string;
+}
+
+/** A resource, as data: where it is, what it holds, and how it is read. */
+export interface ResourceDefinition {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly uriTemplate: string;
+  readonly mimeType: string;
+  /** Gives the text; undefined where there is no such thing. */
+  readonly read: (variables: Readonly<Record<string, string>>, context: ResourceContext) => Promise<string | undefined>;
+}
+
+const NDJSON = "application/x-ndjson";
+/** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
+const PART_CHARACTERS = 4_000_000;
+
+/** Every resource template. */
+export const RESOURCES: readonly ResourceDefinition[] = [
+  {
+    name: "run-results",
+    title: "Results of a run",
+    description:
+      "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
+    uriTemplate: "targeting://runs/{runId}/results",
+    mimeType: NDJSON,
+    read: ({ runId = "" }, context) => readResults(runId, 0, context),
+  },
+  {
+    name: "run-results-part",
+    title: "Further results of a run",
+    description: "The results of a run from an item on.",
+    uriTemplate: "targeting://runs/{runId}/results/{from}",
+    mimeType: NDJSON,
+    read: ({ runId = "", from = "" }, context) => readResults(runId, Number(from), context),
+  },
+  {
+    name: "run-removed",
+    title: "What a run took away",
+    description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
+    uriTemplate: "targeting://runs/{runId}/removed",
+    mimeType: NDJSON,
+    read: async ({ runId = "" }, context) =>
+      (await ownRun(runId, context)) === undefined ? undefined : context.runs?.removed(runId),
+  },
+];
+
+/** Registers resources with a server. What is read passes the redactor. */
+export function registerResources(
+  server: McpServer,
+  resources: readonly ResourceDefinition[],
+  services: ToolServices,
+  redactor: Redactor,
+): void {
+  for (const { name, title, description, uriTemplate, mimeType, read } of resources) {
+    const template = new ResourceTemplate(uriTemplate, { list: undefined });
+    server.registerResource(name, template, { title, description, mimeType }, async (uri, variables, call) => {
+      const caller = call.http?.authInfo?.clientId ?? "local";
+      const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
+      const text = await read(given, { ...services, caller });
+      if (text === undefined) {
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is nothing at ${uri.href}`);
+      }
+      return { contents: [{ uri: uri.href, mimeType, text: redactor.text(text) }] };
+    });
+  }
+}
+
+async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
+  const run = await runs?.find(runId);
+  return run?.header.caller === caller ? run : undefined;
+}
+
+async function readResults(runId: string, from: number, context: ResourceContext): Promise<string | undefined> {
+  const run = await ownRun(runId, context);
+  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+  const lines: string[] = [];
+  let size = 0;
+  for (let object = from; object < run.state.objects.length; object += 1) {
+    if (size > PART_CHARACTERS) {
+      lines.push(JSON.stringify({ next: `targeting://runs/${runId}/results/${object}` }));
+      break;
+    }
+    const { reason, ...result } = objectResult(run.state, object);
+    const { code: errorCode, statusCode, detail } = reason ?? {};
+    const why = reason === undefined ? {} : { errorCode, statusCode, detail, ...messageFor(reason) };
+    const line = JSON.stringify({ ...result, ...why });
+    lines.push(line);
+    size += line.length;
+  }
+  return lines.map((line) => `${line}\n`).join("");
+}
