@@ -24,6 +24,12 @@ export const resumeRun = {
   output: runOutput,
   async handler({ runId, confirmation }, context) {
     const run = await ownRun(runId, context);
+    if (run.status() === "needs_confirmation") {
+      throw new ToolError(
+        "this run was never started: it waits for a person's yes",
+        `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+      );
+    }
     const counts = run.state.counts();
     const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
     if (run.status() !== "running" && open) {
