@@ -4,7 +4,7 @@ import { shown } from "../render/fence.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
 import { formsOf } from "./understand.ts";
 
-const MOST_SHOWN = 5;
+const MOST_SHOWN = 3;
 
 /** What is wrong with arguments, in our words: which one, what was expected, what came, and what would be valid. */
 export function argumentWords(issues: readonly z.core.$ZodIssue[], given: unknown, schema: JsonSchema): string {
