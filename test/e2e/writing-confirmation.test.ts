@@ -22,6 +22,11 @@ async function withOptions(session: Session) {
   return { targetingId, group: idOf(made), football: idOf(made, 1), running: idOf(made, 3) };
 }
 
+/** As somebody does in the console. */
+async function rename({ control }: Session, { targetingId, running }: Awaited<ReturnType<typeof withOptions>>) {
+  await control("/seed", { options: [{ _id: running, targeting: targetingId, name: "Renamed" }] });
+}
+
 async function planned(session: Session, tool: string, args: Record<string, unknown>): Promise<string> {
   const report = await session.write(tool, args);
   expect(report.status).toBe("needs_confirmation");
@@ -98,7 +103,7 @@ describe.each(Object.entries(CLIENTS))("%s that can ask", (_name, connect) => {
       connect,
       async answer(message) {
         asked.push(message);
-        if (asked.length === 1) await session.control("/seed", { options: [{ _id: ids.running, name: "Renamed" }] });
+        if (asked.length === 1) await rename(session, ids);
         return { action: "accept", content: { confirm: true } };
       },
     });
