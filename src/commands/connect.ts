@@ -11,6 +11,7 @@ import { targetingMemory } from "../bulk/memory.ts";
 import { memoryRunStore } from "../bulk/memory-store.ts";
 import { processLock } from "../bulk/project-lock.ts";
 import { Runs } from "../bulk/runs.ts";
+import { memorySuiteStore } from "../events/suite-store.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
@@ -96,6 +97,7 @@ function servicesOver({ management, events }: Apis, settings: Settings, log: Log
       onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
     }),
     shelf: contextIdShelf(systemClock),
+    suites: memorySuiteStore(),
     confirm: settings.confirm,
     sealKey: randomBytes(32),
     maxDeletes: settings.maxDeletes,

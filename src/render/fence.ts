@@ -23,8 +23,12 @@ export function shown(text: string): string {
   const characters = [...text];
   const cut = characters.length - LONGEST_SHOWN;
   const visible = cut > 0 ? characters.slice(0, LONGEST_SHOWN).join("") : text;
-  const escaped = visible.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
-  return `"${escaped}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+  return `"${seen(visible.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+}
+
+/** A line of code or data as it is, but for control, bidirectional and invisible characters, which become escapes. */
+export function seen(line: string): string {
+  return line.replace(UNSEEN, escapeOf);
 }
 
 function escapeOf(character: string): string {

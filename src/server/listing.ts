@@ -11,14 +11,22 @@ export interface Offer {
   readonly configured: readonly Exclude<Toolset, "either">[];
 }
 
-/** Why a tool may be missing from the list. Each rule alone is enough; read-only wins over everything. */
-const HIDDEN_BY: readonly ((tool: Pick<ToolDefinition, "effect" | "toolset">, offer: Offer) => boolean)[] = [
+/** What decides about whether a tool, or a kind of resource, is there. */
+type Listable = Pick<ToolDefinition, "effect" | "toolset">;
+
+/** Why one may be missing from the list. Each rule alone is enough; read-only wins over everything. */
+const HIDDEN_BY: readonly ((one: Listable, offer: Offer) => boolean)[] = [
   ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes"),
   ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset),
   ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
   ({ toolset }, { toolsets, configured }) =>
     toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
 ];
+
+/** Whether a tool or a kind of resource is listed. */
+export function isOffered(one: Listable, offer: Offer): boolean {
+  return !HIDDEN_BY.some((hides) => hides(one, offer));
+}
 
 /** A tool as clients see it. Schemas are made at the first look and kept. */
 export interface ListedTool {
@@ -36,7 +44,7 @@ export interface ListedTool {
 /** The tools that are listed and callable, in their fixed order. */
 export function listedTools(tools: readonly Tool[], offer: Offer): readonly ListedTool[] {
   return tools
-    .filter((tool) => !HIDDEN_BY.some((hides) => hides(tool, offer)))
+    .filter((tool) => isOffered(tool, offer))
     .map((tool) => ({
       tool,
       annotations: {

@@ -16,12 +16,14 @@ import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import { type ResourceDefinition, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
 
 /** What servers of one process share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
+  readonly resources: readonly ResourceDefinition[];
   readonly services: ToolServices;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -34,7 +36,7 @@ export function createMcpServer(parts: ServerParts): McpServer {
   const server = new McpServer(
     { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
     {
-      capabilities: { tools: { listChanged: false } },
+      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
     },
@@ -53,6 +55,7 @@ export function createMcpServer(parts: ServerParts): McpServer {
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
+  registerResources(server, parts.resources, parts);
   return server;
 }
 

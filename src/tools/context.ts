@@ -3,6 +3,7 @@ import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Runs } from "../bulk/runs.ts";
+import type { SuiteStore } from "../events/suite-store.ts";
 import type { ContextIdShelf } from "./context-id-shelf.ts";
 
 /** What stays the same for every call that a server takes. */
@@ -18,6 +19,8 @@ export interface ToolServices {
   readonly shelf: ContextIdShelf;
   /** Plans, starts and finds runs; absent where the management API is not configured. */
   readonly runs?: Runs;
+  /** Suites of event tests. */
+  readonly suites: SuiteStore;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
   /** Seals confirmations: at least 32 bytes. */

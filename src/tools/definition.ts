@@ -50,7 +50,7 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly input: () => Input;
   /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, what errors become. */
   readonly output: () => z.ZodObject;
-  /** Throws a ToolError, or lets an ApiError through: both become answers in one place of the server. */
+  /** Throws a ToolError, or lets an ApiError or an UnsupportedEventError through: one place of the server answers them. */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 

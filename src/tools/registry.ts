@@ -5,8 +5,10 @@ import { createTargetings } from "./create-targetings.ts";
 import type { ToolDefinition, ToolOutcome } from "./definition.ts";
 import { deleteOptions } from "./delete-options.ts";
 import { deleteTargeting } from "./delete-targeting.ts";
+import { generateEventTestsTool } from "./generate-event-tests.ts";
 import { getOption } from "./get-option.ts";
 import { getTargeting } from "./get-targeting.ts";
+import { listEventTypesTool } from "./list-event-types.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
 import { trackEvent } from "./track-event.ts";
@@ -35,7 +37,9 @@ export const TOOLS: readonly Tool[] = [
   toolOf(updateOptions),
   toolOf(updateContexts),
   toolOf(deleteOptions),
+  toolOf(listEventTypesTool),
   toolOf(trackEvent),
+  toolOf(generateEventTestsTool),
 ];
 
 /** Hides the input type of a definition. */

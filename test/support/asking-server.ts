@@ -46,6 +46,7 @@ const parts = {
     toolsets: ["targeting"],
     configured: ["targeting"],
   }),
+  resources: [],
   services: testServices(systemClock),
   seal: questionSeal(randomBytes(32)),
   redactor,
