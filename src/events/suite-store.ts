@@ -18,6 +18,10 @@ export interface SuiteStore {
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
   /** Keeps what a run of a suite gave, in place of its last report. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
+  /** Runs once for each yes of a person: called again with the same one, it gives what the first call gave. */
+  runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
+  /** Whether something was run for a yes. */
+  wasRun(yes: string): boolean;
   /** A suite by its ID; undefined where there is none, or no longer. */
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
   /** The caller's suites, the newest first. */
@@ -27,6 +31,7 @@ export interface SuiteStore {
 /** How many suites are kept, and how many letters of JSON they may have in all. */
 const MOST_SUITES = 100;
 const MOST_LETTERS = 64 * 1_048_576;
+const MOST_RUNS = 1000;
 
 interface Entry {
   readonly caller: string;
@@ -37,6 +42,7 @@ interface Entry {
 /** Keeps suites for as long as the process lives, and forgets the oldest for room. */
 export function memorySuiteStore(): SuiteStore {
   const entries = new Map<string, Entry>();
+  const runs = new Map<string, Promise<SuiteReport>>();
   const keyOf = (caller: string, suiteId: string) => JSON.stringify([caller, suiteId]);
   let letters = 0;
 
@@ -69,6 +75,14 @@ export function memorySuiteStore(): SuiteStore {
       const { letters: size } = entries.get(keyOf(caller, kept.suiteId)) ?? { letters: 0 };
       put({ caller, kept: { ...kept, report }, letters: size });
     },
+    async runOnce(yes, run) {
+      const running = runs.get(yes) ?? run();
+      runs.set(yes, running);
+      const [oldest] = runs.keys();
+      if (runs.size > MOST_RUNS && oldest !== undefined) runs.delete(oldest);
+      return running;
+    },
+    wasRun: (yes) => runs.has(yes),
     find: async (caller, suiteId) => entries.get(keyOf(caller, suiteId))?.kept,
     list: async (caller) =>
       [...entries.values()]

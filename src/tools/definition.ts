@@ -13,7 +13,9 @@ export type Effect =
   /** Changes an API, may overwrite or take away. */
   | "changes"
   /** Changes only what this server or the sandbox keeps. */
-  | "local";
+  | "local"
+  /** Changes the sandbox; an API only where the call says so, and then not in read-only mode. */
+  | "tests";
 
 /** What a tool gives back: the same facts as data and as text. */
 export interface ToolAnswer {

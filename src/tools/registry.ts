@@ -11,6 +11,7 @@ import { getTargeting } from "./get-targeting.ts";
 import { listEventTypesTool } from "./list-event-types.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
+import { runEventTestsTool } from "./run-event-tests.ts";
 import { trackEvent } from "./track-event.ts";
 import { updateContexts } from "./update-contexts.ts";
 import { updateOptions } from "./update-options.ts";
@@ -40,6 +41,7 @@ export const TOOLS: readonly Tool[] = [
   toolOf(listEventTypesTool),
   toolOf(trackEvent),
   toolOf(generateEventTestsTool),
+  toolOf(runEventTestsTool),
 ];
 
 /** Hides the input type of a definition. */

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { sendEvents } from "../events/send.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
+import { eventsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { eventReport, plannedEventReport, type SettledEvent } from "./event-answer.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
@@ -47,17 +48,14 @@ export const trackEvent = {
   input,
   output: runOutput,
   async handler({ dryRun, extra, ...given }, context) {
-    const { events, environment } = context;
-    if (events === undefined) {
-      throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
-    }
+    const { environment } = context;
     const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
     if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
     const event = { ...given, ...extra };
     if (dryRun) return plannedEventReport({ environment, tool: "track_event", events: [event] });
     const settled: SettledEvent[] = [];
     const { counts } = await sendEvents([{ index: 0, event }], {
-      api: events,
+      api: eventsOf(context),
       clock: context.clock,
       signal: context.signal,
       retryBudgetMs: context.waitMs,

@@ -1,13 +1,6 @@
 import * as z from "zod";
 import { type WriteCall, writeCall } from "../bulk/call.ts";
-import {
-  CONFIRMATION_MS,
-  type Confirmation,
-  lossDigest,
-  needsConfirmation,
-  openConfirmation,
-  sealConfirmation,
-} from "../bulk/confirmation.ts";
+import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import { countsOf, failureGroups, objectResult } from "../bulk/report.ts";
@@ -17,6 +10,7 @@ import type { Run, Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
+import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
 
@@ -106,10 +100,7 @@ async function confirmed(
   runs: Runs,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const confirmation = openConfirmation(context.sealKey, token);
-  if (confirmation === undefined || confirmation.caller !== context.caller) {
-    throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
-  }
+  const confirmation = confirmationIn(token, context);
   const stored = await runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
   if (call !== undefined && !isSameCall(call, stored.header.call)) {
@@ -125,9 +116,7 @@ async function startConfirmed(
   runs: Runs,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  if (confirmation.expiresAt < context.clock.now()) {
-    throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
-  }
+  checkNotExpired(confirmation, context);
   const plan = await runs.plan(header.call, context.signal);
   if (lossDigest(plan.losses) === confirmation.digest) return begin(header, plan, runs, context);
   const anew = await needsYes(await runs.keep(header.call, context.caller), plan, context);
@@ -232,9 +221,7 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
 
 async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Promise<ToolAnswer> {
   const state = plannedState(plan);
-  const expiresAt = context.clock.now() + CONFIRMATION_MS;
-  const { runId, caller } = header;
-  const token = sealConfirmation(context.sealKey, { run: runId, digest: lossDigest(plan.losses), caller, expiresAt });
+  const { runId } = header;
   return renderReport({
     environment: context.environment,
     runId,
@@ -243,7 +230,7 @@ async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Pr
     counts: countsOf(state),
     failures: toldFailures(failureGroups(state)),
     results: [],
-    confirmation: { token, effect: effectText(plan.losses), expiresAt: new Date(expiresAt).toISOString() },
+    confirmation: askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: ["show the effect to the person and wait for their decision"],
   });
 }

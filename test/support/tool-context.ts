@@ -60,6 +60,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     }),
     shelf: contextIdShelf(clock),
     suites: memorySuiteStore(),
+    readOnly: false,
     confirm: "ask",
     sealKey: randomBytes(32),
     maxDeletes: 500,
