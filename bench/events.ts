@@ -1,8 +1,8 @@
 // How much validating 100,000 events costs against parsing them from JSON, and sending 10,000 against a bare loop.
 import { createServer } from "node:http";
-import { setTimeout } from "node:timers/promises";
 import { Pool } from "undici";
 import * as z from "zod";
+import { systemClock } from "../src/api/clock.ts";
 import type { EventAnswer } from "../src/api/events.ts";
 import { rememberingNearestName } from "../src/events/near-names.ts";
 import { sendEvents } from "../src/events/send.ts";
@@ -101,8 +101,7 @@ async function bareLoop(): Promise<void> {
 }
 
 async function sender(): Promise<void> {
-  const clock = { now: Date.now, sleep: (ms: number) => setTimeout(ms) };
-  const { counts } = await sendEvents(batch, { api: { track: post }, clock, onSettled: () => {} });
+  const { counts } = await sendEvents(batch, { api: { track: post }, clock: systemClock, onSettled: () => {} });
   if (counts.succeeded !== REQUESTS) throw new Error(`only ${counts.succeeded} events succeeded`);
 }
 

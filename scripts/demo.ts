@@ -1,6 +1,9 @@
 // A whole agent session against the embedded sandbox, over real MCP stdio, printed for a person to read.
 // Exits 0 only if every figure is what it should be.
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -45,6 +48,7 @@ async function freePort(): Promise<number> {
 }
 
 const port = await freePort();
+const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-demo-"));
 const questions: string[] = [];
 const client = new Client(
   { name: "demo", version: "1.0.0" },
@@ -62,6 +66,7 @@ await client.connect(
       PATH: process.env.PATH ?? "",
       TARGETING_MCP_MODE: "sandbox",
       TARGETING_MCP_SANDBOX_PORT: String(port),
+      TARGETING_MCP_STATE_DIR: stateDir,
       TARGETING_MCP_LOG_LEVEL: "warn",
     },
     stderr: "inherit",
@@ -174,6 +179,7 @@ for (const { operation } of requests) {
 }
 check("events that reached the service", byOperation.get("trackEvent"), 1);
 await client.close();
+await rm(stateDir, { recursive: true, force: true });
 
 say(
   `${requests.length} requests went out`,

@@ -49,7 +49,10 @@ export function sandboxOver(http: Http): SandboxApi {
       const search = new URLSearchParams();
       for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
       const answer = await http.send({ operation, method: "GET", path: `${path}?${search}`, signal });
-      return valueIn({ asked: { operation, route: `GET ${path}` }, answer }, (body) => sandboxEvents.safeParse(body).data);
+      return valueIn(
+        { asked: { operation, route: `GET ${path}` }, answer },
+        (body) => sandboxEvents.safeParse(body).data,
+      );
     },
   };
 }

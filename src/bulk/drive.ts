@@ -29,10 +29,24 @@ export async function drive(
     }
     for (const request of requests) {
       if (driver.signal.aborted) return stop(cause());
-      const end = await hold(() => sendBatch(driver, request));
+      const end = await orStopped(
+        driver,
+        hold(() => sendBatch(driver, request)),
+      );
+      if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
     }
     if (driver.signal.aborted) return stop(cause());
+  }
+}
+
+/** Waiting for one's turn to write ends as soon as the run is stopped. */
+async function orStopped(driver: Driver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
+  try {
+    return await sending;
+  } catch (thrown) {
+    if (driver.signal.aborted && thrown === driver.signal.reason) return "stopped";
+    throw thrown;
   }
 }
 

@@ -1,25 +1,32 @@
+import type { WriteCall } from "./call.ts";
 import type { Removed } from "./plan/plan.ts";
-import type { RunHeader, RunStore } from "./store.ts";
+import type { RunHeader, RunStore, RunSummary } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
-interface Kept {
-  readonly header: RunHeader;
-  readonly entries: JournalEntry[];
+interface Kept<Call, Entry> {
+  header: RunHeader<Call>;
+  readonly entries: Entry[];
   readonly removed: Removed[];
   started: boolean;
+  driven: boolean;
+  summary: RunSummary | undefined;
 }
 
-/** Keeps runs for as long as the process lives: for dry runs, for tests, and where there is no state folder. */
-export function memoryRunStore(): RunStore {
-  const runs = new Map<string, Kept>();
-  const kept = (runId: string): Kept => {
+/** Keeps runs for as long as the process lives: for tests that have no use for files. */
+export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunStore<Call, Entry> {
+  const runs = new Map<string, Kept<Call, Entry>>();
+  const kept = (runId: string): Kept<Call, Entry> => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
     return run;
   };
   return {
     create: async (header) => {
-      runs.set(header.runId, { header, entries: [], removed: [], started: false });
+      runs.set(header.runId, { header, entries: [], removed: [], started: false, driven: false, summary: undefined });
+    },
+    keepCall: async (runId, call) => {
+      const run = kept(runId);
+      run.header = { ...run.header, call };
     },
     start: async (runId) => {
       const run = kept(runId);
@@ -31,17 +38,31 @@ export function memoryRunStore(): RunStore {
       const { entries } = kept(runId);
       return { append: (entry) => void entries.push(entry), flush: async () => {}, close: async () => {} };
     },
-    keepRemoved: async (runId, removed) => {
-      kept(runId).removed.push(...removed);
-    },
+    keepRemoved: async (runId, removed) => void kept(runId).removed.push(...removed),
+    removed: async (runId) => (runs.get(runId)?.removed ?? []).map((entry) => `${JSON.stringify(entry)}\n`).join(""),
     read: async (runId) => {
       const run = runs.get(runId);
-      return run === undefined ? undefined : { header: run.header, started: run.started, entries: each(run.entries) };
+      return run && { header: run.header, started: run.started, entries: each(run.entries) };
     },
     list: async () => [...runs.keys()].sort().reverse(),
+    summarise: async (runId, summary) => {
+      kept(runId).summary = summary;
+    },
+    summary: async (runId) => runs.get(runId)?.summary,
+    lease: async (runId) => {
+      const run = kept(runId);
+      if (run.driven) return undefined;
+      run.driven = true;
+      return {
+        release: async () => {
+          run.driven = false;
+        },
+      };
+    },
+    isDriven: async (runId) => runs.get(runId)?.driven ?? false,
   };
 }
 
-async function* each(entries: readonly JournalEntry[]): AsyncGenerator<JournalEntry> {
+async function* each<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
   yield* entries;
 }

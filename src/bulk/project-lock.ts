@@ -1,3 +1,6 @@
+import type { Clock } from "../api/clock.ts";
+import { tryLease } from "./lease.ts";
+
 /** Lets one write of a project leave at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
@@ -6,6 +9,9 @@ export interface ProjectLock {
    */
   hold<T>(project: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>;
 }
+
+/** How often a process that waits for another one looks again, in milliseconds. */
+const LOOK_AGAIN_MS = 20;
 
 /** A queue within this process: first come, first served. */
 export function processLock(): ProjectLock {
@@ -20,8 +26,7 @@ export function processLock(): ProjectLock {
       const tail = before.then(() => mine);
       tails.set(project, tail);
       try {
-        await Promise.race([before, aborted(signal)]);
-        signal.throwIfAborted();
+        await orAborted(before, signal);
         return await work();
       } finally {
         finish();
@@ -31,9 +36,41 @@ export function processLock(): ProjectLock {
   };
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+/** A queue within this process, and a lease between the processes of this machine, kept below `folder`. */
+export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
+  const queue = processLock();
+  return {
+    hold: (project, work, signal) =>
+      queue.hold(
+        project,
+        async () => {
+          let lease = await tryLease(folder(project), "write", clock.now);
+          while (lease === undefined) {
+            await clock.sleep(LOOK_AGAIN_MS, signal);
+            lease = await tryLease(folder(project), "write", clock.now);
+          }
+          try {
+            return await work();
+          } finally {
+            await lease.release();
+          }
+        },
+        signal,
+      ),
+  };
+}
+
+/** Waits for something, but rejects with the signal's reason as soon as it is aborted. */
+async function orAborted(waited: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
   });
+  try {
+    await Promise.race([waited, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }

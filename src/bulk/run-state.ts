@@ -82,6 +82,8 @@ export class RunState {
       case "steps":
         for (const step of entry.steps) this.#addStep(step);
         return;
+      case "replan":
+        throw new RangeError("a plan that is made anew needs a state of its own");
       case "planned":
         this.planned = true;
         this.requests.planned = entry.requests;

@@ -1,18 +1,27 @@
+import { createHash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import { onExistingOf, planCall, type WriteCall } from "./call.ts";
 import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
+import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import { ownReason } from "./reasons.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus } from "./report.ts";
+import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
 import { entryOf } from "./steps.ts";
-import type { RunHeader, RunJournal, RunStore } from "./store.ts";
+import {
+  type RunHeader,
+  type RunJournal,
+  type RunStore,
+  RunStoreError,
+  type RunSummary,
+  type StoredRun,
+} from "./store.ts";
 import type { JournalEntry, Step } from "./work.ts";
 
 /** What running needs of the world. */
@@ -44,14 +53,31 @@ export interface Run {
   readonly rest: Promise<void>;
   /** Calls the watcher until the given function is called. */
   watch(watcher: RunWatcher): () => void;
-  /** Stops it between two requests, if it is being driven. */
-  stop(cause: "cancelled" | "interrupted"): void;
+  /** Stops it between two requests; false when this process does not drive it. */
+  stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
-/** Plans, starts, resumes and remembers runs of one project. */
+/** What driving a run needs of it. */
+interface DrivenParts {
+  readonly header: RunHeader;
+  readonly state: RunState;
+  readonly journal: RunJournal;
+  readonly lease: Lease;
+}
+
+/** How many runs are looked at for an unfinished one of the same call. */
+const RECENT_RUNS = 50;
+
+/** What listing the runs tells about each. */
+export interface ListedRun extends RunSummary {
+  readonly runId: string;
+}
+
+/** Plans, starts, resumes and finds the runs of one project. */
 export class Runs {
   readonly #context: RunsContext;
   readonly #serverClock = new ServerClock();
+  /** The runs that this process drives. */
   readonly #driven = new Map<string, Run>();
 
   constructor(context: RunsContext) {
@@ -66,7 +92,9 @@ export class Runs {
   /** Keeps a planned run without starting it; gives its header. */
   async keep(call: WriteCall, caller: string): Promise<RunHeader> {
     const { store, clock, project, environment, newRunId } = this.#context;
-    const header: RunHeader = { runId: newRunId(), call, project, caller, environment, createdAt: clock.now() };
+    const fingerprint = this.#fingerprint(call, caller);
+    const createdAt = clock.now();
+    const header: RunHeader = { runId: newRunId(), call, project, caller, environment, createdAt, fingerprint };
     await store.create(header);
     return header;
   }
@@ -76,33 +104,60 @@ export class Runs {
    * gives it.
    */
   async start(header: RunHeader, plan: Plan): Promise<Run | undefined> {
-    const { store, clock } = this.#context;
-    if (!(await store.start(header.runId))) return undefined;
-    await store.keepRemoved(header.runId, plan.removed);
-    const state = new RunState();
-    const journal = await store.journal(header.runId);
-    return this.#drive(header, state, journal, (driver) => {
-      for (const entry of plan.entries()) driver.record(entry);
-      driver.record({ t: "planned", requests: plannedRequests(plan.steps).length, at: clock.now() });
-    });
+    const { store } = this.#context;
+    const { runId } = header;
+    if (!(await store.start(runId))) return undefined;
+    const lease = await store.lease(runId);
+    if (lease === undefined) return undefined;
+    await store.keepRemoved(runId, plan.removed);
+    return this.#drive({ header, state: new RunState(), journal: await store.journal(runId), lease }, (driver) =>
+      this.#recordPlan(driver, plan),
+    );
   }
 
-  /** Takes up a run where it stopped. Gives the run as it is when it is being driven already; undefined when unknown. */
+  /**
+   * Takes up a run where it stopped. Gives the run as it is when somebody drives it already, here or in another
+   * process; undefined when there is none.
+   */
   async resume(runId: string): Promise<Run | undefined> {
-    const driven = this.#driven.get(runId);
-    if (driven !== undefined) return driven;
-    const found = await this.#readBack(runId);
-    if (found === undefined) return undefined;
-    const { header, state } = found;
-    const plan = state.planned ? undefined : await this.plan(header.call, new AbortController().signal);
-    const journal = await this.#context.store.journal(runId);
-    return this.#drive(header, state, journal, (driver) => {
-      const at = this.#context.clock.now();
-      for (const entry of plan?.entries() ?? []) driver.record(entry);
-      if (plan !== undefined) driver.record({ t: "planned", requests: plannedRequests(plan.steps).length, at });
-      driver.change(state.lostInFlight().map((step) => ({ step, to: "suspect" })));
-      driver.record({ t: "resume", at });
-    });
+    const { store, clock } = this.#context;
+    const lease = this.#driven.has(runId) ? undefined : await this.#leaseOf(runId);
+    if (lease === undefined) return this.find(runId);
+    try {
+      const found = await this.#readBack(runId);
+      if (found === undefined) return undefined;
+      const { header, state } = found;
+      const plan = state.planned ? undefined : await this.plan(header.call, new AbortController().signal);
+      if (plan !== undefined) await store.keepRemoved(runId, plan.removed);
+      const from = plan === undefined ? state : new RunState();
+      const journal = await store.journal(runId);
+      return this.#drive({ header, state: from, journal, lease }, (driver) => {
+        if (plan !== undefined) {
+          journal.append({ t: "replan" });
+          this.#recordPlan(driver, plan);
+        }
+        driver.change(from.lostInFlight().map((step) => ({ step, to: "suspect" })));
+        driver.record({ t: "resume", at: clock.now() });
+      });
+    } catch (thrown) {
+      await lease.release();
+      throw thrown;
+    }
+  }
+
+  /** An unfinished run of the same call by the same caller, to be attached to instead of starting another one. */
+  async unfinished(call: WriteCall, caller: string): Promise<Run | undefined> {
+    const fingerprint = this.#fingerprint(call, caller);
+    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    const { store } = this.#context;
+    for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
+      const told = await store.summary(runId);
+      const isOpen = told === undefined || told.status === "interrupted";
+      if (!isOpen || (told !== undefined && told.fingerprint !== fingerprint)) continue;
+      const stored = await this.#readable(runId);
+      if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
+    }
+    return undefined;
   }
 
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */
@@ -112,48 +167,106 @@ export class Runs {
     await Promise.all(runs.map((run) => run.rest));
   }
 
-  /** A run by its ID, driven now or at rest; undefined when there is none. */
+  /** A run by its ID, driven or at rest; undefined when there is none. */
   async find(runId: string): Promise<Run | undefined> {
     const driven = this.#driven.get(runId);
     if (driven !== undefined) return driven;
     const found = await this.#readBack(runId);
     if (found === undefined) return undefined;
     const { header, state } = found;
+    const elsewhere = await this.#context.store.isDriven(runId);
     return {
       header,
       state,
-      status: () => (state.planned ? restingStatus(state) : "interrupted"),
+      status: () => (elsewhere ? "running" : restingStatus(state)),
       rest: Promise.resolve(),
       watch: () => () => {},
-      stop: () => {},
+      stop: () => false,
     };
+  }
+
+  /** The runs of a caller, the newest first; those that were planned but never started are left out. */
+  async *list(caller: string): AsyncGenerator<ListedRun> {
+    const { store } = this.#context;
+    for (const runId of await store.list()) {
+      const driven = this.#driven.get(runId);
+      if (driven !== undefined) {
+        if (driven.header.caller === caller)
+          yield { runId, ...summaryOf(driven.header, driven.state, driven.status()) };
+        continue;
+      }
+      const told = await store.summary(runId);
+      if (told !== undefined) {
+        if (told.caller === caller) yield { runId, ...told };
+        continue;
+      }
+      const stored = await this.#readable(runId);
+      if (!stored?.started || stored.header.caller !== caller) continue;
+      const run = await this.find(runId);
+      if (run !== undefined) yield { runId, ...summaryOf(run.header, run.state, run.status()) };
+    }
   }
 
   /** A run as it was kept, and whether it was started; undefined when there is none. */
   async stored(runId: string): Promise<{ readonly header: RunHeader; readonly started: boolean } | undefined> {
     const stored = await this.#context.store.read(runId);
-    return stored === undefined ? undefined : { header: stored.header, started: stored.started };
+    return stored && { header: stored.header, started: stored.started };
+  }
+
+  /** What a run took away, as NDJSON in the form in which it can be given back. */
+  removed(runId: string): Promise<string> {
+    return this.#context.store.removed(runId);
+  }
+
+  /** A run that cannot be read, such as one of a newer version, is none of a list's business. */
+  async #readable(runId: string): Promise<StoredRun | undefined> {
+    try {
+      return await this.#context.store.read(runId);
+    } catch (thrown) {
+      if (thrown instanceof RunStoreError) return undefined;
+      throw thrown;
+    }
+  }
+
+  #fingerprint(call: WriteCall, caller: string): string {
+    const { project, environment } = this.#context;
+    return createHash("sha256")
+      .update(JSON.stringify([call, caller, project, environment]))
+      .digest("base64url");
+  }
+
+  async #leaseOf(runId: string): Promise<Lease | undefined> {
+    const { store } = this.#context;
+    return (await store.read(runId)) === undefined ? undefined : store.lease(runId);
   }
 
   async #readBack(runId: string): Promise<{ readonly header: RunHeader; readonly state: RunState } | undefined> {
     const stored = await this.#context.store.read(runId);
     if (stored === undefined) return undefined;
-    const state = new RunState();
-    for await (const entry of stored.entries) state.apply(entry);
+    let state = new RunState();
+    for await (const entry of stored.entries) {
+      if (entry.t === "replan") state = new RunState();
+      else state.apply(entry);
+    }
     return { header: stored.header, state };
   }
 
-  #drive(header: RunHeader, state: RunState, journal: RunJournal, begin: (driver: Driver) => void): Run {
+  #recordPlan(driver: Driver, plan: Plan): void {
+    for (const entry of plan.entries()) driver.record(entry);
+    const requests = plannedRequests(plan.steps).length;
+    driver.record({ t: "planned", requests, at: this.#context.clock.now() });
+  }
+
+  #drive(of: DrivenParts, begin: (driver: Driver) => void): Run {
+    const { header, state } = of;
     const watchers = new Set<RunWatcher>();
     const controller = new AbortController();
     let cause: "cancelled" | "interrupted" = "interrupted";
     const tell = (waitingMs: number): void => {
       for (const watcher of watchers) watcher(countsOf(state), waitingMs);
     };
-    const driver = this.#driver({ header, state, journal, signal: controller.signal, tell });
-    const rest = this.#driveToRest(driver, journal, begin, () => cause).finally(() =>
-      this.#driven.delete(header.runId),
-    );
+    const driver = this.#driver({ ...of, signal: controller.signal, tell });
+    const rest = this.#driveToRest(of, driver, begin, () => cause);
     const run: Run = {
       header,
       state,
@@ -166,40 +279,44 @@ export class Runs {
       stop: (why) => {
         cause = why;
         controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+        return true;
       },
     };
     this.#driven.set(header.runId, run);
     return run;
   }
 
+  /** Never rejects: what goes wrong on this machine stops the run, and says so in it. */
   async #driveToRest(
+    { header, state, journal, lease }: DrivenParts,
     driver: Driver,
-    journal: RunJournal,
     begin: (driver: Driver) => void,
     cause: () => "cancelled" | "interrupted",
   ): Promise<void> {
-    const { lock, clock, project } = this.#context;
-    try {
-      begin(driver);
-      await drive(driver, (work) => lock.hold(project, work, driver.signal), cause);
-      await journal.flush();
-    } catch (thrown) {
+    const { lock, clock, project, store } = this.#context;
+    const stopped = (thrown: unknown): void => {
       const reason = ownReason("STOPPED_BY_ERROR", {
         error: thrown instanceof Error ? thrown.message : String(thrown),
       });
-      driver.state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason });
-    } finally {
-      await journal.close();
+      state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason });
+    };
+    try {
+      begin(driver);
+      await drive(driver, (work) => lock.hold(project, work, driver.signal), cause);
+    } catch (thrown) {
+      stopped(thrown);
     }
+    try {
+      await journal.close();
+      await store.summarise(header.runId, summaryOf(header, state, restingStatus(state)));
+      await lease.release();
+    } catch (thrown) {
+      stopped(thrown);
+    }
+    this.#driven.delete(header.runId);
   }
 
-  #driver(of: {
-    readonly header: RunHeader;
-    readonly state: RunState;
-    readonly journal: RunJournal;
-    readonly signal: AbortSignal;
-    readonly tell: (waitingMs: number) => void;
-  }): Driver {
+  #driver(of: DrivenParts & { readonly signal: AbortSignal; readonly tell: (waitingMs: number) => void }): Driver {
     const { api, clock, random, retryBudgetMs, routes } = this.#context;
     const { state, journal, signal, tell } = of;
     const perTargeting = routes.addOptions.path.includes("{targetingId}");

@@ -26,6 +26,8 @@ export interface ReportedObject {
   readonly name?: string;
   /** The ID that the caller gave, where it gave one. */
   readonly _id?: string;
+  /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
+  readonly uid?: string;
 }
 
 /**
@@ -112,6 +114,8 @@ export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
+  /** What was planned before was cut off by a crash, before anything was sent: it is planned anew. */
+  | { readonly t: "replan" }
   | { readonly t: "planned"; readonly requests: number; readonly at: number }
   /** The newest top-level option of a targeting before anything was sent; null where it had none. */
   | { readonly t: "newest"; readonly targeting: string; readonly _id: string | null }

@@ -5,7 +5,6 @@ import { questionSeal } from "../server/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { listedTools } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
-import { listedResources, RESOURCES } from "../server/resources.ts";
 import { serveOverStdio } from "../server/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
@@ -29,7 +28,6 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const parts = {
     version: VERSION,
     tools: listedTools(TOOLS, offer),
-    resources: listedResources(RESOURCES, offer),
     services,
     seal: questionSeal(randomBytes(32)),
     redactor,

@@ -52,8 +52,8 @@ export function coverageOf(arrived: readonly ArrivedEvent[]): Coverage {
   for (const { body, verdict } of arrived) {
     const { findings } = validateEvent(body, nearest);
     for (const { rule } of findings) increase(rules, rule);
-    const eventName = isJsonObject(body) ? body.eventName : undefined;
-    if (typeof eventName !== "string") continue;
+    if (!isJsonObject(body) || typeof body.eventName !== "string") continue;
+    const { eventName } = body;
     if (!EVENT_SHAPES.has(eventName)) {
       increase(unsupported, eventName);
       continue;
@@ -61,7 +61,7 @@ export function coverageOf(arrived: readonly ArrivedEvent[]): Coverage {
     const event = seen.get(eventName) ?? { count: 0, wrong: 0, parameters: new Set(), rules: new Map() };
     seen.set(eventName, event);
     event.count += 1;
-    for (const name of Object.keys(Object(body))) event.parameters.add(name);
+    for (const name of Object.keys(body)) event.parameters.add(name);
     if (verdict === "recorded") continue;
     event.wrong += 1;
     for (const { rule, path, severity } of findings) {

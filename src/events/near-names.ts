@@ -75,9 +75,20 @@ const SYNONYM_TABLE = {
   form_name: ["name", "leadformname"],
   form_type: ["type"],
   form_destination: ["destination", "desturl"],
-} as const satisfies Partial<Record<KnownName, readonly string[]>>;
+} as const satisfies Record<KnownName, readonly string[]>;
 
-const SYNONYMS: ReadonlyMap<string, readonly string[]> = new Map(Object.entries(SYNONYM_TABLE));
+const KNOWN_NAMES: readonly (readonly [string, readonly string[]])[] = Object.entries(SYNONYM_TABLE);
+
+/** The known names by each of their synonyms. */
+const MEANINGS: ReadonlyMap<string, readonly string[]> = new Map(
+  KNOWN_NAMES.flatMap(([, synonyms]) => synonyms).map((synonym) => [
+    synonym,
+    KNOWN_NAMES.filter(([, synonyms]) => synonyms.includes(synonym)).map(([name]) => name),
+  ]),
+);
+
+/** The known names without case and separators. */
+const BARE_NAMES: ReadonlyMap<string, string> = new Map(KNOWN_NAMES.map(([name]) => [name, withoutSeparators(name)]));
 
 const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
@@ -89,9 +100,12 @@ const REMEMBERED_NAMES = 1000;
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
   const plain = bare(name);
-  const twin = valid.find((candidate) => bare(candidate) === plain);
-  if (twin !== undefined) return twin;
-  return valid.find((candidate) => SYNONYMS.get(candidate)?.includes(plain)) ?? mistyped(plain, valid);
+  const meanings = MEANINGS.get(plain) ?? [];
+  return (
+    valid.find((candidate) => bare(candidate) === plain) ??
+    valid.find((candidate) => meanings.includes(candidate)) ??
+    mistyped(plain, valid)
+  );
 }
 
 /** A `nearestName` that remembers its answers, for the many events of one batch that share a mistake. */
@@ -107,33 +121,45 @@ export function rememberingNearestName(): NearestName {
   };
 }
 
-/** A name without case and separators: `itemId`, `item-id` and `ITEM_ID` are all `itemid`. */
 function bare(name: string): string {
-  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  return BARE_NAMES.get(name) ?? withoutSeparators(name);
+}
+
+/** A name without case and separators: `itemId`, `item-id` and `ITEM_ID` are all `itemid`. */
+function withoutSeparators(name: string): string {
+  return name.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
 function mistyped(plain: string, valid: readonly string[]): string | undefined {
   let best: string | undefined;
-  let fewest = Math.min(2, Math.floor(plain.length / 3)) + 1;
+  let most = Math.min(2, Math.floor(plain.length / 3));
   for (const candidate of valid) {
-    const distance = editDistance(plain, bare(candidate));
-    if (distance < fewest) {
-      fewest = distance;
-      best = candidate;
-    }
+    const distance = editDistance(plain, bare(candidate), most);
+    if (distance > most) continue;
+    best = candidate;
+    most = distance - 1;
   }
   return best;
 }
 
-/** How many letters must be put in, left out or exchanged to turn one text into the other. */
-function editDistance(from: string, to: string): number {
-  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+/**
+ * How many letters must be put in, left out or exchanged to turn one text into the other; more than `most` where that
+ * is not enough.
+ */
+function editDistance(from: string, to: string, most: number): number {
+  if (Math.abs(from.length - to.length) > most) return most + 1;
+  let previous = [0];
+  for (let column = 1; column <= to.length; column += 1) previous.push(column);
   for (let row = 1; row <= from.length; row += 1) {
     const current = [row];
+    let fewest = row;
     for (let column = 1; column <= to.length; column += 1) {
       const exchanged = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
-      current.push(Math.min(exchanged, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+      const distance = Math.min(exchanged, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1);
+      current.push(distance);
+      fewest = Math.min(fewest, distance);
     }
+    if (fewest > most) return fewest;
     previous = current;
   }
   return previous[to.length] ?? 0;

@@ -1,5 +1,6 @@
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
+import { codePoints } from "../spec/names.ts";
 import { COMMON_SHAPE, EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "./catalogue.ts";
 import { type NearestName, nearestName } from "./near-names.ts";
 import { conclude, type Finding, finding, type RuleName, type Validation } from "./rules.ts";
@@ -84,8 +85,8 @@ function checkParameter(check: Check, value: unknown, name: string, shape: Shape
     checkValue(check, value, name, name, parameter);
     return;
   }
-  if (name === "items" && Array.isArray(value)) checkItemCount(check, value);
-  checkStringsWithin(check, value, name);
+  if (name === "items" && Array.isArray(value)) checkUnusedItems(check, value);
+  else checkFreeValue(check, value, pathOf(name));
   if (shape === undefined || value === undefined) return;
   if (name === "items") {
     const message = '"items" belongs to "begin_checkout" and "purchase"; this event does not use it';
@@ -106,7 +107,7 @@ function checkValue(check: Check, value: unknown, path: string, name: string, pa
     checkString(check, value, path);
     if (value === "" && parameter.required) noteEmpty(check, path, name);
   } else if (typeof value !== parameter.type) {
-    checkStringsWithin(check, value, path);
+    checkFreeValue(check, value, path);
     const wanted = parameter.type === "items" ? "an array of objects" : `a ${parameter.type}`;
     const message = `"${name}" is ${kindOf(value)}, not ${wanted}; what the service makes of that is not shown`;
     note(check, "wrongType", path, message, `send ${wanted}`);
@@ -120,7 +121,7 @@ function checkItems(check: Check, items: readonly unknown[]): void {
     if (isJsonObject(item)) {
       checkItem(check, item, `${path}.`);
     } else {
-      checkStringsWithin(check, item, path);
+      checkWithin(check, item, path);
       const message = `${path} is ${kindOf(item)} and has no "item_id": the service ignores the event silently`;
       note(check, "entryNotObject", path, message, 'send an object with "item_id"');
     }
@@ -133,11 +134,20 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
     if (parameter !== undefined) {
       checkValue(check, item[name], prefix + name, name, parameter);
     } else {
-      checkStringsWithin(check, item[name], prefix + pathOf(name));
+      checkFreeValue(check, item[name], prefix + pathOf(name));
       noteUnknown(check, name, prefix + pathOf(name), ITEM_SHAPE);
     }
   }
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
+}
+
+/** Checks items that the event does not use: only their number and the lengths of their strings matter. */
+function checkUnusedItems(check: Check, items: readonly unknown[]): void {
+  if (checkItemCount(check, items)) return;
+  for (const [position, item] of items.entries()) {
+    if (!isJsonObject(item)) checkWithin(check, item, `items[${position}]`);
+    else for (const name of Object.keys(item)) checkFreeValue(check, item[name], `items[${position}].${pathOf(name)}`);
+  }
 }
 
 /** Notes more items than the limit; gives whether that was so. */
@@ -183,23 +193,29 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   return true;
 }
 
-function codePoints(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
+/** Checks a value that no rule describes: only lengths matter. */
+function checkFreeValue(check: Check, value: unknown, path: string): void {
+  if (typeof value === "string") checkString(check, value, path);
+  else checkWithin(check, value, path);
 }
 
-/** Checks the length of every string within a value that no rule describes, however deep. */
-function checkStringsWithin(check: Check, value: unknown, path: string): void {
-  if (typeof value === "string") checkString(check, value, path);
-  if (typeof value !== "object" || value === null) return;
-  const waiting: object[] = [value];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    for (const inner of Object.values(next)) {
-      if (typeof inner === "string") checkString(check, inner, path);
-      else if (typeof inner === "object" && inner !== null) waiting.push(inner);
-    }
+/** Checks what is no parameter itself but within one: whether the limit counts there is not shown. */
+function checkWithin(check: Check, value: unknown, path: string): void {
+  if (!holdsLongString(value)) return;
+  const message = `"${path}" holds a text of over ${STRING_LIMIT} characters; whether the limit counts there is not shown`;
+  note(check, "lengthUnclear", path, message, `shorten the text to ${STRING_LIMIT} characters`);
+}
+
+/** Whether a string over the limit is anywhere within a value, however deep. */
+function holdsLongString(value: unknown): boolean {
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next === "string" && next.length > STRING_LIMIT) return true;
+    if (typeof next !== "object" || next === null) continue;
+    for (const inner of Object.values(next)) waiting.push(inner);
   }
+  return false;
 }
 
 function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: readonly string[]): string {

@@ -10,6 +10,7 @@ export const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
 const MOST_FAILURES = 10;
+const MOST_FAILURES_BESIDE_PAGE = 3;
 const MOST_RESULTS = 10;
 
 /** Objects that did not succeed for the same reason, in words. */
@@ -25,8 +26,13 @@ export interface ToldFailure extends Omit<FailureGroup, "reason"> {
 export function toldFailures(groups: readonly FailureGroup[]): readonly ToldFailure[] {
   return groups.map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
-    return { ...group, errorCode: code, statusCode, detail, ...messageFor(reason) };
+    return { ...group, errorCode: code, statusCode, detail: detail && factsOf(detail), ...messageFor(reason) };
   });
+}
+
+/** What the sentences say already is left out. */
+function factsOf({ finding, fix, ...facts }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return facts;
 }
 
 /** A run as it is to be told. */
@@ -41,6 +47,8 @@ export interface ReportedRun {
   readonly failures: readonly ToldFailure[];
   /** The first objects, in the order of the call. */
   readonly results: readonly ObjectResult[];
+  /** Present when the results are a page that was asked for: then all of them are shown, and fewer failures. */
+  readonly page?: { readonly cursor: string | undefined };
   /** The requests that would go out. */
   readonly plan?: readonly (readonly Step[])[];
   /** Of events: what was predicted and observed. */
@@ -62,10 +70,12 @@ export interface RenderedReport {
  */
 export function renderReport(run: ReportedRun): RenderedReport {
   const budget = { left: REPORT_TOKENS - AROUND_TOKENS - tokensOf(run.confirmation?.effect ?? "") };
-  const failures = takeWhileItFits(run.failures.slice(0, MOST_FAILURES).map(failureRow), budget);
+  const mostFailures = run.page === undefined ? MOST_FAILURES : MOST_FAILURES_BESIDE_PAGE;
+  const failures = takeWhileItFits(run.failures.slice(0, mostFailures).map(failureRow), budget);
   const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, MOST_RESULTS).map(verdictRow), budget);
   const plan = run.plan?.slice(0, MOST_RESULTS).map(planRow);
-  const results = takeWhileItFits(run.results.slice(0, MOST_RESULTS).map(resultRow), budget);
+  const rows = run.results.map(resultRow);
+  const results = run.page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
   const omitted = run.counts.items - results.length;
   const nextSteps = nextStepsOf(run);
   const resultsUri = run.runId === undefined ? undefined : `targeting://runs/${run.runId}/results`;
@@ -86,6 +96,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(verdicts.length > 0 && { verdicts: verdicts.map(({ data }) => data) }),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
     ...(nextSteps.length > 0 && { nextSteps }),
+    ...(run.page?.cursor !== undefined && { cursor: run.page.cursor }),
   };
   const text = [
     headline(run),
@@ -94,6 +105,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...section("Verdicts:", verdicts, (run.verdicts?.length ?? 0) - verdicts.length, "more"),
     ...section("Requests:", plan ?? [], (run.plan?.length ?? 0) - (plan?.length ?? 0), "more"),
     ...section("Results:", results, omitted, `more${resultsUri === undefined ? "" : `, all at ${resultsUri}`}`),
+    ...(run.page?.cursor === undefined ? [] : [`There is more: call again with cursor ${run.page.cursor}`]),
     ...nextSteps.map((step) => `Next: ${step}`),
   ].join("\n");
   return { structured, text, isError: isError(run) };
@@ -150,6 +162,11 @@ function short(value: unknown): unknown {
 
 function verdictRow(verdict: VerdictRow): Row {
   return { data: { ...verdict }, line: verdictLine(verdict) };
+}
+
+/** The line of a result, for counting what fits a page. */
+export function resultLine(result: ObjectResult): string {
+  return resultRow(result).line;
 }
 
 function resultRow({ reason, ...result }: ObjectResult): Row {

@@ -9,24 +9,22 @@ export interface Offer {
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   /** The APIs that are configured, by the toolset that works with them. */
   readonly configured: readonly Exclude<Toolset, "either">[];
+  /** Whether there is a sandbox to look at. */
+  readonly hasSandbox: boolean;
 }
 
-/** What decides about whether a tool, or a kind of resource, is there. */
-type Listable = Pick<ToolDefinition, "effect" | "toolset">;
-
-/** Why one may be missing from the list. Each rule alone is enough; read-only wins over everything. */
-const HIDDEN_BY: readonly ((one: Listable, offer: Offer) => boolean)[] = [
+/** Why a tool may be missing from the list. Each rule alone is enough; read-only wins over everything. */
+const HIDDEN_BY: readonly ((
+  tool: Pick<ToolDefinition, "effect" | "toolset" | "needsSandbox">,
+  offer: Offer,
+) => boolean)[] = [
   ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes"),
   ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset),
   ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
   ({ toolset }, { toolsets, configured }) =>
     toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
+  ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox,
 ];
-
-/** Whether a tool or a kind of resource is listed. */
-export function isOffered(one: Listable, offer: Offer): boolean {
-  return !HIDDEN_BY.some((hides) => hides(one, offer));
-}
 
 /** A tool as clients see it. Schemas are made at the first look and kept. */
 export interface ListedTool {
@@ -44,7 +42,7 @@ export interface ListedTool {
 /** The tools that are listed and callable, in their fixed order. */
 export function listedTools(tools: readonly Tool[], offer: Offer): readonly ListedTool[] {
   return tools
-    .filter((tool) => isOffered(tool, offer))
+    .filter((tool) => !HIDDEN_BY.some((hides) => hides(tool, offer)))
     .map((tool) => ({
       tool,
       annotations: {

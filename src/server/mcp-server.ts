@@ -16,14 +16,13 @@ import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
-import { type ResourceDefinition, registerResources } from "./resources.ts";
+import { RESOURCES, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
 
 /** What servers of one process share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
-  readonly resources: readonly ResourceDefinition[];
   readonly services: ToolServices;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -55,7 +54,7 @@ export function createMcpServer(parts: ServerParts): McpServer {
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
-  registerResources(server, parts.resources, parts);
+  registerResources(server, RESOURCES, parts.services, parts.redactor);
   return server;
 }
 

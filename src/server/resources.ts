@@ -1,39 +1,38 @@
 import {
   type McpServer,
-  ResourceNotFoundError,
+  ProtocolError,
+  ProtocolErrorCode,
   ResourceTemplate,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { emitSuite, SUITE_FORMATS } from "../events/emit.ts";
-import { junitXml } from "../events/junit.ts";
+import { objectResult } from "../bulk/report.ts";
+import type { Run } from "../bulk/runs.ts";
+import { messageFor } from "../render/messages.ts";
 import type { Redactor } from "../render/redact.ts";
-import { suiteReportUri, suiteUri } from "../render/suite-reading.ts";
 import type { ToolServices } from "../tools/context.ts";
-import type { Toolset } from "../tools/definition.ts";
-import { isOffered, type Offer } from "./listing.ts";
+import { SUITE_RESOURCES } from "./suite-resources.ts";
 
-/** Who reads, and what the server has. */
-export interface ResourceReader {
-  readonly services: ToolServices;
-  /** What is kept is shown only to whoever made it. */
+/** What a resource is read with. */
+export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }
 
-/** A kind of resource, as data: what clients read about it, and how one of the kind is found. */
+/** A resource, as data: where it is, what it holds, and how it is read. */
 export interface ResourceDefinition {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  readonly toolset: Toolset;
-  /** The address, with the variable `{id}`. */
-  readonly template: string;
-  /** The content of one resource; undefined where there is none. */
-  readonly read: (id: string, reader: ResourceReader) => Promise<ResourceContent | undefined>;
-  /** Those that there are now. */
-  readonly list: (reader: ResourceReader) => Promise<readonly ListedResource[]>;
+  readonly uriTemplate: string;
+  /** Gives the content; undefined where there is no such thing. */
+  readonly read: (
+    variables: Readonly<Record<string, string>>,
+    context: ResourceContext,
+  ) => Promise<ResourceContent | undefined>;
+  /** Gives those that there are; absent where lists leave them out. */
+  readonly list?: (context: ResourceContext) => Promise<readonly ListedResource[]>;
 }
 
-/** The content of a resource. */
+/** What a resource holds. */
 export interface ResourceContent {
   readonly mimeType: string;
   readonly text: string;
@@ -46,77 +45,88 @@ export interface ListedResource {
   readonly mimeType: string;
 }
 
-const JUNIT = "application/xml";
+const NDJSON = "application/x-ndjson";
+/** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
+const PART_CHARACTERS = 4_000_000;
 
-/** Every kind of resource. */
+/** Every resource template. */
 export const RESOURCES: readonly ResourceDefinition[] = [
   {
-    name: "event-test-suite",
-    title: "Suite of event tests",
-    description: "A suite of event tests, in the form that was asked for.",
-    toolset: "events",
-    template: suiteUri("{id}"),
-    async read(id, { services, caller }) {
-      const kept = await services.suites.find(caller, id);
-      if (kept === undefined) return undefined;
-      const { suite, format } = kept;
-      return { mimeType: SUITE_FORMATS[format].mimeType, text: emitSuite(suite, format) };
-    },
-    async list({ services, caller }) {
-      return (await services.suites.list(caller)).map(({ suiteId, suite, format }) => ({
-        uri: suiteUri(suiteId),
-        name: `${suite.cases.length} event tests (${SUITE_FORMATS[format].fileName})`,
-        mimeType: SUITE_FORMATS[format].mimeType,
-      }));
-    },
+    name: "run-results",
+    title: "Results of a run",
+    description:
+      "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
+    uriTemplate: "targeting://runs/{runId}/results",
+    read: async ({ runId = "" }, context) => ndjson(await readResults(runId, 0, context)),
   },
   {
-    name: "event-test-report",
-    title: "Report of event tests",
-    description: "What the last run of a suite of event tests gave, case by case, as JUnit XML.",
-    toolset: "events",
-    template: suiteReportUri("{id}"),
-    async read(id, { services, caller }) {
-      const report = (await services.suites.find(caller, id))?.report;
-      return report && { mimeType: JUNIT, text: junitXml(report, `event tests ${id}`) };
-    },
-    async list({ services, caller }) {
-      const run = (await services.suites.list(caller)).filter(({ report }) => report !== undefined);
-      return run.map(({ suiteId }) => ({
-        uri: suiteReportUri(suiteId),
-        name: `Report of the event tests ${suiteId}`,
-        mimeType: JUNIT,
-      }));
-    },
+    name: "run-results-part",
+    title: "Further results of a run",
+    description: "The results of a run from an item on.",
+    uriTemplate: "targeting://runs/{runId}/results/{from}",
+    read: async ({ runId = "", from = "" }, context) => ndjson(await readResults(runId, Number(from), context)),
   },
+  {
+    name: "run-removed",
+    title: "What a run took away",
+    description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
+    uriTemplate: "targeting://runs/{runId}/removed",
+    read: async ({ runId = "" }, context) =>
+      (await ownRun(runId, context)) === undefined ? undefined : ndjson(await context.runs?.removed(runId)),
+  },
+  ...SUITE_RESOURCES,
 ];
 
-/** The kinds of resources that are listed and readable. */
-export function listedResources(resources: readonly ResourceDefinition[], offer: Offer): readonly ResourceDefinition[] {
-  return resources.filter(({ toolset }) => isOffered({ toolset, effect: "reads" }, offer));
-}
-
-/** Registers kinds of resources with a server. What is read is redacted, like every answer. */
+/** Registers resources with a server. What is read passes the redactor. */
 export function registerResources(
   server: McpServer,
   resources: readonly ResourceDefinition[],
-  { services, redactor }: { readonly services: ToolServices; readonly redactor: Redactor },
+  services: ToolServices,
+  redactor: Redactor,
 ): void {
-  const readerOf = (call: ServerContext): ResourceReader => ({
-    services,
+  const contextOf = (call: ServerContext): ResourceContext => ({
+    ...services,
     caller: call.http?.authInfo?.clientId ?? "local",
   });
-  for (const { name, title, description, template, read, list } of resources) {
-    const listing = async (call: ServerContext) => ({ resources: [...(await list(readerOf(call)))] });
-    server.registerResource(
-      name,
-      new ResourceTemplate(template, { list: listing }),
-      { title, description },
-      async (uri, { id }, call) => {
-        const content = typeof id === "string" ? await read(id, readerOf(call)) : undefined;
-        if (content === undefined) throw new ResourceNotFoundError(uri.href);
-        return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
-      },
-    );
+  for (const { name, title, description, uriTemplate, read, list } of resources) {
+    const listing = list && (async (call: ServerContext) => ({ resources: [...(await list(contextOf(call)))] }));
+    const template = new ResourceTemplate(uriTemplate, { list: listing });
+    server.registerResource(name, template, { title, description }, async (uri, variables, call) => {
+      const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
+      const content = await read(given, contextOf(call));
+      if (content === undefined) {
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is nothing at ${uri.href}`);
+      }
+      return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
+    });
   }
+}
+
+function ndjson(text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType: NDJSON, text };
+}
+
+async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
+  const run = await runs?.find(runId);
+  return run?.header.caller === caller ? run : undefined;
+}
+
+async function readResults(runId: string, from: number, context: ResourceContext): Promise<string | undefined> {
+  const run = await ownRun(runId, context);
+  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+  const lines: string[] = [];
+  let size = 0;
+  for (let object = from; object < run.state.objects.length; object += 1) {
+    if (size > PART_CHARACTERS) {
+      lines.push(JSON.stringify({ next: `targeting://runs/${runId}/results/${object}` }));
+      break;
+    }
+    const { reason, ...result } = objectResult(run.state, object);
+    const { code: errorCode, statusCode, detail } = reason ?? {};
+    const why = reason === undefined ? {} : { errorCode, statusCode, detail, ...messageFor(reason) };
+    const line = JSON.stringify({ ...result, ...why });
+    lines.push(line);
+    size += line.length;
+  }
+  return lines.map((line) => `${line}\n`).join("");
 }

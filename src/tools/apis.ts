@@ -2,6 +2,7 @@ import { RejectedError } from "../api/errors.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
+import type { EventRuns } from "../events/event-runs.ts";
 import type { TestBench, ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 
@@ -43,4 +44,10 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
       }
     },
   };
+}
+
+/** The runs of events, for a tool that is listed only where the event API is configured. */
+export function eventRunsOf({ eventRuns }: ToolContext): EventRuns {
+  if (eventRuns !== undefined) return eventRuns;
+  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
 }

@@ -4,6 +4,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Runs } from "../bulk/runs.ts";
+import type { EventRuns } from "../events/event-runs.ts";
 import type { SuiteStore } from "../events/suite-store.ts";
 import type { ContextIdShelf } from "./context-id-shelf.ts";
 
@@ -26,6 +27,8 @@ export interface ToolServices {
   readonly shelf: ContextIdShelf;
   /** Plans, starts and finds runs; absent where the management API is not configured. */
   readonly runs?: Runs;
+  /** Starts and finds runs of events; absent where the event API is not configured. */
+  readonly eventRuns?: EventRuns;
   /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */
   readonly testBench?: TestBench;
   /** The sandbox that can be looked at; absent where there is none. */

@@ -48,6 +48,8 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly toolset: Toolset;
   readonly effect: Effect;
   readonly idempotent: boolean;
+  /** Listed only where there is a sandbox to look at. */
+  readonly needsSandbox?: true;
   /** Makes the strict schema of the arguments; made at the first use, since zod schemas cost time at start-up. */
   readonly input: () => Input;
   /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, what errors become. */

@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import { bulkAddOptions } from "./bulk-add-options.ts";
+import { cancelRun } from "./cancel-run.ts";
 import type { ToolContext } from "./context.ts";
 import { createTargetings } from "./create-targetings.ts";
 import type { ToolDefinition, ToolOutcome } from "./definition.ts";
@@ -7,12 +8,15 @@ import { deleteOptions } from "./delete-options.ts";
 import { deleteTargeting } from "./delete-targeting.ts";
 import { generateEventTestsTool } from "./generate-event-tests.ts";
 import { getOption } from "./get-option.ts";
+import { getRun } from "./get-run.ts";
 import { getTargeting } from "./get-targeting.ts";
 import { listEventTypesTool } from "./list-event-types.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
+import { resumeRun } from "./resume-run.ts";
 import { runEventTestsTool } from "./run-event-tests.ts";
 import { trackEvent } from "./track-event.ts";
+import { trackEvents } from "./track-events.ts";
 import { updateContexts } from "./update-contexts.ts";
 import { updateOptions } from "./update-options.ts";
 
@@ -38,8 +42,12 @@ export const TOOLS: readonly Tool[] = [
   toolOf(updateOptions),
   toolOf(updateContexts),
   toolOf(deleteOptions),
+  toolOf(getRun),
+  toolOf(resumeRun),
+  toolOf(cancelRun),
   toolOf(listEventTypesTool),
   toolOf(trackEvent),
+  toolOf(trackEvents),
   toolOf(generateEventTestsTool),
   toolOf(runEventTestsTool),
 ];

@@ -10,6 +10,7 @@ import { eventsOf, testBenchOf } from "./apis.ts";
 import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
+import { atMostOneWait } from "./follow-run.ts";
 import { confirmationArgument } from "./write.ts";
 
 const input = () =>
@@ -71,7 +72,9 @@ const PROBLEMS_SHOWN = 3;
 function readSuite(given: unknown): EventSuite {
   const read = eventSuite.safeParse(given);
   if (read.success) return read.data;
-  const problems = read.error.issues.slice(0, PROBLEMS_SHOWN).map(({ path, message }) => `${path.join(".")}: ${message}`);
+  const problems = read.error.issues
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new ToolError(
     `suite does not have the form of a suite (${problems.join("; ")})`,
     "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
@@ -138,22 +141,20 @@ async function runTests(kept: KeptSuite, target: Input["target"], context: ToolC
 
 /** Runs a suite for as long as a call may take, and keeps the report. */
 async function reportOf(kept: KeptSuite, target: Input["target"], context: ToolContext): Promise<SuiteReport> {
-  const { environment, suites, caller, clock, waitMs } = context;
+  const { environment, suites, caller, clock } = context;
   const isLive = target === "configured" && environment === "live";
   const bench = isLive ? { events: eventsOf(context) } : testBenchOf(context);
   const late = new AbortController();
-  const timer = new AbortController();
-  clock.sleep(waitMs, timer.signal).then(
-    () => late.abort(),
-    () => undefined,
-  );
-  const report = await runSuite(kept.suite, {
+  const running = runSuite(kept.suite, {
     api: bench.events,
     clock,
     observe: "sandbox" in bench ? observerOf(bench.sandbox) : undefined,
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
-  }).finally(() => timer.abort());
+  });
+  await atMostOneWait(running, context);
+  late.abort();
+  const report = await running;
   await suites.keepReport(caller, kept, report);
   return report;
 }

@@ -13,6 +13,7 @@ import { type ReportedRun, renderReport, toldFailures } from "../render/report.t
 import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
+import { followRun } from "./follow-run.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -52,6 +53,12 @@ export async function write(
   const runs = runsOf(context);
   if (confirmation !== undefined) return confirmed(call, confirmation, runs, context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
+  const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
+  if (going !== undefined) {
+    return reportRun(going, context, [
+      "this call was made before and had not finished: this is that run, taken up again",
+    ]);
+  }
   const plan = await runs.plan(call, context.signal);
   if (dryRun) return planned(call, plan, context);
   checkDeletes(call, plan, context);
@@ -68,7 +75,8 @@ export async function write(
   return needsYes(await runs.keep(call, context.caller), plan, context);
 }
 
-function runsOf({ runs }: ToolContext): Runs {
+/** The runs, for a tool that is listed only where the management API is configured. */
+export function runsOf({ runs }: ToolContext): Runs {
   if (runs !== undefined) return runs;
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
@@ -150,35 +158,18 @@ async function remember({ header, state }: Run, memory: TargetingMemory): Promis
 }
 
 /** Waits for a run to rest, but no longer than a call may take, and reports it. */
-export async function reportRun(run: Run | undefined, context: ToolContext): Promise<ToolAnswer> {
+export async function reportRun(
+  run: Run | undefined,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  const stop = (): void => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
-  const unwatch = run.watch(({ items, pending }, waitingMs) => {
-    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
-    context.progress?.(items - pending, items, waiting);
-  });
-  context.signal.addEventListener("abort", stop, { once: true });
-  if (context.signal.aborted) stop();
-  const timer = new AbortController();
-  try {
-    await Promise.race([run.rest, wait(context, timer.signal)]);
-  } finally {
-    timer.abort();
-    unwatch();
-    context.signal.removeEventListener("abort", stop);
-  }
-  return renderReport(reported(run, context.environment));
+  await followRun(run, context);
+  return renderReport({ ...reported(run, context.environment), nextSteps });
 }
 
-async function wait({ clock, waitMs }: ToolContext, signal: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(waitMs, signal);
-  } catch (thrown) {
-    if (!signal.aborted) throw thrown;
-  }
-}
-
-function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+/** A run as reports tell it, with its first results. */
+export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
   const { header, state } = run;
   return {
     environment,

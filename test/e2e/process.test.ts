@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { COMMAND, OPENING, startCommand, startNode, toolCall } from "../support/server-process.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
 
 function opened(environment: Record<string, string> = {}, args: readonly string[] = []) {
@@ -19,6 +19,16 @@ test("standard output carries nothing but the protocol", async () => {
   expect(await command.exited).toEqual({ code: 0, signal: null });
   for (const line of command.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
   for (const line of command.stderr().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("level");
+});
+
+test("what a library prints goes to standard error", async () => {
+  const print = 'process.on("SIGUSR2", () => console.log("printed by a library"))';
+  const command = startNode(["--import", `data:text/javascript,${encodeURIComponent(print)}`, COMMAND]);
+  for (const message of OPENING) command.send(message);
+  await command.answer("open");
+  command.child.kill("SIGUSR2");
+  await expect.poll(() => command.stderr() + command.lines.join()).toContain("printed by a library");
+  for (const line of command.lines) expect(line).not.toContain("printed");
 });
 
 test("what was asked before the input ended is still answered", async () => {

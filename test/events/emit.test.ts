@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
 import { emitSuite, SUITE_FORMATS } from "../../src/events/emit.ts";
 import { generateEventTests } from "../../src/events/generate.ts";
 import type { EventSuite } from "../../src/events/suite.ts";
@@ -13,6 +14,7 @@ import { startReferenceService } from "./reference-service.ts";
 
 const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const suite = generateEventTests({ seed: 3, uid: `o'brien "$HOME" \`x\` \${y}` });
+const failed = z.object({ code: z.number(), stdout: z.string() });
 let folder: string;
 
 interface Ended {
@@ -40,8 +42,8 @@ async function run(emitted: EventSuite, format: "vitest" | "curl", url: string):
     const { stdout } = await promisify(execFile)(command, args, { cwd: folder, env, maxBuffer: 2 ** 26 });
     return { code: 0, output: stdout };
   } catch (failure) {
-    const { code, stdout } = Object(failure);
-    return { code: Number(code), output: String(stdout) };
+    const { code, stdout } = failed.parse(failure);
+    return { code, output: stdout };
   }
 }
 

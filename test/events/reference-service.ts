@@ -36,7 +36,11 @@ export function keptAs(body: unknown): Kept {
   const required = Object.hasOwn(REQUIRED, eventName) ? REQUIRED[eventName] : undefined;
   if (required?.every((name) => isThere(event.get(name))) !== true) return "ignored";
   if (!WITH_ITEMS.includes(eventName) || !Array.isArray(items)) return "recorded";
-  return items.every((item) => isThere(new Map(Object.entries(Object(item))).get("item_id"))) ? "recorded" : "ignored";
+  return items.every(hasItemId) ? "recorded" : "ignored";
+}
+
+function hasItemId(item: unknown): boolean {
+  return typeof item === "object" && item !== null && "item_id" in item && isThere(item.item_id);
 }
 
 function isThere(value: unknown): boolean {

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import * as z from "zod";
 import { AmbiguousError, BusyError, NotSentError, RejectedError, type RejectionKind } from "../../src/api/errors.ts";
 import type { EventAnswer, EventApi } from "../../src/api/events.ts";
 import { type IndexedEvent, type SendOptions, type SendReport, sendEvents } from "../../src/events/send.ts";
@@ -8,6 +9,7 @@ import type { Settlement } from "../../src/events/settlement.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
 const operation = "trackEvent" as const;
+const numbered = z.looseObject({ n: z.number() });
 const RETRY_BUDGET_MS = 10_000;
 
 /** What the service does with one request. The answers to `keptAnswerLost` and `droppedAnswerLost` never arrive. */
@@ -28,7 +30,7 @@ function scripted(scriptOf: (n: number) => readonly Step[]): Service {
   let underWay = 0;
   const service: Service = { api: { track }, kept: [], begun: [], most: 0 };
   async function track(body: string): Promise<EventAnswer> {
-    const { n } = JSON.parse(body);
+    const { n } = numbered.parse(JSON.parse(body));
     service.begun.push(n);
     underWay += 1;
     service.most = Math.max(service.most, underWay);
@@ -134,7 +136,10 @@ describe("the outcome of one event", () => {
 
   it("sends an event whose verdict is uncertain", async () => {
     const service = scripted(() => ["ok"]);
-    const { settled } = await send([{ index: 0, event: { uid: "u", eventName: "sign_up", method: "" } }], service);
+    const { settled } = await send(
+      [{ index: 0, event: { uid: "u", eventName: "sign_up", method: "", n: 0 } }],
+      service,
+    );
     expect(settled.get(0)).toMatchObject({ outcome: "succeeded", predicted: { verdict: "uncertain" } });
   });
 });

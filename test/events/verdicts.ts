@@ -12,7 +12,9 @@ export interface VerdictCase {
   readonly basis?: "documented" | "assumed" | "notShown";
 }
 
-const e = (eventName: string, parameters: Record<string, unknown> = {}) => ({ uid: "u-1", eventName, ...parameters });
+type Fields = Readonly<Record<string, unknown>>;
+
+const e = (eventName: string, parameters: Fields = {}) => ({ uid: "u-1", eventName, ...parameters });
 const cart = { item_id: "i-1", price: 10, quantity: 3 };
 const itemsOf = (count: number) => Array.from({ length: count }, (_, index) => ({ item_id: `i-${index}` }));
 const KOREAN_1024 = "가".repeat(1024);
@@ -20,7 +22,43 @@ const KOREAN_1025 = "가".repeat(1025);
 /** 1,000 characters, but 2,000 UTF-16 units. */
 const EMOJI_1000 = "😀".repeat(1000);
 
-const MINIMAL: readonly VerdictCase[] = [
+function plain(
+  how: string,
+  rows: readonly (readonly [eventName: string, parameters: Fields])[],
+): readonly VerdictCase[] {
+  return rows.map(([eventName, parameters]) => ({
+    title: `${eventName}, ${how}`,
+    event: e(eventName, parameters),
+    verdict: "recorded",
+    basis: "documented",
+  }));
+}
+
+function missing(
+  rows: readonly (readonly [eventName: string, parameters: Fields, path: string])[],
+): readonly VerdictCase[] {
+  return rows.map(([eventName, parameters, path]) => ({
+    title: `${eventName} without ${path}`,
+    event: e(eventName, parameters),
+    verdict: "ignored",
+    finding: [path, "requiredMissing"],
+    basis: "documented",
+  }));
+}
+
+function found(
+  verdict: Pick<VerdictCase, "verdict" | "basis">,
+  rows: readonly (readonly [path: string, eventName: string, parameters: Fields, rule: string])[],
+): readonly VerdictCase[] {
+  return rows.map(([path, eventName, parameters, rule]) => ({
+    title: `${eventName}: ${path} ${rule}`,
+    event: e(eventName, parameters),
+    finding: [path, rule],
+    ...verdict,
+  }));
+}
+
+const MINIMAL = plain("minimal", [
   ["app_open", {}],
   ["sign_up", { method: "email" }],
   ["push_clicks", { campaign_id: "c-1" }],
@@ -34,14 +72,9 @@ const MINIMAL: readonly VerdictCase[] = [
   ["view_content", { content_id: "a-1" }],
   ["begin_lead_form", { form_id: "f-1" }],
   ["generate_lead", { form_id: "f-1" }],
-].map(([name, parameters]) => ({
-  title: `${name}, minimal`,
-  event: e(String(name), Object(parameters)),
-  verdict: "recorded",
-  basis: "documented",
-}));
+]);
 
-const FULL: readonly VerdictCase[] = [
+const FULL = plain("full", [
   ["page_view", { page_id: "p-1", page_category: "news", page_url: "https://example.com/" }],
   ["click", { element_id: "b-1", element_type: "button", target_url: "/next", platform: "web" }],
   ["view_item", { item_id: "i-1", item_name: "Mug", item_category: "kitchen", brand: "Acme", price: 9.5 }],
@@ -55,14 +88,9 @@ const FULL: readonly VerdictCase[] = [
     "generate_lead",
     { form_id: "f-1", form_name: "n", form_type: "t", form_destination: "d", value: 5, currency: "EUR" },
   ],
-].map(([name, parameters]) => ({
-  title: `${name}, full`,
-  event: e(String(name), Object(parameters)),
-  verdict: "recorded",
-  basis: "documented",
-}));
+]);
 
-const MISSING: readonly VerdictCase[] = [
+const MISSING = missing([
   ["sign_up", {}, "method"],
   ["push_clicks", {}, "campaign_id"],
   ["page_view", { page_url: "/" }, "page_id"],
@@ -79,13 +107,7 @@ const MISSING: readonly VerdictCase[] = [
   ["begin_checkout", { items: [{ item_name: "Mug" }, { item_id: "i-1" }] }, "items[0].item_id"],
   ["begin_checkout", { items: [...itemsOf(3), {}, { item_id: "i-9" }] }, "items[3].item_id"],
   ["purchase", { tx_id: "t-1", items: [...itemsOf(99), { item_name: "Mug" }] }, "items[99].item_id"],
-].map(([name, parameters, path]) => ({
-  title: `${name} without ${path}`,
-  event: e(String(name), Object(parameters)),
-  verdict: "ignored",
-  finding: [String(path), "requiredMissing"],
-  basis: "documented",
-}));
+]);
 
 const IGNORED: readonly VerdictCase[] = [
   ...[
@@ -217,7 +239,7 @@ const REJECTED: readonly VerdictCase[] = [
   },
 ];
 
-const UNCERTAIN: readonly VerdictCase[] = [
+const UNCERTAIN = found({ verdict: "uncertain", basis: "notShown" }, [
   ["method", "sign_up", { method: "" }, "requiredEmpty"],
   ["items[0].item_id", "purchase", { tx_id: "t", items: [{ item_id: "" }] }, "requiredEmpty"],
   ["price", "add_to_cart", { ...cart, price: "10" }, "wrongType"],
@@ -230,15 +252,10 @@ const UNCERTAIN: readonly VerdictCase[] = [
   ["items", "purchase", { tx_id: "t", items: { item_id: "i" } }, "wrongType"],
   ["items[0].quantity", "purchase", { tx_id: "t", items: [{ item_id: "i", quantity: "1" }] }, "wrongType"],
   ["method", "sign_up", { method: EMOJI_1000 }, "lengthUnclear"],
-].map(([path, name, parameters, rule]) => ({
-  title: `${name}: ${path} ${rule}`,
-  event: e(String(name), Object(parameters)),
-  verdict: "uncertain",
-  finding: [String(path), String(rule)],
-  basis: "notShown",
-}));
+  ["note", "app_open", { note: { deep: [KOREAN_1025] } }, "lengthUnclear"],
+]);
 
-const WARNED: readonly VerdictCase[] = [
+const WARNED = found({ verdict: "recorded" }, [
   ["items", "begin_checkout", {}, "itemsMissing"],
   ["items", "purchase", { tx_id: "t", items: [] }, "itemsMissing"],
   ["items", "view_item", { item_id: "i", items: [{}] }, "itemsUnused"],
@@ -250,14 +267,9 @@ const WARNED: readonly VerdictCase[] = [
   ["uid", "app_open", { uid: "010-1234-5678" }, "personalData"],
   ["uid", "app_open", { uid: "+821012345678" }, "personalData"],
   ["uid", "app_open", { uid: "(555) 123-4567" }, "personalData"],
-].map(([path, name, parameters, rule]) => ({
-  title: `${name}: ${path} ${rule}`,
-  event: e(String(name), Object(parameters)),
-  verdict: "recorded",
-  finding: [String(path), String(rule)],
-}));
+]);
 
-const AT_THE_EDGE: readonly VerdictCase[] = [
+const AT_THE_EDGE: readonly (readonly [title: string, event: unknown])[] = [
   ["1,024 Korean letters", e("sign_up", { method: KOREAN_1024 })],
   ["512 emoji, which are 1,024 UTF-16 units", e("sign_up", { method: "😀".repeat(512) })],
   ["100 items", e("purchase", { tx_id: "t", items: itemsOf(100) })],
@@ -266,7 +278,7 @@ const AT_THE_EDGE: readonly VerdictCase[] = [
   ["a value rounded to hundredths", e("add_to_cart", { item_id: "i", price: 0.333, quantity: 3, value: 1 })],
   ["a numeric uid that is no phone number", { uid: "1234567890", eventName: "app_open" }],
   ["a date as uid", { uid: "2024-01-15", eventName: "app_open" }],
-].map(([title, event]) => ({ title: String(title), event, verdict: "recorded", basis: "documented" }));
+];
 
 export const VERDICT_CASES: readonly VerdictCase[] = [
   ...MINIMAL,
@@ -276,5 +288,5 @@ export const VERDICT_CASES: readonly VerdictCase[] = [
   ...REJECTED,
   ...UNCERTAIN,
   ...WARNED,
-  ...AT_THE_EDGE,
+  ...AT_THE_EDGE.map(([title, event]): VerdictCase => ({ title, event, verdict: "recorded", basis: "documented" })),
 ];

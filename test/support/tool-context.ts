@@ -16,7 +16,8 @@ export interface HeldOption extends OptionRecord {
 /** A management API that only reads, from memory; `reads` says what was asked. */
 export function readingApi(options: readonly HeldOption[], onRead: () => void = () => {}) {
   const reads: string[] = [];
-  const all = options.flatMap((option) => [option, ...(option.subOptions ?? [])]);
+  const find = (id: string) =>
+    options.flatMap((option) => [option, ...(option.subOptions ?? [])]).find((option) => option._id === id);
   const refuse = async (): Promise<never> => {
     throw new Error("this fake only reads");
   };
@@ -32,14 +33,14 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
     async listOptions(_targetingId, { limit = 1000, offset = 0, parent } = {}) {
       reads.push(`list ${parent ?? "top"} ${offset} ${limit}`);
       onRead();
-      const held = parent === undefined ? options : (all.find((one) => one._id === parent)?.subOptions ?? []);
+      const held = parent === undefined ? options : (find(parent)?.subOptions ?? []);
       const items = held.slice(offset, offset + limit).map(({ contexts, subOptions, ...record }) => record);
       return { items, total: held.length };
     },
     async getOption(optionId, { limit = 10_000, offset = 0 } = {}) {
       reads.push(`get ${optionId} ${offset} ${limit}`);
       onRead();
-      const held = all.find((one) => one._id === optionId);
+      const held = find(optionId);
       if (held === undefined) throw new Error("no such option");
       const { contexts = [], subOptions, ...option } = held;
       return { option, contexts: contexts.slice(offset, offset + limit) };

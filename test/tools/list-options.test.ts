@@ -140,6 +140,20 @@ describe("a scan for a Context ID", () => {
     expect(gets()).toBe(2 * before);
   });
 
+  test("an option that has changed since is read anew", async () => {
+    const options = plain(2);
+    const { callAll } = caller(options);
+    expect((await callAll({ targetingId, contextId: "context 1" })).names).toEqual(["Option 1"]);
+    options[1] = {
+      _id: ulidOf(2),
+      name: "Option 2",
+      contextCount: 1,
+      updatedAt: "2025-01-02",
+      contexts: ["context 1"],
+    };
+    expect((await callAll({ targetingId, contextId: "context 1" })).names).toEqual(["Option 1", "Option 2"]);
+  });
+
   test("stops at one wait and goes on with its cursor", async () => {
     const { call, callAll } = caller(plain(60), (pass) => pass(100));
     const first = await call({ targetingId, contextId: "context 55" });

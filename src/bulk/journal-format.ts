@@ -1,0 +1,93 @@
+import * as z from "zod";
+import type { JournalEntry } from "./work.ts";
+
+const reason = z.object({
+  code: z.string(),
+  statusCode: z.number().exactOptional(),
+  detail: z.record(z.string(), z.unknown()).exactOptional(),
+  operation: z
+    .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
+    .exactOptional(),
+});
+const binding = z.object({
+  field: z.enum(["targeting", "parent", "_id"]),
+  id: z.string().exactOptional(),
+  object: z.number().exactOptional(),
+});
+const weight = z.object({
+  items: z.number(),
+  options: z.number(),
+  groupItems: z.number(),
+  contextIds: z.number(),
+  bytes: z.number(),
+});
+const step = z.object({
+  id: z.number(),
+  operation: reason.shape.operation.unwrap(),
+  objects: z.array(z.number()),
+  json: z.string(),
+  bindings: z.array(binding),
+  weight,
+  after: z.array(z.number()).exactOptional(),
+  undoes: reason.exactOptional(),
+  prepares: z.literal(true).exactOptional(),
+  formerName: z.string().exactOptional(),
+});
+const change = z.union([
+  z.object({
+    step: z.number(),
+    to: z.enum(["done", "alreadyDone"]),
+    _id: z.string().exactOptional(),
+    childIds: z.array(z.string().nullable()).exactOptional(),
+  }),
+  z.object({
+    step: z.number(),
+    to: z.enum(["failed", "refused", "unknown", "unattempted"]),
+    reason,
+    undone: z.literal(true).exactOptional(),
+  }),
+  z.object({ step: z.number(), to: z.literal("deferred"), reason }),
+  z.object({ step: z.number(), to: z.literal("pending") }),
+  z.object({ step: z.number(), to: z.literal("replaced") }),
+  z.object({ step: z.number(), to: z.literal("suspect") }),
+]);
+const object = z.object({
+  index: z.number(),
+  child: z.number().exactOptional(),
+  grandchild: z.number().exactOptional(),
+  name: z.string().exactOptional(),
+  _id: z.string().exactOptional(),
+});
+const settlement = z.object({
+  object: z.number(),
+  outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown"]),
+  reason: reason.exactOptional(),
+  _id: z.string().exactOptional(),
+});
+const at = z.number();
+
+/** One line of a journal as it is read back. */
+export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
+  z.object({ t: z.literal("objects"), objects: z.array(object) }),
+  z.object({ t: z.literal("settled"), settlements: z.array(settlement) }),
+  z.object({ t: z.literal("steps"), steps: z.array(step) }),
+  z.object({ t: z.literal("replan") }),
+  z.object({ t: z.literal("planned"), requests: z.number(), at }),
+  z.object({ t: z.literal("newest"), targeting: z.string(), _id: z.string().nullable() }),
+  z.object({ t: z.literal("send"), steps: z.array(z.number()), at, again: z.boolean() }),
+  z.object({
+    t: z.literal("answer"),
+    at,
+    changes: z.array(change),
+    steps: z.array(step).exactOptional(),
+    settlements: z.array(settlement).exactOptional(),
+  }),
+  z.object({ t: z.literal("waited"), ms: z.number() }),
+  z.object({
+    t: z.literal("stop"),
+    cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
+    at,
+    reason: reason.exactOptional(),
+  }),
+  z.object({ t: z.literal("resume"), at }),
+]);

@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import * as z from "zod";
+
+/** How often a holder shows that it lives, and after how long without that it counts as dead, in milliseconds. */
+const BEAT_MS = 2000;
+const DEAD_AFTER_MS = 10_000;
+
+const content = z.object({ pid: z.number(), host: z.string(), token: z.string(), released: z.boolean() });
+type Content = z.infer<typeof content>;
+
+/** A lease that this process holds. */
+export interface Lease {
+  /** Gives it back; the next one can have it at once. */
+  release(): Promise<void>;
+}
+
+interface Generation {
+  readonly number: number;
+  readonly file: string;
+  /** Undefined while its holder is still writing it, or when it is damaged. */
+  readonly content: Content | undefined;
+  readonly beatAt: number;
+}
+
+/**
+ * Tries to take a lease that is kept in a folder; undefined while somebody else holds it. A lease is a file whose name
+ * ends in a growing number: whoever creates the next number holds it, and creating is atomic, so that a dead holder is
+ * followed by exactly one. The newest file stays when the lease is given back, so that numbers never start again.
+ * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds.
+ */
+export async function tryLease(folder: string, name: string, now: () => number): Promise<Lease | undefined> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const newest = await newestGeneration(folder, name);
+  if (newest !== undefined && isHeld(newest, now())) return undefined;
+  const number = (newest?.number ?? 0) + 1;
+  const file = fileOf(folder, name, number);
+  const mine: Content = { pid: process.pid, host: hostname(), token: randomUUID(), released: false };
+  if (!(await createFile(file, mine))) return undefined;
+  const after = await newestGeneration(folder, name);
+  if (after === undefined || after.number !== number) {
+    // Somebody was faster by more than one number: this file was made too late to count.
+    await rm(file, { force: true });
+    return undefined;
+  }
+  await removeOlder(folder, name, number);
+  const beat = setInterval(() => void showLife(file), BEAT_MS).unref();
+  return {
+    async release() {
+      clearInterval(beat);
+      await replaceFile(file, { ...mine, released: true });
+    },
+  };
+}
+
+/** Whether somebody holds a lease now. */
+export async function isLeased(folder: string, name: string, now: () => number): Promise<boolean> {
+  const newest = await newestGeneration(folder, name);
+  return newest !== undefined && isHeld(newest, now());
+}
+
+function isHeld({ content: held, beatAt }: Generation, now: number): boolean {
+  if (held?.released) return false;
+  if (now - beatAt > DEAD_AFTER_MS) return false;
+  return held === undefined || held.host !== hostname() || isAlive(held.pid);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    // Without the right to signal it, the process is there all the same.
+    return thrown instanceof Error && "code" in thrown && thrown.code === "EPERM";
+  }
+}
+
+async function newestGeneration(folder: string, name: string): Promise<Generation | undefined> {
+  const [number] = (await generations(folder, name)).sort((a, b) => b - a);
+  if (number === undefined) return undefined;
+  const file = fileOf(folder, name, number);
+  try {
+    const [text, { mtimeMs }] = await Promise.all([readFile(file, "utf8"), stat(file)]);
+    return { number, file, content: parseContent(text), beatAt: mtimeMs };
+  } catch (thrown) {
+    // Removed meanwhile by the holder of a newer number: look again.
+    if (isMissing(thrown)) return newestGeneration(folder, name);
+    throw thrown;
+  }
+}
+
+async function generations(folder: string, name: string): Promise<number[]> {
+  const prefix = `${name}.lease.`;
+  const files = await readdir(folder);
+  return files.flatMap((file) => {
+    const number = file.startsWith(prefix) ? Number(file.slice(prefix.length)) : Number.NaN;
+    return Number.isSafeInteger(number) ? [number] : [];
+  });
+}
+
+function fileOf(folder: string, name: string, number: number): string {
+  return join(folder, `${name}.lease.${number}`);
+}
+
+function parseContent(text: string): Content | undefined {
+  try {
+    return content.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Creates a file that nobody else has created; false when somebody has. */
+async function createFile(file: string, value: Content): Promise<boolean> {
+  try {
+    const handle = await open(file, "wx", 0o600);
+    try {
+      await handle.writeFile(JSON.stringify(value));
+    } finally {
+      await handle.close();
+    }
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST") return false;
+    throw thrown;
+  }
+}
+
+async function replaceFile(file: string, value: Content): Promise<void> {
+  const fresh = `${file}-${value.token}`;
+  await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
+  await rename(fresh, file);
+}
+
+async function removeOlder(folder: string, name: string, than: number): Promise<void> {
+  const older = (await generations(folder, name)).filter((number) => number < than);
+  await Promise.all(older.map((number) => rm(fileOf(folder, name, number), { force: true })));
+}
+
+/** A beat that cannot be written is noticed by others, who then take over; there is nobody here to tell. */
+async function showLife(file: string): Promise<void> {
+  const at = new Date();
+  await utimes(file, at, at).catch(() => undefined);
+}
+
+function isMissing(thrown: unknown): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT";
+}

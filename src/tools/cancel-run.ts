@@ -1,0 +1,26 @@
+import * as z from "zod";
+import { type ToolDefinition, ToolError } from "./definition.ts";
+import { ownRun } from "./get-run.ts";
+import { reportRun, runOutput } from "./write.ts";
+
+const input = () => z.strictObject({ runId: z.string() });
+
+/** Stops a run between two requests. */
+export const cancelRun = {
+  name: "cancel_run",
+  title: "Cancel a run",
+  description:
+    "Stops a running run: the request in flight is finished, nothing new is sent. What was applied stays applied.",
+  toolset: "either",
+  effect: "local",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ runId }, context) {
+    const run = await ownRun(runId, context);
+    if (run.status() === "running" && !run.stop("cancelled")) {
+      throw new ToolError("another process of this machine drives this run", "Cancel it there, or end that process.");
+    }
+    return reportRun(run, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

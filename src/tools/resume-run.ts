@@ -1,0 +1,71 @@
+import * as z from "zod";
+import { CONFIRMATION_MS, openConfirmation, sealConfirmation } from "../bulk/confirmation.ts";
+import type { Run } from "../bulk/runs.ts";
+import { renderReport } from "../render/report.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
+import { ownRun } from "./get-run.ts";
+import { confirmationArgument, reported, reportRun, runOutput, runsOf } from "./write.ts";
+
+const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
+
+/** Finishes a run that was interrupted, ran out of retries, or has items whose fate is unknown. */
+export const resumeRun = {
+  name: "resume_run",
+  title: "Resume a run",
+  description:
+    "Finishes a run after a crash, a restart, a cancel or a spent retry budget: sends what was not attempted, and " +
+    "finds out about what is unknown. Nothing is made twice. What failed stays failed.",
+  toolset: "either",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ runId, confirmation }, context) {
+    const run = await ownRun(runId, context);
+    const counts = run.state.counts();
+    const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
+    if (run.status() !== "running" && open) {
+      const question = await askAgain(run, confirmation, context);
+      if (question !== undefined) return question;
+    }
+    return reportRun(open ? await runsOf(context).resume(runId) : run, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** A deletion that a person agreed to more than ten minutes ago is asked about anew; undefined when it may go on. */
+async function askAgain(
+  run: Run,
+  confirmation: string | undefined,
+  context: ToolContext,
+): Promise<ToolOutcome | undefined> {
+  const { runId, call, createdAt } = run.header;
+  const deletes = call.tool === "delete_targeting" || call.tool === "delete_options";
+  const now = context.clock.now();
+  if (!deletes || context.confirm === "off" || now - createdAt < CONFIRMATION_MS) return undefined;
+  const digest = `resume ${runId}`;
+  if (confirmation !== undefined) {
+    const opened = openConfirmation(context.sealKey, confirmation);
+    const valid = opened?.digest === digest && opened.caller === context.caller && opened.expiresAt >= now;
+    if (valid) return undefined;
+    throw new ToolError("confirmation is not valid for this run, or has expired", "Call again without it.");
+  }
+  const { pending, unattempted, unknown } = run.state.counts();
+  const effect = `This goes on deleting: ${pending + unattempted + unknown} deletions of this run are not known to be done.`;
+  if (context.canAsk) {
+    if (context.reply === undefined) return { ask: { message: effect, token: digest } };
+    if (context.reply.accepted && context.reply.token === digest) return undefined;
+    throw new ToolError("the person did not agree; nothing was deleted", "Do not try again unless they ask for it.");
+  }
+  if (context.confirm === "strict") {
+    throw new ToolError("this needs a person's yes, and this client cannot ask one", "Use a client that can ask.");
+  }
+  const expiresAt = now + CONFIRMATION_MS;
+  const token = sealConfirmation(context.sealKey, { run: runId, digest, caller: context.caller, expiresAt });
+  return renderReport({
+    ...reported(run, context.environment),
+    status: "needs_confirmation",
+    confirmation: { token, effect, expiresAt: new Date(expiresAt).toISOString() },
+    nextSteps: [`show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`],
+  });
+}

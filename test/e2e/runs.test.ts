@@ -1,0 +1,191 @@
+import { appendFile, chmod, mkdtemp, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import * as z from "zod";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { CLIENTS, type TestClient } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+
+const answer = z.looseObject({
+  runId: z.string().optional(),
+  status: z.string().optional(),
+  counts: z.record(z.string(), z.number()).default({}),
+  results: z.array(z.looseObject({ _id: z.string().optional() })).default([]),
+  runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })).default([]),
+  error: z.looseObject({ message: z.string() }).optional(),
+});
+
+async function live() {
+  const sandbox = await startSandbox({ lockWaitMs: 0 });
+  onTestFinished(() => sandbox.close());
+  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const env = cleanEnvironment({
+    TARGETING_API_URL: sandbox.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_STATE_DIR: stateDir,
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_LOG_LEVEL: "silent",
+  });
+  const control = async (method: string, path: string, body?: unknown) => {
+    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+    return (await fetch(`${sandbox.url}/_sandbox${path}`, init)).json();
+  };
+  const client = (more: Record<string, string> = {}) =>
+    CLIENTS["2025 client"]({ args: [COMMAND], env: { ...env, ...more } });
+  return { sandbox, stateDir, env, control, client };
+}
+
+async function call(client: TestClient, name: string, args: Record<string, unknown>) {
+  return answer.parse((await client.callTool(name, args)).structuredContent);
+}
+
+const names = (count: number) => Array.from({ length: count }, (_, number) => ({ name: `Option ${number + 1}` }));
+
+/** Waits until the sandbox has seen so many requests of an operation. */
+async function seen(service: Awaited<ReturnType<typeof live>>, operation: string, count: number): Promise<void> {
+  const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string().nullish() })) });
+  for (;;) {
+    const { requests } = journal.parse(await service.control("GET", "/requests"));
+    if (requests.filter((request) => request.operation === operation).length >= count) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function newTargeting(client: TestClient): Promise<string> {
+  const made = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
+  return made.results[0]?._id ?? "";
+}
+
+test("kill -9 in the middle: the run is found, resumed and ends complete, with nothing twice", async () => {
+  const service = await live();
+  const first = await service.client();
+  const targetingId = await newTargeting(first);
+  await first.close();
+  await service.control("POST", "/faults", {
+    faults: [{ kind: "slow", delayMs: 1500, on: "addOptions", nth: 2 }],
+  });
+  const server = startCommand([], service.env);
+  const send = (message: unknown) => server.child.stdin.write(`${JSON.stringify(message)}\n`);
+  send({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "initialize",
+    params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "t", version: "1" } },
+  });
+  send({ jsonrpc: "2.0", method: "notifications/initialized" });
+  send({
+    jsonrpc: "2.0",
+    id: 2,
+    method: "tools/call",
+    params: { name: "bulk_add_options", arguments: { targetingId, items: names(12_000) } },
+  });
+  await seen(service, "addOptions", 1);
+  server.child.kill("SIGKILL");
+  await server.exited;
+  const second = await service.client();
+  const listed = await call(second, "get_run", {});
+  const interrupted = listed.runs.find(({ status }) => status === "interrupted");
+  expect(interrupted).toBeDefined();
+  const resumed = await call(second, "resume_run", { runId: interrupted?.runId });
+  expect(resumed).toMatchObject({ status: "succeeded", counts: { items: 12_000, succeeded: 12_000 } });
+  const page = z.looseObject({ total: z.number() });
+  const options = page.parse((await second.callTool("list_options", { targetingId, limit: 1 })).structuredContent);
+  expect(options.total).toBe(12_000);
+});
+
+test("a call answers within its wait; the run goes on, and get_run waits for it", async () => {
+  const service = await live();
+  const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
+  const targetingId = await newTargeting(client);
+  await service.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 1500, on: "addOptions", nth: 1 }] });
+  const running = await call(client, "bulk_add_options", { targetingId, items: names(10) });
+  expect(running).toMatchObject({ status: "running", counts: { items: 10, pending: 10 } });
+  const again = await call(client, "bulk_add_options", { targetingId, items: names(10) });
+  expect(again.runId).toBe(running.runId);
+  const done = await call(client, "get_run", { runId: running.runId, waitMs: 10_000 });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 10, succeeded: 10 } });
+});
+
+test("a cancelled run stops between requests and can be resumed", async () => {
+  const service = await live();
+  const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
+  const targetingId = await newTargeting(client);
+  await service.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 1000, on: "addOptions", nth: 1 }] });
+  const running = await call(client, "bulk_add_options", { targetingId, items: names(12_000) });
+  await call(client, "cancel_run", { runId: running.runId });
+  const cancelled = await call(client, "get_run", { runId: running.runId, waitMs: 10_000 });
+  expect(cancelled).toMatchObject({ status: "cancelled", counts: { succeeded: 5000, unattempted: 7000 } });
+  await call(client, "resume_run", { runId: running.runId });
+  const done = await call(client, "get_run", { runId: running.runId, waitMs: 10_000 });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 12_000, succeeded: 12_000 } });
+});
+
+test("two servers on one project cause no 409", async () => {
+  const service = await live();
+  const [one, two] = await Promise.all([service.client(), service.client()]);
+  const targetingId = await newTargeting(one);
+  const prefixed = (prefix: string) => names(12_000).map(({ name }) => ({ name: `${prefix} ${name}` }));
+  const [first, second] = await Promise.all([
+    call(one, "bulk_add_options", { targetingId, items: prefixed("A") }),
+    call(two, "bulk_add_options", { targetingId, items: prefixed("B") }),
+  ]);
+  expect([first.status, second.status]).toEqual(["succeeded", "succeeded"]);
+  const journal = z.object({ requests: z.array(z.looseObject({ status: z.number().nullish() })) });
+  const { requests } = journal.parse(await service.control("GET", "/requests"));
+  expect(requests.filter(({ status }) => status === 409)).toEqual([]);
+});
+
+test("a run is readable by its owner only, and holds no key", async () => {
+  const service = await live();
+  const client = await service.client();
+  await newTargeting(client);
+  const [runId = ""] = await readdir(join(service.stateDir, "runs"));
+  const folder = join(service.stateDir, "runs", runId);
+  for (const file of await readdir(folder)) {
+    expect((await stat(join(folder, file))).mode & 0o077).toBe(0);
+    expect(await readFile(join(folder, file), "utf8")).not.toContain("sandbox-key");
+  }
+});
+
+test("a damaged last line is cut off, a journal of a newer version is left alone, and neither harms other runs", async () => {
+  const service = await live();
+  const client = await service.client();
+  await newTargeting(client);
+  const runs = join(service.stateDir, "runs");
+  const [runId = ""] = await readdir(runs);
+  await appendFile(join(runs, runId, "journal.ndjson"), '{"t":"answer","at":1,"chan');
+  expect(await call(client, "get_run", { runId })).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+  expect(await call(client, "resume_run", { runId })).toMatchObject({ status: "succeeded" });
+  const header = join(runs, runId, "run.json");
+  await writeFile(header, (await readFile(header, "utf8")).replace('"version":1', '"version":2'));
+  const newer = await client.callTool("get_run", { runId });
+  expect(newer.isError).toBe(true);
+  expect(JSON.stringify(newer.structuredContent)).toContain("newer version");
+  const other = await call(client, "create_targetings", { items: [{ name: "Autumn" }] });
+  expect(other.status).toBe("succeeded");
+});
+
+test.skipIf(process.getuid?.() === 0)(
+  "a state folder that cannot be written is named, and nothing is sent",
+  async () => {
+    const service = await live();
+    await chmod(service.stateDir, 0o500);
+    const client = await service.client();
+    const refused = await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
+    expect(refused.isError).toBe(true);
+    expect(JSON.stringify(refused.structuredContent)).toContain("TARGETING_MCP_STATE_DIR");
+  },
+);
+
+test("a state folder that is a file is named, and nothing is sent", async () => {
+  const service = await live();
+  const file = join(service.stateDir, "file");
+  await writeFile(file, "");
+  const client = await service.client({ TARGETING_MCP_STATE_DIR: file });
+  const refused = await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
+  expect(refused.isError).toBe(true);
+  expect(JSON.stringify(refused.structuredContent)).toContain("TARGETING_MCP_STATE_DIR");
+  const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string().nullish() })) });
+  expect(journal.parse(await service.control("GET", "/requests")).requests).toEqual([]);
+});
