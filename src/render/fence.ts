@@ -21,14 +21,18 @@ export function fenced(lines: readonly string[]): string {
  */
 export function shown(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
-  const escaped = kept.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
-  return `"${escaped}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+  return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+}
+
+/** A line of code or data as it is, but for control, bidirectional and invisible characters, which become escapes. */
+export function seen(line: string): string {
+  return line.replace(UNSEEN, escapeOf);
 }
 
 /** A sentence that may hold foreign text: on one line, invisible characters as escapes, cut after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
-  return `${kept.replace(UNSEEN, escapeOf)}${cut > 0 ? "…" : ""}`;
+  return `${seen(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {

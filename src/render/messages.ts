@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
+import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
@@ -115,6 +116,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
 };
 
 const SENTENCES: Readonly<Record<string, Sentence>> = {
+  ...EVENT_SENTENCES,
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `ad products ${list(detail.products)} would have ${number(detail.count)} options set as Required Include or ` +
