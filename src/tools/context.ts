@@ -20,8 +20,8 @@ export interface ToolServices {
   readonly runs?: Runs;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
-  /** Seals confirmations: at least 32 bytes. */
-  readonly sealKey: Uint8Array;
+  /** Gives the key that seals confirmations: at least 32 bytes. */
+  readonly sealKey: () => Promise<Uint8Array>;
   /** The most that one call may delete. */
   readonly maxDeletes: number;
   readonly clock: Clock;

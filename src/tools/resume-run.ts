@@ -45,7 +45,7 @@ async function askAgain(
   if (!deletes || context.confirm === "off" || now - createdAt < CONFIRMATION_MS) return undefined;
   const digest = `resume ${runId}`;
   if (confirmation !== undefined) {
-    const opened = openConfirmation(context.sealKey, confirmation);
+    const opened = openConfirmation(await context.sealKey(), confirmation);
     const valid = opened?.digest === digest && opened.caller === context.caller && opened.expiresAt >= now;
     if (valid) return undefined;
     throw new ToolError("confirmation is not valid for this run, or has expired", "Call again without it.");
@@ -61,7 +61,7 @@ async function askAgain(
     throw new ToolError("this needs a person's yes, and this client cannot ask one", "Use a client that can ask.");
   }
   const expiresAt = now + CONFIRMATION_MS;
-  const token = sealConfirmation(context.sealKey, { run: runId, digest, caller: context.caller, expiresAt });
+  const token = sealConfirmation(await context.sealKey(), { run: runId, digest, caller: context.caller, expiresAt });
   return renderReport({
     ...reported(run, context.environment),
     status: "needs_confirmation",

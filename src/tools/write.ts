@@ -113,7 +113,7 @@ async function confirmed(
   runs: Runs,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const confirmation = openConfirmation(context.sealKey, token);
+  const confirmation = openConfirmation(await context.sealKey(), token);
   if (confirmation === undefined || confirmation.caller !== context.caller) {
     throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
   }
@@ -246,7 +246,12 @@ async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Pr
   const state = plannedState(plan);
   const expiresAt = context.clock.now() + CONFIRMATION_MS;
   const { runId, caller } = header;
-  const token = sealConfirmation(context.sealKey, { run: runId, digest: lossDigest(plan.losses), caller, expiresAt });
+  const token = sealConfirmation(await context.sealKey(), {
+    run: runId,
+    digest: lossDigest(plan.losses),
+    caller,
+    expiresAt,
+  });
   return renderReport({
     environment: context.environment,
     runId,

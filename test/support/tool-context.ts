@@ -50,6 +50,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
 
 /** What servers and tools share, without any API; `clock` tells the time. */
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
+  const sealKey = randomBytes(32);
   return {
     environment: "sandbox",
     memory: targetingMemory({
@@ -60,7 +61,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     }),
     shelf: contextIdShelf(clock),
     confirm: "ask",
-    sealKey: randomBytes(32),
+    sealKey: async () => sealKey,
     maxDeletes: 500,
     clock,
     waitMs,
