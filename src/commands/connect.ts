@@ -124,6 +124,7 @@ function servicesOver({ management, events }: Apis, settings: Settings, log: Log
     }),
     shelf: contextIdShelf(systemClock),
     confirm: settings.confirm,
+    ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
     clock: systemClock,
     waitMs,

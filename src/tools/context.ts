@@ -22,6 +22,8 @@ export interface ToolServices {
   readonly confirm: "ask" | "strict" | "off";
   /** Gives the key that seals confirmations: at least 32 bytes. */
   readonly sealKey: () => Promise<Uint8Array>;
+  /** The only targetings that may change; absent: all. */
+  readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
   readonly clock: Clock;

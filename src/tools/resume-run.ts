@@ -2,6 +2,7 @@ import * as z from "zod";
 import { CONFIRMATION_MS, openConfirmation, sealConfirmation } from "../bulk/confirmation.ts";
 import type { Run } from "../bulk/runs.ts";
 import { renderReport } from "../render/report.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
 import { ownRun } from "./get-run.ts";
@@ -26,6 +27,7 @@ export const resumeRun = {
     const counts = run.state.counts();
     const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
     if (run.status() !== "running" && open) {
+      await checkAllowed(run.header.call, context);
       const question = await askAgain(run, confirmation, context);
       if (question !== undefined) return question;
     }

@@ -17,6 +17,7 @@ import type { Run, Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
 
@@ -58,6 +59,7 @@ export async function write(
   const runs = runsOf(context);
   if (confirmation !== undefined) return confirmed(call, confirmation, runs, context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
+  await checkAllowed(call, context);
   const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
   if (going !== undefined) {
     return reportRun(going, context, [
@@ -135,6 +137,7 @@ async function startConfirmed(
   if (confirmation.expiresAt < context.clock.now()) {
     throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
   }
+  await checkAllowed(header.call, context);
   const plan = await runs.plan(header.call, context.signal);
   if (lossDigest(plan.losses) === confirmation.digest) return begin(header, plan, runs, context);
   const anew = await needsYes(await runs.keep(header.call, context.caller), plan, context);
