@@ -9,7 +9,7 @@ import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import { ownReason } from "./reasons.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus } from "./report.ts";
+import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -117,7 +117,7 @@ export class Runs {
 
   /**
    * Takes up a run where it stopped. Gives the run as it is when somebody drives it already, here or in another
-   * process; undefined when there is none.
+   * process, and when it was never started, since it waits for a person's yes; undefined when there is none.
    */
   async resume(runId: string): Promise<Run | undefined> {
     const { store, clock } = this.#context;
@@ -173,12 +173,12 @@ export class Runs {
     if (driven !== undefined) return driven;
     const found = await this.#readBack(runId);
     if (found === undefined) return undefined;
-    const { header, state } = found;
+    const { header, started, state } = found;
     const elsewhere = await this.#context.store.isDriven(runId);
     return {
       header,
       state,
-      status: () => (elsewhere ? "running" : restingStatus(state)),
+      status: () => (!started ? "needs_confirmation" : elsewhere ? "running" : restingStatus(state)),
       rest: Promise.resolve(),
       watch: () => () => {},
       stop: () => false,
@@ -237,10 +237,12 @@ export class Runs {
 
   async #leaseOf(runId: string): Promise<Lease | undefined> {
     const { store } = this.#context;
-    return (await store.read(runId)) === undefined ? undefined : store.lease(runId);
+    return (await store.read(runId))?.started ? store.lease(runId) : undefined;
   }
 
-  async #readBack(runId: string): Promise<{ readonly header: RunHeader; readonly state: RunState } | undefined> {
+  async #readBack(
+    runId: string,
+  ): Promise<{ readonly header: RunHeader; readonly started: boolean; readonly state: RunState } | undefined> {
     const stored = await this.#context.store.read(runId);
     if (stored === undefined) return undefined;
     let state = new RunState();
@@ -248,7 +250,7 @@ export class Runs {
       if (entry.t === "replan") state = new RunState();
       else state.apply(entry);
     }
-    return { header: stored.header, state };
+    return { header: stored.header, started: stored.started, state };
   }
 
   #recordPlan(driver: Driver, plan: Plan): void {
@@ -359,18 +361,4 @@ export class Runs {
 function targetingOf(state: RunState, [first]: readonly Step[]): string | undefined {
   const binding = first?.bindings.find(({ field }) => field === "targeting");
   return binding === undefined ? undefined : state.boundId(binding);
-}
-
-function summaryOf(header: RunHeader, state: RunState, status: RunStatus): RunSummary {
-  const counts = countsOf(state);
-  return {
-    tool: header.call.tool,
-    caller: header.caller,
-    fingerprint: header.fingerprint,
-    status,
-    counts,
-    startedAt: header.createdAt,
-    updatedAt: state.updatedAt,
-    open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
-  };
 }
