@@ -17,10 +17,10 @@ export function fenced(lines: readonly string[]): string {
 
 /**
  * A foreign text in quotes, on one line: control, bidirectional and invisible characters as escapes, and what is
- * longer than 300 characters cut, saying how much is missing.
+ * longer than `most` characters cut, saying how much is missing.
  */
-export function shown(text: string): string {
-  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+export function shown(text: string, most: number = LONGEST_SHOWN): string {
+  const { kept, cut } = cutAt(text, most);
   const escaped = kept.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
   return `"${escaped}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
 }
