@@ -3,6 +3,7 @@ import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
+import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
@@ -116,6 +117,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
 };
 
 const SENTENCES: Readonly<Record<string, Sentence>> = {
+  ...EVENT_SENTENCES,
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `ad products ${list(detail.products)} would have ${number(detail.count)} options set as Required Include or ` +
