@@ -18,7 +18,7 @@ export interface TestClient {
   close(): Promise<void>;
 }
 
-const toolResult = z.looseObject({
+export const toolResult = z.looseObject({
   content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
   structuredContent: z.record(z.string(), z.unknown()).optional(),
   isError: z.boolean().optional(),
