@@ -1,5 +1,6 @@
 import type { EventVerdict } from "../events/event-run-state.ts";
 import type { Finding } from "../events/rules.ts";
+import { plain } from "./fence.ts";
 
 /** One event's verdict, as answers show it (contract, `verdicts`). */
 export interface VerdictRow {
@@ -18,12 +19,12 @@ export function verdictRow(index: number, { predicted, basis, observed, findings
     basis,
     ...(observed !== undefined && { observed }),
     findings: findings.map(({ path, rule, section, basis: known, message, fix }) => ({
-      path,
+      path: plain(path),
       rule,
       section,
       basis: known,
-      message,
-      fix,
+      message: plain(message),
+      fix: plain(fix),
     })),
   };
 }

@@ -20,15 +20,25 @@ export function fenced(lines: readonly string[]): string {
  * longer than 300 characters cut, saying how much is missing.
  */
 export function shown(text: string): string {
-  const characters = [...text];
-  const cut = characters.length - LONGEST_SHOWN;
-  const visible = cut > 0 ? characters.slice(0, LONGEST_SHOWN).join("") : text;
-  return `"${seen(visible.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+  return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
 }
 
 /** A line of code or data as it is, but for control, bidirectional and invisible characters, which become escapes. */
 export function seen(line: string): string {
   return line.replace(UNSEEN, escapeOf);
+}
+
+/** A sentence that may hold foreign text: on one line, invisible characters as escapes, cut after 300 characters. */
+export function plain(text: string): string {
+  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+  return `${seen(kept)}${cut > 0 ? "…" : ""}`;
+}
+
+function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
+  const characters = [...text];
+  const cut = Math.max(0, characters.length - most);
+  return { kept: cut > 0 ? characters.slice(0, most).join("") : text, cut };
 }
 
 function escapeOf(character: string): string {

@@ -87,7 +87,7 @@ async function answerCall(
   try {
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
-      const message = `${tool.name}: ${argumentWords(prepared.issues, given, listed.inputSchema())}`;
+      const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;
       return resultOf(failureAnswer({ message }, services.environment));
     }
     const asked = { tool: tool.name, input: prepared.input };
@@ -124,8 +124,10 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
   };
 }
 
-/** Arguments that do not fit as they are may fit as they were meant. */
+/** Arguments that do not fit as they are may fit as they were meant; where not, `read` is what was looked at. */
 function prepare({ tool, inputSchema }: ListedTool, given: unknown) {
   const asGiven = tool.prepare(given);
-  return asGiven.fits ? asGiven : tool.prepare(understood(given, inputSchema()));
+  if (asGiven.fits) return asGiven;
+  const read = understood(given, inputSchema());
+  return { ...tool.prepare(read), read };
 }

@@ -8,10 +8,10 @@ import { confirmationText } from "../render/report.ts";
 import { liveTestsText, suiteReportAnswer } from "../render/suite-report.ts";
 import { eventsOf, testBenchOf } from "./apis.ts";
 import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
+import { confirmationArgument } from "./confirmed.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
 import { atMostOneWait } from "./follow-run.ts";
-import { confirmationArgument } from "./write.ts";
 
 const input = () =>
   z.strictObject({
