@@ -31,6 +31,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [{ flag: "host" }, { flag: "port" }, { flag: "data" }, { flag: "forward" }],
     run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
   },
+  doctor: {
+    usage: "doctor [--json]",
+    meaning: "checks settings, keys, scopes, folders and routes without changing anything, and says what to fix",
+    options: [{ flag: "json", toggle: true }],
+    run: async (line) => (await import("./commands/doctor.ts")).runDoctor(line),
+  },
 };
 
 const DEFAULT_COMMAND = "stdio";

@@ -175,7 +175,8 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs }: S
   });
 }
 
-function routesOf({ routes }: Settings): RouteTable {
+/** The routes in force. Throws a SettingsError where an override is none. */
+export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
   } catch (thrown) {
