@@ -1,5 +1,11 @@
 #!/usr/bin/env node
-import { type CommandLine, type CommandOption, parseCommandLine } from "./settings/command-line.ts";
+import {
+  type CommandLine,
+  type CommandOption,
+  oneTooMany,
+  parseCommandLine,
+  wordsAsFolders,
+} from "./settings/command-line.ts";
 import { SettingsError } from "./settings/error.ts";
 import { settingsHelp } from "./settings/help.ts";
 
@@ -8,16 +14,19 @@ interface Command {
   readonly usage: string;
   readonly meaning: string;
   readonly options: readonly CommandOption[];
+  /** How many words may follow; none where absent. */
+  readonly mostWords?: number;
   /** Runs until it is over; gives the exit code. */
   readonly run: (line: CommandLine) => Promise<number>;
 }
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   stdio: {
-    usage: "[stdio]",
-    meaning: "serves MCP on standard input and output",
+    usage: "[stdio [FOLDER...]]",
+    meaning: "serves MCP on standard input and output; the folders count as --allowed-dirs",
     options: [],
-    run: async (line) => (await import("./commands/stdio.ts")).runStdio(line),
+    mostWords: Number.POSITIVE_INFINITY,
+    run: async (line) => (await import("./commands/stdio.ts")).runStdio(wordsAsFolders(line)),
   },
   http: {
     usage: "http [--host 127.0.0.1] [--port 3000]",
@@ -58,8 +67,8 @@ async function main(argv: readonly string[]): Promise<number> {
     throw new SettingsError(`there is no command ${first}; the commands are ${Object.keys(COMMANDS).join(", ")}`);
   }
   const line = parseCommandLine(named ? rest : argv, command.options);
-  const [extra] = line.words;
-  if (extra !== undefined) throw new SettingsError(`${JSON.stringify(extra)} is one argument too many (see --help)`);
+  const extra = line.words[command.mostWords ?? 0];
+  if (extra !== undefined) throw oneTooMany(extra);
   return command.run(line);
 }
 
