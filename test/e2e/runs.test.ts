@@ -25,7 +25,7 @@ async function live() {
     TARGETING_API_KEY: "sandbox-key",
     TARGETING_MCP_STATE_DIR: stateDir,
     TARGETING_MCP_MODE: "live",
-    TARGETING_MCP_LOG_LEVEL: "silent",
+    TARGETING_MCP_LOG_LEVEL: "error",
   });
   const control = async (method: string, path: string, body?: unknown) => {
     const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
@@ -37,7 +37,9 @@ async function live() {
 }
 
 async function call(client: TestClient, name: string, args: Record<string, unknown>) {
-  return answer.parse((await client.callTool(name, args)).structuredContent);
+  const told = answer.parse((await client.callTool(name, args)).structuredContent);
+  if (told.error !== undefined) throw new Error(JSON.stringify(told.error));
+  return told;
 }
 
 const names = (count: number) => Array.from({ length: count }, (_, number) => ({ name: `Option ${number + 1}` }));
@@ -130,7 +132,8 @@ test("two servers on one project cause no 409", async () => {
     call(one, "bulk_add_options", { targetingId, items: prefixed("A") }),
     call(two, "bulk_add_options", { targetingId, items: prefixed("B") }),
   ]);
-  expect([first.status, second.status]).toEqual(["succeeded", "succeeded"]);
+  expect(first).toMatchObject({ status: "succeeded", counts: { succeeded: 12_000 } });
+  expect(second).toMatchObject({ status: "succeeded", counts: { succeeded: 12_000 } });
   const journal = z.object({ requests: z.array(z.looseObject({ status: z.number().nullish() })) });
   const { requests } = journal.parse(await service.control("GET", "/requests"));
   expect(requests.filter(({ status }) => status === 409)).toEqual([]);
