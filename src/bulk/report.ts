@@ -92,7 +92,7 @@ export function failureGroups(state: RunState): readonly FailureGroup[] {
     const reason = state.reason(object);
     const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
     if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
-    const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")}`;
+    const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")} ${(reason.sent ?? []).join()}`;
     const group = groups.get(key);
     const about = state.objects[object];
     if (about === undefined) continue;

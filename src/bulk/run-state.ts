@@ -268,16 +268,19 @@ export class RunState {
   }
 
   #finish(step: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
-    if (change.to === "done") this.progress += 1;
+    if (change.to === "done") {
+      this.progress += 1;
+      for (const object of step.objects) this.#touched.add(object);
+    }
     if (step.prepares) return;
     step.objects.forEach((object, position) => {
       if (step.undoes !== undefined) {
-        this.#settle({ object, outcome: "failed", reason: step.undoes });
+        const outcome = step.undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
+        this.#settle({ object, outcome, reason: step.undoes });
         return;
       }
       const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
       if (id !== undefined) this.#ids[object] = id;
-      if (change.to === "done") this.#touched.add(object);
       const open = (this.#open[object] ?? 1) - 1;
       this.#open[object] = open;
       if (open <= 0) this.#settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
@@ -335,6 +338,8 @@ export class RunState {
   /** What a stop leaves open: sent and unanswered is `unknown`, never sent is `unattempted`. */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = reason === undefined ? { cause } : { cause, reason };
+    // A request whose answer was never put into effect may have been applied.
+    for (const step of this.#inFlight?.steps ?? []) this.#change({ step, to: "suspect" });
     this.#inFlight = undefined;
     for (const id of [...this.#pending, ...this.#deferred.keys()]) {
       const to = this.#suspectSince.has(id) ? "unknown" : "unattempted";

@@ -117,7 +117,7 @@ export class Runs {
 
   /**
    * Takes up a run where it stopped. Gives the run as it is when somebody drives it already, here or in another
-   * process; undefined when there is none.
+   * process, and when it was never started, since it waits for a person's yes; undefined when there is none.
    */
   async resume(runId: string): Promise<Run | undefined> {
     const { store, clock } = this.#context;
@@ -178,12 +178,12 @@ export class Runs {
     if (driven !== undefined) return driven;
     const found = await this.#readBack(runId);
     if (found === undefined) return undefined;
-    const { header, state } = found;
+    const { header, started, state } = found;
     const elsewhere = await this.#context.store.isDriven(runId);
     return {
       header,
       state,
-      status: () => (elsewhere ? "running" : restingStatus(state)),
+      status: () => (!started ? "needs_confirmation" : elsewhere ? "running" : restingStatus(state)),
       rest: Promise.resolve(),
       watch: () => () => {},
       stop: () => false,
@@ -242,10 +242,12 @@ export class Runs {
 
   async #leaseOf(runId: string): Promise<Lease | undefined> {
     const { store } = this.#context;
-    return (await store.read(runId)) === undefined ? undefined : store.lease(runId);
+    return (await store.read(runId))?.started ? store.lease(runId) : undefined;
   }
 
-  async #readBack(runId: string): Promise<{ readonly header: RunHeader; readonly state: RunState } | undefined> {
+  async #readBack(
+    runId: string,
+  ): Promise<{ readonly header: RunHeader; readonly started: boolean; readonly state: RunState } | undefined> {
     const stored = await this.#context.store.read(runId);
     if (stored === undefined) return undefined;
     let state = new RunState();
@@ -253,7 +255,7 @@ export class Runs {
       if (entry.t === "replan") state = new RunState();
       else state.apply(entry);
     }
-    return { header: stored.header, state };
+    return { header: stored.header, started: stored.started, state };
   }
 
   #recordPlan(driver: Driver, plan: Plan): void {
@@ -311,12 +313,17 @@ export class Runs {
     } catch (thrown) {
       stopped(thrown);
     }
-    try {
-      await journal.close();
-      await store.summarise(header.runId, summaryOf(header, state, restingStatus(state)));
-      await lease.release();
-    } catch (thrown) {
-      stopped(thrown);
+    const endings = [
+      () => journal.close(),
+      () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
+      () => lease.release(),
+    ];
+    for (const end of endings) {
+      try {
+        await end();
+      } catch (thrown) {
+        stopped(thrown);
+      }
     }
     this.#driven.delete(header.runId);
   }

@@ -13,6 +13,8 @@ export interface Reason {
   readonly statusCode?: number;
   readonly detail?: Readonly<Record<string, unknown>>;
   readonly operation?: BulkOperation;
+  /** What the refused item said (`sentFields`), where the code means several things that only this tells apart. */
+  readonly sent?: readonly string[];
 }
 
 /** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */

@@ -1,7 +1,7 @@
 import type { Finding } from "../events/rules.ts";
 import type { Settlement } from "../events/settlement.ts";
-import { shown } from "./fence.ts";
-import type { Message } from "./messages.ts";
+import { plain, shown } from "./fence.ts";
+import type { Message } from "./message.ts";
 
 /** One event's verdict, as answers show it (contract, `verdicts`). */
 export interface VerdictRow {
@@ -21,9 +21,14 @@ export function verdictRow(index: number, { predicted, observed }: Settlement): 
     predicted: predicted.verdict,
     basis: predicted.basis,
     ...(observed !== undefined && { observed }),
-    findings: predicted.findings
-      .slice(0, FINDINGS_SHOWN)
-      .map(({ path, rule, section, basis, message, fix }) => ({ path, rule, section, basis, message, fix })),
+    findings: predicted.findings.slice(0, FINDINGS_SHOWN).map(({ path, rule, section, basis, message, fix }) => ({
+      path: plain(path),
+      rule,
+      section,
+      basis,
+      message: plain(message),
+      fix: plain(fix),
+    })),
   };
 }
 
@@ -63,16 +68,17 @@ export function eventMessage(settlement: Settlement): Message {
         predicted.verdict === "ignored"
           ? "not sent: the service would answer ok and throw it away"
           : "not sent: the service would refuse it";
-      const why = first === undefined ? "" : `, since ${first.message} (event-tracking-api ${first.section})`;
+      const why = first === undefined ? "" : `, since ${plain(first.message)} (event-tracking-api ${first.section})`;
       return {
         message: `${fate}${why}`,
-        remedy: first === undefined ? "Change the event." : `To mend it: ${first.fix}.`,
+        remedy: first === undefined ? "Change the event." : `To mend it: ${plain(first.fix)}.`,
       };
     }
     case "invalid":
       return {
         message: "the service answered !invalid: the event was not recorded",
-        remedy: first === undefined ? "Check the types and lengths of its parameters." : `Perhaps: ${first.fix}.`,
+        remedy:
+          first === undefined ? "Check the types and lengths of its parameters." : `Perhaps: ${plain(first.fix)}.`,
       };
     case "rejected":
     case "runEnded":

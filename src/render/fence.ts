@@ -20,11 +20,21 @@ export function fenced(lines: readonly string[]): string {
  * longer than 300 characters cut, saying how much is missing.
  */
 export function shown(text: string): string {
-  const characters = [...text];
-  const cut = characters.length - LONGEST_SHOWN;
-  const visible = cut > 0 ? characters.slice(0, LONGEST_SHOWN).join("") : text;
-  const escaped = visible.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
+  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+  const escaped = kept.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
   return `"${escaped}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+}
+
+/** A sentence that may hold foreign text: on one line, invisible characters as escapes, cut after 300 characters. */
+export function plain(text: string): string {
+  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+  return `${kept.replace(UNSEEN, escapeOf)}${cut > 0 ? "…" : ""}`;
+}
+
+function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
+  const characters = [...text];
+  const cut = Math.max(0, characters.length - most);
+  return { kept: cut > 0 ? characters.slice(0, most).join("") : text, cut };
 }
 
 function escapeOf(character: string): string {

@@ -36,8 +36,11 @@ export interface ServerParts {
   readonly requestId?: string;
 }
 
-/** Makes an MCP server for one connection; it takes no resources of its own. */
-export function createMcpServer(parts: ServerParts): McpServer {
+/**
+ * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but
+ * the tool that it calls, where it calls one.
+ */
+export function createMcpServer(parts: ServerParts, called?: string): McpServer {
   const server = new McpServer(
     { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
     {
@@ -46,7 +49,8 @@ export function createMcpServer(parts: ServerParts): McpServer {
       requestState: { verify: parts.seal.verify },
     },
   );
-  for (const listed of parts.tools) {
+  const one = parts.tools.find(({ tool }) => tool.name === called);
+  for (const listed of one === undefined ? parts.tools : [one]) {
     const { name, title, description } = listed.tool;
     server.registerTool(
       name,
@@ -60,7 +64,7 @@ export function createMcpServer(parts: ServerParts): McpServer {
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
-  registerResources(server, RESOURCES, parts.services, parts.redactor);
+  if (one === undefined) registerResources(server, RESOURCES, parts.services, parts.redactor);
   return server;
 }
 
@@ -99,7 +103,7 @@ async function answerCall(
   try {
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
-      const message = `${tool.name}: ${argumentWords(prepared.issues, given, listed.inputSchema())}`;
+      const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;
       return resultOf(failureAnswer({ message }, services.environment));
     }
     const asked = { tool: tool.name, input: prepared.input };
@@ -141,8 +145,10 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
   };
 }
 
-/** Arguments that do not fit as they are may fit as they were meant. */
+/** Arguments that do not fit as they are may fit as they were meant; where not, `read` is what was looked at. */
 function prepare({ tool, inputSchema }: ListedTool, given: unknown) {
   const asGiven = tool.prepare(given);
-  return asGiven.fits ? asGiven : tool.prepare(understood(given, inputSchema()));
+  if (asGiven.fits) return asGiven;
+  const read = understood(given, inputSchema());
+  return { ...tool.prepare(read), read };
 }

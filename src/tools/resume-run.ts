@@ -3,10 +3,11 @@ import { CONFIRMATION_MS, openConfirmation, sealConfirmation } from "../bulk/con
 import type { Run } from "../bulk/runs.ts";
 import { renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import { confirmationArgument } from "./confirmed.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
 import { ownRun } from "./get-run.ts";
-import { confirmationArgument, reported, reportRun, runOutput, runsOf } from "./write.ts";
+import { reported, reportRun, runOutput, runsOf } from "./write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
 
@@ -24,6 +25,12 @@ export const resumeRun = {
   output: runOutput,
   async handler({ runId, confirmation }, context) {
     const run = await ownRun(runId, context);
+    if (run.status() === "needs_confirmation") {
+      throw new ToolError(
+        "this run was never started: it waits for a person's yes",
+        `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+      );
+    }
     const counts = run.state.counts();
     const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
     if (run.status() !== "running" && open) {

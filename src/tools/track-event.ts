@@ -3,6 +3,7 @@ import { sendEvents } from "../events/send.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { eventReport, plannedEventReport, type SettledEvent } from "./event-answer.ts";
+import { checkJsonValues } from "./json-values.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
 
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
@@ -54,6 +55,7 @@ export const trackEvent = {
     const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
     if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
     const event = { ...given, ...extra };
+    checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event", events: [event] });
     const settled: SettledEvent[] = [];
     const { counts } = await sendEvents([{ index: 0, event }], {

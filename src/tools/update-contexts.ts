@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { confirmationArgument, confirmed } from "./confirmed.ts";
 import type { ToolDefinition } from "./definition.ts";
 import { findTargetingId, targetingArguments } from "./targeting-name.ts";
-import { confirmationArgument, dryRunArgument, runOutput, write } from "./write.ts";
+import { dryRunArgument, runOutput, write } from "./write.ts";
 
 const ids = (what: string) => z.array(z.string()).optional().describe(what);
 
@@ -40,9 +41,11 @@ export const updateContexts = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, confirmation, dryRun, ...given }, context) {
+  async handler({ items, confirmation: token, dryRun, ...given }, context) {
+    const tool = "update_contexts";
     const targetingId = await findTargetingId(given, context);
-    const call = items && ({ tool: "update_contexts", input: { targetingId, items } } as const);
-    return write(call, { dryRun, confirmation }, context);
+    const call = items && ({ tool, input: { targetingId, items } } as const);
+    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
+    return write(call, { dryRun }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

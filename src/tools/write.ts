@@ -1,15 +1,9 @@
 import * as z from "zod";
-import { type WriteCall, writeCall } from "../bulk/call.ts";
-import {
-  CONFIRMATION_MS,
-  type Confirmation,
-  lossDigest,
-  needsConfirmation,
-  openConfirmation,
-  sealConfirmation,
-} from "../bulk/confirmation.ts";
+import type { WriteCall } from "../bulk/call.ts";
+import { CONFIRMATION_MS, lossDigest, needsConfirmation, sealConfirmation } from "../bulk/confirmation.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
+import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, failureGroups, objectResult } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
 import { RunState } from "../bulk/run-state.ts";
@@ -42,23 +36,15 @@ export const dryRunArgument = () => ({
   dryRun: z.boolean().optional().describe("Only plan: say which requests would go out, send none"),
 });
 
-/** The argument of tools that may take something away. */
-export const confirmationArgument = () => ({
-  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once the person agreed"),
-});
-
-/**
- * Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. `confirmation` is
- * a token of an earlier answer: the planned run that it names is started, and `call`, where given, must be the same.
- */
+/** Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. */
 export async function write(
   call: WriteCall | undefined,
-  { dryRun, confirmation }: { readonly dryRun?: boolean | undefined; readonly confirmation?: string | undefined },
+  { dryRun }: { readonly dryRun?: boolean | undefined },
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const runs = runsOf(context);
-  if (confirmation !== undefined) return confirmed(call, confirmation, runs, context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
+  checkDeletes(call, context);
   await checkAllowed(call, context);
   const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
   if (going !== undefined) {
@@ -68,7 +54,6 @@ export async function write(
   }
   const plan = await runs.plan(call, context.signal);
   if (dryRun) return planned(call, plan, context);
-  checkDeletes(call, plan, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
     return begin(await runs.keep(call, context.caller), plan, runs, context);
   }
@@ -88,13 +73,19 @@ export function runsOf({ runs }: ToolContext): Runs {
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
 
-function checkDeletes({ tool }: WriteCall, { objects }: Plan, { maxDeletes }: ToolContext): void {
-  const deletes = tool === "delete_targeting" || tool === "delete_options";
-  if (!deletes || objects.length <= maxDeletes) return;
+/** Refuses too many deletions before anything is read for them. */
+function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
+  const deletions = deletionsOf(call);
+  if (deletions <= maxDeletes) return;
   throw new ToolError(
-    `${objects.length} deletions in one call are more than the ${maxDeletes} that are allowed; nothing was deleted`,
+    `${deletions} deletions in one call are more than the ${maxDeletes} that are allowed; nothing was deleted`,
     "Delete fewer at a time; TARGETING_MCP_MAX_DELETES sets the limit.",
   );
+}
+
+function deletionsOf({ tool, input }: WriteCall): number {
+  if (tool === "delete_targeting") return input.ids.length;
+  return tool === "delete_options" ? (input.ids ?? []).length + (input.names ?? []).length : 0;
 }
 
 /** Asks the person; when the server calls again with the reply, acts on it. */
@@ -109,47 +100,8 @@ async function ask(call: WriteCall, plan: Plan, runs: Runs, context: ToolContext
   return begin(await runs.keep(call, context.caller), plan, runs, context);
 }
 
-async function confirmed(
-  call: WriteCall | undefined,
-  token: string,
-  runs: Runs,
-  context: ToolContext,
-): Promise<ToolOutcome> {
-  const confirmation = openConfirmation(await context.sealKey(), token);
-  if (confirmation === undefined || confirmation.caller !== context.caller) {
-    throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
-  }
-  const stored = await runs.stored(confirmation.run);
-  if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
-  if (call !== undefined && !isSameCall(call, stored.header.call)) {
-    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
-  }
-  if (stored.started) return reportRun(await runs.find(confirmation.run), context);
-  return startConfirmed(stored.header, confirmation, runs, context);
-}
-
-async function startConfirmed(
-  header: RunHeader,
-  confirmation: Confirmation,
-  runs: Runs,
-  context: ToolContext,
-): Promise<ToolOutcome> {
-  if (confirmation.expiresAt < context.clock.now()) {
-    throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
-  }
-  await checkAllowed(header.call, context);
-  const plan = await runs.plan(header.call, context.signal);
-  if (lossDigest(plan.losses) === confirmation.digest) return begin(header, plan, runs, context);
-  const anew = await needsYes(await runs.keep(header.call, context.caller), plan, context);
-  return { ...anew, text: `What would be taken away has changed since the person agreed.\n${anew.text}` };
-}
-
-function isSameCall(one: WriteCall, other: WriteCall): boolean {
-  return JSON.stringify(writeCall.parse(one)) === JSON.stringify(writeCall.parse(other));
-}
-
 /** Starts a run and waits for it as long as a call may take. */
-async function begin(header: RunHeader, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
+export async function begin(header: RunHeader, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
   const run = (await runs.start(header, plan)) ?? (await runs.find(header.runId));
   return reportRun(run && { ...run, rest: run.rest.then(() => remember(run, context.memory)) }, context);
 }
@@ -245,7 +197,13 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
   });
 }
 
-async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Promise<ToolAnswer> {
+/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
+export async function needsYes(
+  header: RunHeader,
+  plan: Plan,
+  context: ToolContext,
+  hints: readonly string[] = [],
+): Promise<ToolAnswer> {
   const state = plannedState(plan);
   const expiresAt = context.clock.now() + CONFIRMATION_MS;
   const { runId, caller } = header;
@@ -264,14 +222,14 @@ async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Pr
     failures: toldFailures(failureGroups(state)),
     results: [],
     confirmation: { token, effect: effectText(plan.losses), expiresAt: new Date(expiresAt).toISOString() },
-    nextSteps: ["show the effect to the person and wait for their decision"],
+    nextSteps: [...hints, "show the effect to the person and wait for their decision"],
   });
 }
 
 /** The person said no: nothing is attempted, and that is no error. */
 function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
   const state = plannedState(plan);
-  state.apply({ t: "stop", cause: "cancelled", at: 0 });
+  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
     environment,
     tool: call.tool,

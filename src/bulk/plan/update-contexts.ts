@@ -103,14 +103,13 @@ function contextsOf(
   sources: ReadonlyMap<string, OptionContents | Reason>,
 ): Contexts | Reason {
   const lists = { add: [...(item.add ?? [])], remove: [...(item.remove ?? [])] };
-  for (const [from, to] of [
-    [item.addFrom, lists.add],
-    [item.removeFrom, lists.remove],
+  for (const [field, to] of [
+    ["addFrom", lists.add],
+    ["removeFrom", lists.remove],
   ] as const) {
-    for (const id of from ?? []) {
-      const source = sources.get(id);
-      if (source === undefined || "code" in source)
-        return source ?? ownReason("INVALID_ID", { field: "addFrom", value: id });
+    for (const id of item[field] ?? []) {
+      const source = badId(field, id) ?? sources.get(id) ?? ownReason("INVALID_ID", { field, value: id });
+      if ("code" in source) return source;
       to.push(...source.contexts);
     }
   }
