@@ -8,6 +8,7 @@ import { Pool } from "undici";
 import * as z from "zod";
 import { systemClock } from "../src/api/clock.ts";
 import { targetingMemory } from "../src/bulk/memory.ts";
+import { memorySuiteStore } from "../src/events/suite-store.ts";
 import { redactorFor } from "../src/render/redact.ts";
 import { questionSeal } from "../src/server/ask.ts";
 import { authenticator } from "../src/server/auth.ts";
@@ -48,11 +49,14 @@ function ours(): Server {
       readOnly: false,
       toolsets: ["targeting", "events"],
       configured: ["targeting", "events"],
+      hasSandbox: true,
     }),
     services: {
       environment: "sandbox" as const,
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
       shelf: contextIdShelf(systemClock),
+      suites: memorySuiteStore(),
+      readOnly: false,
       confirm: "ask" as const,
       sealKey: async () => key,
       maxDeletes: 500,

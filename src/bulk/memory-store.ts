@@ -1,10 +1,11 @@
+import type { WriteCall } from "./call.ts";
 import type { Removed } from "./plan/plan.ts";
 import type { RunHeader, RunStore, RunSummary } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
-interface Kept {
-  readonly header: RunHeader;
-  readonly entries: JournalEntry[];
+interface Kept<Call, Entry> {
+  header: RunHeader<Call>;
+  readonly entries: Entry[];
   readonly removed: Removed[];
   started: boolean;
   driven: boolean;
@@ -12,9 +13,9 @@ interface Kept {
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore(): RunStore {
-  const runs = new Map<string, Kept>();
-  const kept = (runId: string): Kept => {
+export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunStore<Call, Entry> {
+  const runs = new Map<string, Kept<Call, Entry>>();
+  const kept = (runId: string): Kept<Call, Entry> => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
     return run;
@@ -22,6 +23,10 @@ export function memoryRunStore(): RunStore {
   return {
     create: async (header) => {
       runs.set(header.runId, { header, entries: [], removed: [], started: false, driven: false, summary: undefined });
+    },
+    keepCall: async (runId, call) => {
+      const run = kept(runId);
+      run.header = { ...run.header, call };
     },
     start: async (runId) => {
       const run = kept(runId);
@@ -58,6 +63,6 @@ export function memoryRunStore(): RunStore {
   };
 }
 
-async function* each(entries: readonly JournalEntry[]): AsyncGenerator<JournalEntry> {
+async function* each<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
   yield* entries;
 }

@@ -9,7 +9,7 @@ import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import { ownReason } from "./reasons.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus } from "./report.ts";
+import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -366,18 +366,4 @@ export class Runs {
 function targetingOf(state: RunState, [first]: readonly Step[]): string | undefined {
   const binding = first?.bindings.find(({ field }) => field === "targeting");
   return binding === undefined ? undefined : state.boundId(binding);
-}
-
-function summaryOf(header: RunHeader, state: RunState, status: RunStatus): RunSummary {
-  const counts = countsOf(state);
-  return {
-    tool: header.call.tool,
-    caller: header.caller,
-    fingerprint: header.fingerprint,
-    status,
-    counts,
-    startedAt: header.createdAt,
-    updatedAt: state.updatedAt,
-    open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
-  };
 }

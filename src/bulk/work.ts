@@ -28,6 +28,8 @@ export interface ReportedObject {
   readonly name?: string;
   /** The ID that the caller gave, where it gave one. */
   readonly _id?: string;
+  /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
+  readonly uid?: string;
 }
 
 /**

@@ -2,28 +2,31 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
 import { eventsOver } from "../api/event-client.ts";
-import { type Http, openHttp } from "../api/http.ts";
+import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
+import { sandboxOver } from "../api/sandbox.ts";
 import { fileRunStore } from "../bulk/file-store.ts";
 import { targetingMemory } from "../bulk/memory.ts";
+import { memoryRunStore } from "../bulk/memory-store.ts";
 import { machineLock } from "../bulk/project-lock.ts";
 import { Runs } from "../bulk/runs.ts";
+import type { EventEntry } from "../events/event-run-state.ts";
+import { type EventCall, EventRuns } from "../events/event-runs.ts";
+import { memorySuiteStore } from "../events/suite-store.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
 import type { CommandLine } from "../settings/command-line.ts";
-import type { Endpoint, SandboxEnvironment } from "../settings/environment.ts";
 import { SettingsError } from "../settings/error.ts";
-import { proxyFor } from "../settings/proxy.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
-import { type RouteTable, routesWith } from "../spec/routes.ts";
+import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
-import { acceptedKeys, embeddedSandbox } from "./embedded-sandbox.ts";
+import { type Apis, openApis, withoutSecrets } from "./open-apis.ts";
 
 /** What the settings of this process are read from. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
@@ -57,7 +60,9 @@ export interface Connected {
   readonly audit: Audit;
   /** Begins what should be there before the first call. */
   readonly start: () => void;
-  /** Stops runs between two requests, closes the connections to the APIs, and writes the rest of the audit. */
+  /** Stops runs between two requests, so that a later process can take them up; resolves when they rest. */
+  readonly stopRuns: () => Promise<void>;
+  /** Stops runs, closes the connections to the APIs, and writes the rest of the audit. */
   readonly close: () => Promise<void>;
 }
 
@@ -80,14 +85,18 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
     redact: redactor.text,
     now: systemClock.now,
   });
-  const apis = openApis(settings);
+  const apis = withoutSecrets(openApis(settings), redactor.text);
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
   const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
+  const stopRuns = async () => {
+    await Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
+  };
   return {
     services,
     offer: {
       readOnly: settings.readOnly,
       toolsets: settings.toolsets,
+      hasSandbox: services.sandbox !== undefined,
       configured: [...(apis.management ? ["targeting" as const] : []), ...(apis.events ? ["events" as const] : [])],
     },
     redactor,
@@ -96,8 +105,9 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
     start: () => {
       apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
     },
+    stopRuns,
     close: async () => {
-      await services.runs?.stopAll();
+      await stopRuns();
       await apis.close();
       await audit.written();
     },
@@ -106,23 +116,29 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
 
 type Services = Omit<ToolServices, "stopping" | "sealKey">;
 
-function servicesOver({ management, events }: Apis, settings: Settings, log: Log): Services {
+function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
+  const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs } = settings;
   const routes = routesOf(settings);
   const retry = { clock: systemClock, budgetMs: Math.min(retryBudgetMs, waitMs) };
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
   const lasting = environment.kind === "live" || environment.url !== undefined;
+  const eventApi = events && eventsOver(events, routes);
   const api = management && withReadRetry(managementOver(management, routes), retry);
   return {
     environment: environment.kind,
     ...(api && { management: api, runs: runsOver(api, routes, settings) }),
-    ...(events && { events: eventsOver(events, routes) }),
+    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
+    ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
+    ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory: targetingMemory({
       file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
       now: systemClock.now,
       onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
     }),
     shelf: contextIdShelf(systemClock),
+    suites: memorySuiteStore(),
+    readOnly: settings.readOnly,
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
@@ -150,6 +166,18 @@ function runsOver(
   });
 }
 
+function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs }: Settings): EventRuns {
+  return new EventRuns({
+    api,
+    store: memoryRunStore<EventCall, EventEntry>(),
+    clock: systemClock,
+    newRunId: ulidSource(systemClock.now, Math.random),
+    project: project.id,
+    environment: environment.kind,
+    retryBudgetMs,
+  });
+}
+
 function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
@@ -157,49 +185,4 @@ function routesOf({ routes }: Settings): RouteTable {
     if (!(thrown instanceof RangeError)) throw thrown;
     throw new SettingsError(`TARGETING_MCP_ROUTES (--routes): ${thrown.message}`, "TARGETING_MCP_ROUTES");
   }
-}
-
-interface Apis {
-  readonly management?: Http | undefined;
-  readonly events?: Http | undefined;
-  readonly start: () => Promise<unknown>;
-  readonly close: () => Promise<void>;
-}
-
-function openApis({ environment, requestTimeoutMs, proxies }: Settings): Apis {
-  if (environment.kind === "sandbox") return openSandbox(environment, requestTimeoutMs);
-  const open = (endpoint: Endpoint | undefined, header: string) =>
-    endpoint &&
-    openHttp({
-      url: endpoint.url,
-      credential: { [header]: endpoint.key },
-      requestTimeoutMs,
-      proxy: proxyFor(endpoint.url, proxies),
-    });
-  const management = open(environment.management, "x-api-key");
-  const events = open(environment.events, "authorization");
-  return {
-    management,
-    events,
-    start: async () => undefined,
-    close: async () => void (await Promise.all([management?.close(), events?.close()])),
-  };
-}
-
-function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number): Apis {
-  const { port, managementKey, eventKey } = environment;
-  const embedded = embeddedSandbox({ port, keys: acceptedKeys(managementKey, eventKey) });
-  const url = environment.url ?? embedded.url;
-  const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs });
-  const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
-  return {
-    management,
-    events,
-    // Whoever names a port may look at it before the first call.
-    start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),
-    async close() {
-      await Promise.all([management.close(), events.close()]);
-      await embedded.close();
-    },
-  };
 }

@@ -133,8 +133,9 @@ function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">):
   const writingTools = toolsThatWrite(TOOLS);
   return ({ keys, readOnly }) => {
     const { services, offer, redactor, log, audit } = all.of(keys);
-    const listed = offered(tools, { ...offer, readOnly: offer.readOnly || readOnly });
-    return { ...shared, version: VERSION, tools: listed, writingTools, services, redactor, log, audit };
+    const mine = { ...services, readOnly: services.readOnly || readOnly };
+    const listed = offered(tools, { ...offer, readOnly: mine.readOnly });
+    return { ...shared, version: VERSION, tools: listed, writingTools, services: mine, redactor, log, audit };
   };
 }
 

@@ -2,6 +2,8 @@ import * as z from "zod";
 import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
@@ -23,7 +25,7 @@ function list(value: unknown, most = 3): string {
 
 /** IDs stand as they are; anything else from outside is shown with care. */
 function plainOrShown(entry: string): string {
-  return /^[0-9A-Za-z-]{1,40}$/.test(entry) ? entry : shown(entry);
+  return isUlid(entry) ? entry : shown(entry);
 }
 
 const conflict = z.looseObject({
@@ -115,6 +117,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
 };
 
 const SENTENCES: Readonly<Record<string, Sentence>> = {
+  ...EVENT_SENTENCES,
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `ad products ${list(detail.products)} would have ${number(detail.count)} options set as Required Include or ` +

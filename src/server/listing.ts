@@ -9,15 +9,21 @@ export interface Offer {
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   /** The APIs that are configured, by the toolset that works with them. */
   readonly configured: readonly Exclude<Toolset, "either">[];
+  /** Whether there is a sandbox to look at. */
+  readonly hasSandbox: boolean;
 }
 
 /** Why a tool may be missing from the list. Each rule alone is enough; read-only wins over everything. */
-const HIDDEN_BY: readonly ((tool: Pick<ToolDefinition, "effect" | "toolset">, offer: Offer) => boolean)[] = [
+const HIDDEN_BY: readonly ((
+  tool: Pick<ToolDefinition, "effect" | "toolset" | "needsSandbox">,
+  offer: Offer,
+) => boolean)[] = [
   ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes"),
   ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset),
   ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
   ({ toolset }, { toolsets, configured }) =>
     toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
+  ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox,
 ];
 
 /** A tool as clients see it. Schemas are made at the first look and kept. */

@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
-import type { ToolAnswer } from "../tools/definition.ts";
+import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall } from "./audit.ts";
@@ -81,6 +81,12 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
+/** What is done is kept in files, and keys are not to stand there. */
+const KEY_IN_ARGUMENTS = new ToolError(
+  "the arguments hold a key or token of this server; nothing was done",
+  "Leave it out: this server adds its keys by itself.",
+);
+
 async function answerCall(
   listed: ListedTool,
   given: unknown,
@@ -101,6 +107,7 @@ async function answerCall(
     );
   };
   try {
+    if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
       const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;

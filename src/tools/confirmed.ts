@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { type WriteCall, type WriteTool, writeCall } from "../bulk/call.ts";
-import { type Confirmation, lossDigest, needsConfirmation, openConfirmation } from "../bulk/confirmation.ts";
+import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError, type ToolOutcome } from "./definition.ts";
 import { begin, needsYes, reportRun, runsOf } from "./write.ts";
@@ -25,10 +26,7 @@ export interface GivenConfirmation {
 /** Starts the planned run that a confirmation stands for; when it was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const runs = runsOf(context);
-  const confirmation = openConfirmation(await context.sealKey(), given.token);
-  if (confirmation === undefined || confirmation.caller !== context.caller) {
-    throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
-  }
+  const confirmation = await confirmationIn(given.token, context);
   const stored = await runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
   checkBeside(given, stored.header.call);
@@ -42,9 +40,7 @@ async function startConfirmed(
   runs: Runs,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  if (confirmation.expiresAt < context.clock.now()) {
-    throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
-  }
+  checkNotExpired(confirmation, context);
   await checkAllowed(header.call, context);
   const plan = await runs.plan(header.call, context.signal);
   const isAsAgreed = lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { WriteCall } from "../bulk/call.ts";
-import { CONFIRMATION_MS, lossDigest, needsConfirmation, sealConfirmation } from "../bulk/confirmation.ts";
+import { lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import { ownReason } from "../bulk/reasons.ts";
@@ -12,8 +12,10 @@ import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
+import { followRun } from "./follow-run.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -129,30 +131,8 @@ export async function reportRun(
   nextSteps: readonly string[] = [],
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
-  const unwatch = run.watch(({ items, pending }, waitingMs) => {
-    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
-    context.progress?.(items - pending, items, waiting);
-  });
-  context.signal.addEventListener("abort", stop, { once: true });
-  if (context.signal.aborted) stop();
-  const timer = new AbortController();
-  try {
-    await Promise.race([run.rest, wait(context, timer.signal)]);
-  } finally {
-    timer.abort();
-    unwatch();
-    context.signal.removeEventListener("abort", stop);
-  }
+  await followRun(run, context);
   return renderReport({ ...reported(run, context.environment), nextSteps });
-}
-
-async function wait({ clock, waitMs }: ToolContext, signal: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(waitMs, signal);
-  } catch (thrown) {
-    if (!signal.aborted) throw thrown;
-  }
 }
 
 /** A run as reports tell it, with its first results. */
@@ -205,14 +185,7 @@ export async function needsYes(
   hints: readonly string[] = [],
 ): Promise<ToolAnswer> {
   const state = plannedState(plan);
-  const expiresAt = context.clock.now() + CONFIRMATION_MS;
-  const { runId, caller } = header;
-  const token = sealConfirmation(await context.sealKey(), {
-    run: runId,
-    digest: lossDigest(plan.losses),
-    caller,
-    expiresAt,
-  });
+  const { runId } = header;
   return renderReport({
     environment: context.environment,
     runId,
@@ -221,7 +194,7 @@ export async function needsYes(
     counts: countsOf(state),
     failures: toldFailures(failureGroups(state)),
     results: [],
-    confirmation: { token, effect: effectText(plan.losses), expiresAt: new Date(expiresAt).toISOString() },
+    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: [...hints, "show the effect to the person and wait for their decision"],
   });
 }

@@ -45,6 +45,7 @@ const parts = {
     readOnly: false,
     toolsets: ["targeting"],
     configured: ["targeting"],
+    hasSandbox: false,
   }),
   services: testServices(systemClock),
   seal: questionSeal(randomBytes(32)),

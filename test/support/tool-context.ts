@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../../src/api/clock.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { targetingMemory } from "../../src/bulk/memory.ts";
+import { memorySuiteStore } from "../../src/events/suite-store.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
 import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
@@ -60,6 +61,8 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
       },
     }),
     shelf: contextIdShelf(clock),
+    suites: memorySuiteStore(),
+    readOnly: false,
     confirm: "ask",
     sealKey: async () => sealKey,
     maxDeletes: 500,
