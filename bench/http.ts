@@ -68,6 +68,7 @@ function ours(): Server {
     redactor,
     log,
     calls: callsUnderWay(),
+    caller: "local",
     audit: () => undefined,
     writingTools: toolsThatWrite(TOOLS),
   };

@@ -41,6 +41,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     redactor,
     log,
     calls,
+    caller: "local",
     audit,
     writingTools: toolsThatWrite(TOOLS),
   };

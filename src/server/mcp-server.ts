@@ -17,6 +17,7 @@ import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import { PROMPTS, registerPrompts } from "./prompts.ts";
 import { RESOURCES, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
 
@@ -29,12 +30,22 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
+  /** Who calls: runs and confirmations are theirs alone. */
+  readonly caller: string;
   readonly audit: Audit;
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
   /** Of the HTTP request that a server is made for. */
   readonly requestId?: string;
 }
+
+/** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
+const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
+const CACHE_HINTS = {
+  "tools/list": STEADY,
+  "prompts/list": STEADY,
+  "resources/templates/list": STEADY,
+} as const;
 
 /**
  * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but
@@ -44,9 +55,15 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
   const server = new McpServer(
     { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
     {
-      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
+      capabilities: {
+        tools: { listChanged: false },
+        resources: { listChanged: false },
+        prompts: { listChanged: false },
+        completions: {},
+      },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
+      cacheHints: CACHE_HINTS,
     },
   );
   const one = parts.tools.find(({ tool }) => tool.name === called);
@@ -64,7 +81,10 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
-  if (one === undefined) registerResources(server, RESOURCES, parts.services, parts.redactor);
+  if (one !== undefined) return server;
+  const context = { ...parts.services, caller: parts.caller };
+  registerResources(server, RESOURCES, context, parts.redactor);
+  registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context);
   return server;
 }
 
@@ -92,10 +112,9 @@ async function answerCall(
   given: unknown,
   call: ServerContext,
   server: McpServer,
-  { services, seal, redactor, log, audit, requestId }: ServerParts,
+  { services, seal, redactor, log, audit, caller, requestId }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const caller = call.http?.authInfo?.clientId ?? "local";
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],
     structuredContent: redactor.record(structured),

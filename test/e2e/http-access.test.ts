@@ -69,9 +69,7 @@ describe("tokens of the access file", () => {
     expect(JSON.stringify((await alice.callTool("get_run", {})).structuredContent)).toContain(made.runId);
     const uri = `targeting://runs/${made.runId}/results`;
     const read = (token: string) =>
-      post(url, "resources/read", { uri }, { headers: { ...bearer(token), "mcp-name": uri } }).then((got) =>
-        got.text(),
-      );
+      post(url, "resources/read", { uri }, { headers: bearer(token) }).then((got) => got.text());
     expect(await read(ALICE)).toContain("succeeded");
     expect(await read(BOB)).toContain("there is nothing at");
 
