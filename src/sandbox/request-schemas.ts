@@ -9,6 +9,7 @@ import { isUlid } from "../spec/ulid.ts";
 const NAME_RULES = {
   tooShort: `must be longer than or equal to ${LIMITS.nameMinLength.value} characters`,
   tooLong: `must be shorter than or equal to ${LIMITS.nameMaxLength.value} characters`,
+  halfCharacter: "must not hold half of a character",
   outerSpace: "must not start or end with a space",
   characters: "must contain only Korean letters, English letters, digits, spaces and ~ % & + -",
 } as const;
