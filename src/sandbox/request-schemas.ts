@@ -9,7 +9,6 @@ import { isUlid } from "../spec/ulid.ts";
 const NAME_RULES = {
   tooShort: `must be longer than or equal to ${LIMITS.nameMinLength.value} characters`,
   tooLong: `must be shorter than or equal to ${LIMITS.nameMaxLength.value} characters`,
-  halfCharacter: "must not hold half of a character",
   outerSpace: "must not start or end with a space",
   characters: "must contain only Korean letters, English letters, digits, spaces and ~ % & + -",
 } as const;
@@ -17,6 +16,7 @@ const NAME_RULES = {
 const CONTEXT_RULES = {
   empty: "must not be empty",
   tooLong: `must be at most ${LIMITS.contextIdBytes.value} bytes`,
+  halfCharacter: "must not hold half of a character",
 } as const;
 
 const name = z.string({ error: "must be a string" }).check((ctx) => {
