@@ -3,6 +3,7 @@ import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile 
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
+import { ulidTime } from "../spec/ulid.ts";
 import { writeCall } from "./call.ts";
 import { journalEntry } from "./journal-format.ts";
 import { isLeased, tryLease } from "./lease.ts";
@@ -288,11 +289,11 @@ async function removeOld(folder: string, now: number): Promise<void> {
   }
 }
 
-/** The time inside a run's ID. */
+/** When a run was kept. A folder whose header is just being written is as old as its ID says. */
 async function createdAt(folder: string, runId: string): Promise<number> {
   const text = await readText(join(folder, runId, FILES.header));
   const parsed = header.partial().safeParse(parseJson(text ?? ""));
-  return parsed.data?.createdAt ?? 0;
+  return parsed.data?.createdAt ?? ulidTime(runId);
 }
 
 function hasCode(thrown: unknown, code: string): boolean {

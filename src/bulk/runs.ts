@@ -145,10 +145,14 @@ export class Runs {
     }
   }
 
-  /** An unfinished run of the same call by the same caller, to be attached to instead of starting another one. */
+  /**
+   * An unfinished run of the same call by the same caller, to be attached to instead of starting another one. One that
+   * was interrupted is taken up again, but for deletions: what they meant may be something else by now.
+   */
   async unfinished(call: WriteCall, caller: string): Promise<Run | undefined> {
     const fingerprint = this.#fingerprint(call, caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    if (call.tool === "delete_targeting" || call.tool === "delete_options") return undefined;
     const { store } = this.#context;
     for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
@@ -158,6 +162,11 @@ export class Runs {
       if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
     }
     return undefined;
+  }
+
+  /** Whether this process drives any run now. */
+  get isDriving(): boolean {
+    return this.#driven.size > 0;
   }
 
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
+import { isUlid } from "../spec/ulid.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
@@ -24,7 +25,7 @@ function list(value: unknown, most = 3): string {
 
 /** IDs stand as they are; anything else from outside is shown with care. */
 function plainOrShown(entry: string): string {
-  return /^[0-9A-Za-z-]{1,40}$/.test(entry) ? entry : shown(entry);
+  return isUlid(entry) ? entry : shown(entry);
 }
 
 const conflict = z.looseObject({
@@ -80,6 +81,11 @@ function invalidName(detail: Detail): Message {
   };
   return { message: problems[String(detail.rule)] ?? "the name breaks a rule", remedy: NAME_RULE };
 }
+
+const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
+  empty: "is empty",
+  halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
+};
 
 const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
   childrenOfAtomic: {
@@ -185,7 +191,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_CONTEXT_ID: (detail) => ({
     message:
       `${number(detail.count)} of its Context IDs cannot be kept: the first, at position ${number(detail.position)}, ` +
-      (detail.rule === "empty" ? "is empty" : `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
+      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
   INVALID_ITEM: (detail) =>
@@ -245,7 +251,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   PARTLY_APPLIED: (detail) => ({
     message: `a part of it was applied and the rest was not${because(detail)}`,
-    remedy: `${RESUME} It finishes what can be finished; look at the option with get_option.`,
+    remedy: `Look at it with get_option, and decide what is to become of it. ${RESUME} It finishes what can be finished.`,
   }),
   OWNER_UNCLEAR: (detail) => ({
     message:

@@ -7,15 +7,17 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
-import type { ToolAnswer } from "../tools/definition.ts";
+import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
+import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import { PROMPTS, registerPrompts } from "./prompts.ts";
 import { RESOURCES, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
 
@@ -28,19 +30,44 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
+  /** Who calls: runs and confirmations are theirs alone. */
+  readonly caller: string;
+  readonly audit: Audit;
+  /** Names of tools that change an API, whether they are listed or not. */
+  readonly writingTools: ReadonlySet<string>;
+  /** Of the HTTP request that a server is made for. */
+  readonly requestId?: string;
 }
 
-/** Makes an MCP server for one connection; it takes no resources of its own. */
-export function createMcpServer(parts: ServerParts): McpServer {
+/** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
+const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
+const CACHE_HINTS = {
+  "tools/list": STEADY,
+  "prompts/list": STEADY,
+  "resources/templates/list": STEADY,
+} as const;
+
+/**
+ * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but
+ * the tool that it calls, where it calls one.
+ */
+export function createMcpServer(parts: ServerParts, called?: string): McpServer {
   const server = new McpServer(
     { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
     {
-      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
+      capabilities: {
+        tools: { listChanged: false },
+        resources: { listChanged: false },
+        prompts: { listChanged: false },
+        completions: {},
+      },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
+      cacheHints: CACHE_HINTS,
     },
   );
-  for (const listed of parts.tools) {
+  const one = parts.tools.find(({ tool }) => tool.name === called);
+  for (const listed of one === undefined ? parts.tools : [one]) {
     const { name, title, description } = listed.tool;
     server.registerTool(
       name,
@@ -54,7 +81,10 @@ export function createMcpServer(parts: ServerParts): McpServer {
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
-  registerResources(server, RESOURCES, parts.services, parts.redactor);
+  if (one !== undefined) return server;
+  const context = { ...parts.services, caller: parts.caller };
+  registerResources(server, RESOURCES, context, parts.redactor);
+  registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context);
   return server;
 }
 
@@ -71,12 +101,18 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
+/** What is done is kept in files, and keys are not to stand there. */
+const KEY_IN_ARGUMENTS = new ToolError(
+  "the arguments hold a key or token of this server; nothing was done",
+  "Leave it out: this server adds its keys by itself.",
+);
+
 async function answerCall(
   listed: ListedTool,
   given: unknown,
   call: ServerContext,
   server: McpServer,
-  { services, seal, redactor, log }: ServerParts,
+  { services, seal, redactor, log, audit, caller, requestId }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
@@ -84,7 +120,13 @@ async function answerCall(
     structuredContent: redactor.record(structured),
     isError,
   });
+  const written = (answer: ToolAnswer | undefined): void => {
+    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
+      log.error("what became of a run could not be written down", { tool: tool.name, error }),
+    );
+  };
   try {
+    if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
       const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;
@@ -92,17 +134,24 @@ async function answerCall(
     }
     const asked = { tool: tool.name, input: prepared.input };
     const reply = replyTo(call, asked);
+    const arrivedAt = reply?.arrivedAt ?? services.clock.now();
     const outcome = await prepared.run({
       ...services,
       signal: call.mcpReq.signal,
-      caller: call.http?.authInfo?.clientId ?? "local",
+      caller,
+      arrivedAt,
       canAsk: canAsk(call, server),
       ...progressOf(call, log),
       ...(reply && { reply }),
     });
-    if (!("ask" in outcome)) return resultOf(outcome);
-    return asking({ ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } }, seal, call, asked);
+    if ("ask" in outcome) {
+      const ask = { ...outcome.ask, message: redactor.text(outcome.ask.message) };
+      return await asking({ ask }, seal, call, { asked, arrivedAt });
+    }
+    written(outcome);
+    return resultOf(outcome);
   } catch (thrown) {
+    written(undefined);
     // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
     if (call.mcpReq.signal.aborted)
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));

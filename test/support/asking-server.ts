@@ -52,6 +52,9 @@ const parts = {
   redactor,
   log,
   calls,
+  caller: "local",
+  audit: () => undefined,
+  writingTools: new Set<string>(),
 };
 serveOverStdio({
   input: process.stdin,
