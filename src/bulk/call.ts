@@ -1,5 +1,11 @@
 import * as z from "zod";
 import type { OnExisting } from "./driver.ts";
+import type { ByteSource } from "./files/bytes.ts";
+import { contextRows } from "./files/context-rows.ts";
+import { optionRows } from "./files/option-rows.ts";
+import { type Rejected, rejectedRows } from "./files/rejects.ts";
+import { FORMATS, type Given, givenItems, type InputFile, itemsIn, type RowShape } from "./files/rows.ts";
+import { ENCODINGS } from "./files/text.ts";
 import { type AddOptionsInput, planAddOptions } from "./plan/add-options.ts";
 import { type CreateTargetingsInput, planCreateTargetings } from "./plan/create-targetings.ts";
 import {
@@ -40,14 +46,42 @@ export async function planCall(call: WriteCall, context: PlanningContext): Promi
     case "delete_targeting":
       return planDeleteTargetings(call.input, context);
     case "bulk_add_options":
-      return planAddOptions(call.input, context);
+      return planAddOptions(call.input, await givenIn(call.input, optionRows, context), context);
     case "update_options":
       return planUpdateOptions(call.input);
     case "update_contexts":
-      return planUpdateContexts(call.input, context);
+      return planUpdateContexts(call.input, await givenIn(call.input, contextRows, context), context);
     case "delete_options":
       return planDeleteOptions(call.input, context);
   }
+}
+
+interface ItemsOrFile<Item> {
+  readonly items?: readonly Item[] | undefined;
+  readonly file?: InputFile | undefined;
+}
+
+async function givenIn<Item, Row extends Item>(
+  { items = [], file }: ItemsOrFile<Item>,
+  shape: RowShape<Row>,
+  { bytes }: PlanningContext,
+): Promise<readonly Given<Item>[]> {
+  if (file === undefined) return givenItems(items);
+  if (bytes === undefined) throw new RangeError("a call with a file is planned with its content");
+  return itemsIn(bytes, file, shape);
+}
+
+/** The file of a call that has one. */
+export function fileOf(call: WriteCall): InputFile | undefined {
+  return "file" in call.input ? call.input.file : undefined;
+}
+
+/** The rows of a call's file that failed, as its reject file has them; none where nothing failed. */
+export async function* rejectsOf(call: WriteCall, bytes: ByteSource, rejected: Rejected): AsyncGenerator<string> {
+  const file = fileOf(call);
+  if (file === undefined || rejected.failed.size === 0) return;
+  if (call.tool === "bulk_add_options") yield* rejectedRows(bytes, file, optionRows, rejected);
+  if (call.tool === "update_contexts") yield* rejectedRows(bytes, file, contextRows, rejected);
 }
 
 /** What a call wants done about names that exist; only `bulk_add_options` can say. */
@@ -56,6 +90,7 @@ export function onExistingOf(call: WriteCall): OnExisting {
 }
 
 const ids = z.array(z.string());
+const file = z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() });
 const child = z.object({ name: z.string(), contexts: ids.optional() });
 const option = child.extend({
   type: z.enum(["atomic", "collection"]).optional(),
@@ -78,7 +113,8 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
     tool: z.literal("bulk_add_options"),
     input: z.object({
       targetingId: z.string(),
-      items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })),
+      items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })).optional(),
+      file: file.optional(),
       onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
     }),
   }),
@@ -99,19 +135,22 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
     tool: z.literal("update_contexts"),
     input: z.object({
       targetingId: z.string().optional(),
-      items: z.array(
-        z.object({
-          _id: z.string().optional(),
-          _ids: ids.optional(),
-          name: z.string().optional(),
-          names: ids.optional(),
-          add: ids.optional(),
-          remove: ids.optional(),
-          set: ids.optional(),
-          addFrom: ids.optional(),
-          removeFrom: ids.optional(),
-        }),
-      ),
+      file: file.optional(),
+      items: z
+        .array(
+          z.object({
+            _id: z.string().optional(),
+            _ids: ids.optional(),
+            name: z.string().optional(),
+            names: ids.optional(),
+            add: ids.optional(),
+            remove: ids.optional(),
+            set: ids.optional(),
+            addFrom: ids.optional(),
+            removeFrom: ids.optional(),
+          }),
+        )
+        .optional(),
     }),
   }),
   z.object({

@@ -11,6 +11,7 @@ import { fileRunStore } from "../bulk/file-store.ts";
 import { targetingMemory } from "../bulk/memory.ts";
 import { machineLock } from "../bulk/project-lock.ts";
 import { Runs } from "../bulk/runs.ts";
+import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
@@ -105,6 +106,7 @@ function servicesOver({ management, events }: Apis, settings: Settings, log: Log
     confirm: settings.confirm,
     sealKey: randomBytes(32),
     maxDeletes: settings.maxDeletes,
+    allowedDirs: settings.allowedDirs,
     clock: systemClock,
     waitMs,
   };
@@ -126,6 +128,7 @@ function runsOver(
     project: project.id,
     environment: environment.kind,
     retryBudgetMs,
+    words: reasonWords,
   });
 }
 

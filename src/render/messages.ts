@@ -3,6 +3,7 @@ import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { shown } from "./fence.ts";
+import { rowMessage } from "./row-messages.ts";
 
 /** What happened to an object, and what to do about it: two sentences of ours. */
 export interface Message {
@@ -238,6 +239,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
           `${text(detail.value)}, has ${number(detail.bytes)})`,
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
+  INVALID_ROW: rowMessage,
   INVALID_ITEM: (detail) =>
     ITEM_PROBLEMS[String(detail.problem)] ?? { message: "the item's fields do not go together", remedy: "Change it." },
   DUPLICATE_IN_INPUT: (detail) => ({
@@ -355,6 +357,12 @@ export function messageFor(reason: Reason): Message {
     message: `the service refused it with ${shown(reason.code)}${status}${saying(reason.detail ?? {})}`,
     remedy: "This code is not in the documents of the API: look at the item in the web console.",
   };
+}
+
+/** A reason in one line, as reject files have it. */
+export function reasonWords(reason: Reason): string {
+  const { message, remedy } = messageFor(reason);
+  return `${reason.code}: ${message}. ${remedy}`;
 }
 
 /** Words for what a bulk request does, for plans. */

@@ -50,6 +50,8 @@ export interface ReportedRun {
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
+  /** Whether the failed rows of its file are kept. */
+  readonly hasRejects?: boolean;
 }
 
 /** An answer as data and as text, which say the same. */
@@ -86,6 +88,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(results.length > 0 && { results: results.map(({ data }) => data) }),
     ...(results.length > 0 && omitted > 0 && { resultsOmitted: omitted }),
     ...(resultsUri !== undefined && { resultsUri }),
+    ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
     ...(plan !== undefined && { plan: plan.map(({ data }) => data) }),
     ...(run.plan !== undefined && run.plan.length > MOST_RESULTS && { planOmitted: run.plan.length - MOST_RESULTS }),
     ...(verdicts.length > 0 && { verdicts: verdicts.map(({ data }) => data) }),
@@ -124,15 +127,18 @@ function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readon
 }
 
 function failureRow(failure: ToldFailure): Row {
-  const { outcome, count, indexes, ref, errorCode, statusCode, message, remedy } = failure;
+  const { outcome, count, indexes, lines, ref, errorCode, statusCode, message, remedy } = failure;
   const detail = shortDetail(failure.detail);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const more = count > indexes.length ? ", …" : "";
+  const place =
+    lines === undefined ? `items ${indexes.join(", ")}` : `rows ${indexes.join(", ")}, lines ${lines.join(", ")}`;
   return {
     data: {
       count,
       outcome,
       indexes,
+      ...(lines !== undefined && { lines }),
       ...(ref !== undefined && { ref }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
@@ -140,7 +146,7 @@ function failureRow(failure: ToldFailure): Row {
       message,
       remedy,
     },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (items ${indexes.join(", ")}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
+    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
   };
 }
 
@@ -232,7 +238,13 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   if (status !== "running" && status !== "needs_confirmation" && open) {
     steps.push(`call resume_run with runId ${runId} to finish what is unknown or was not attempted`);
   }
-  if (counts.failed > 0) steps.push("mend the items that failed as their remedies say, and send only those again");
+  if (run.hasRejects) {
+    steps.push(
+      `the rows that failed, with their reasons, are at targeting://runs/${runId}/rejects: mend them and give that as file`,
+    );
+  } else if (counts.failed > 0) {
+    steps.push("mend the items that failed as their remedies say, and send only those again");
+  }
   return steps;
 }
 

@@ -24,6 +24,8 @@ export interface ToolServices {
   readonly sealKey: Uint8Array;
   /** The most that one call may delete. */
   readonly maxDeletes: number;
+  /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */
+  readonly allowedDirs: readonly string[];
   readonly clock: Clock;
   /** How long a call may take before it answers with what it has, in milliseconds. */
   readonly waitMs: number;

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ToolDefinition } from "./definition.ts";
+import { fileArguments, openedFile } from "./input-file.ts";
 import { findTargetingId, targetingArguments } from "./targeting-name.ts";
 import { confirmationArgument, dryRunArgument, runOutput, write } from "./write.ts";
 
@@ -24,6 +25,7 @@ const input = () =>
       )
       .min(1)
       .optional(),
+    ...fileArguments("_id or name, op, contextId or contexts"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -40,9 +42,11 @@ export const updateContexts = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, confirmation, dryRun, ...given }, context) {
+  async handler({ items, file, encoding, confirmation, dryRun, ...given }, context) {
+    const opened = await openedFile({ file, encoding }, { items }, context);
     const targetingId = await findTargetingId(given, context);
-    const call = items && ({ tool: "update_contexts", input: { targetingId, items } } as const);
-    return write(call, { dryRun, confirmation }, context);
+    const input = { targetingId, items, file: opened?.file };
+    const call = (items ?? opened) && ({ tool: "update_contexts", input } as const);
+    return write(call, { dryRun, confirmation, bytes: opened?.bytes }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

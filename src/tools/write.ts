@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type WriteCall, writeCall } from "../bulk/call.ts";
+import { fileOf, type WriteCall, writeCall } from "../bulk/call.ts";
 import {
   CONFIRMATION_MS,
   type Confirmation,
@@ -8,6 +8,7 @@ import {
   openConfirmation,
   sealConfirmation,
 } from "../bulk/confirmation.ts";
+import type { ByteSource } from "../bulk/files/bytes.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import { countsOf, failureGroups, objectResult } from "../bulk/report.ts";
@@ -46,13 +47,21 @@ export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once the person agreed"),
 });
 
+/** How a write is carried out. */
+interface WriteOptions {
+  readonly dryRun?: boolean | undefined;
+  readonly confirmation?: string | undefined;
+  readonly bytes?: ByteSource | undefined;
+}
+
 /**
  * Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. `confirmation` is
  * a token of an earlier answer: the planned run that it names is started, and `call`, where given, must be the same.
+ * `bytes` is the content of the call's file, where it has one.
  */
 export async function write(
   call: WriteCall | undefined,
-  { dryRun, confirmation }: { readonly dryRun?: boolean | undefined; readonly confirmation?: string | undefined },
+  { dryRun, confirmation, bytes }: WriteOptions,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const runs = runsOf(context);
@@ -64,20 +73,20 @@ export async function write(
       "this call was made before and had not finished: this is that run, taken up again",
     ]);
   }
-  const plan = await runs.plan(call, context.signal);
+  const plan = await runs.plan(call, context.signal, bytes);
   if (dryRun) return planned(call, plan, context);
   checkDeletes(call, plan, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
-    return begin(await runs.keep(call, context.caller), plan, runs, context);
+    return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
   }
-  if (context.canAsk) return ask(call, plan, runs, context);
+  if (context.canAsk) return ask({ call, bytes }, plan, runs, context);
   if (context.confirm === "strict") {
     throw new ToolError(
       `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
     );
   }
-  return needsYes(await runs.keep(call, context.caller), plan, context);
+  return needsYes(await runs.keep(call, context.caller, bytes), plan, context);
 }
 
 /** The runs, for a tool that is listed only where the management API is configured. */
@@ -96,7 +105,12 @@ function checkDeletes({ tool }: WriteCall, { objects }: Plan, { maxDeletes }: To
 }
 
 /** Asks the person; when the server calls again with the reply, acts on it. */
-async function ask(call: WriteCall, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolOutcome> {
+async function ask(
+  { call, bytes }: { readonly call: WriteCall; readonly bytes: ByteSource | undefined },
+  plan: Plan,
+  runs: Runs,
+  context: ToolContext,
+): Promise<ToolOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
   const question = { ask: { message: questionText(plan.losses), token: digest } };
@@ -104,7 +118,7 @@ async function ask(call: WriteCall, plan: Plan, runs: Runs, context: ToolContext
   if (!reply.accepted) return notDone(call, plan, context);
   // Something changed since the person was asked: what they agreed to is not what would happen now.
   if (reply.token !== digest) return question;
-  return begin(await runs.keep(call, context.caller), plan, runs, context);
+  return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
 }
 
 async function confirmed(
@@ -135,9 +149,10 @@ async function startConfirmed(
   if (confirmation.expiresAt < context.clock.now()) {
     throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
   }
-  const plan = await runs.plan(header.call, context.signal);
+  const plan = await runs.replan(header, context.signal);
   if (lossDigest(plan.losses) === confirmation.digest) return begin(header, plan, runs, context);
-  const anew = await needsYes(await runs.keep(header.call, context.caller), plan, context);
+  const again = await runs.keep(header.call, context.caller, runs.part(header.runId, "input"));
+  const anew = await needsYes(again, plan, context);
   return { ...anew, text: `What would be taken away has changed since the person agreed.\n${anew.text}` };
 }
 
@@ -212,6 +227,7 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     requests: state.requests,
     failures: toldFailures(failureGroups(state)),
     results: firstResults(state),
+    hasRejects: fileOf(header.call) !== undefined && run.status() !== "running" && state.counts().failed > 0,
   };
 }
 

@@ -62,6 +62,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     confirm: "ask",
     sealKey: randomBytes(32),
     maxDeletes: 500,
+    allowedDirs: [],
     clock,
     waitMs,
     stopping: new AbortController().signal,
