@@ -1,5 +1,5 @@
 import { pipeline, Readable } from "node:stream";
-import { CsvError, parse } from "csv-parse";
+import type { CsvError } from "csv-parse";
 import type { ByteSource } from "./bytes.ts";
 import { FileError } from "./file-error.ts";
 import type { Encoding } from "./text.ts";
@@ -19,6 +19,7 @@ const BATCH = 512;
  * line where quotes do not match or bytes are not of the encoding.
  */
 export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly CsvRecord[]> {
+  const { CsvError, parse } = await import("csv-parse");
   const parser = parse({ relax_column_count: true });
   // What goes wrong on the way reaches the loop below, since the parser is destroyed with it.
   pipeline(Readable.from(textOf(bytes, encoding)), parser, () => undefined);
