@@ -1,8 +1,11 @@
 import type { Operation } from "../spec/routes.ts";
 
+/** What a request is for: an operation of the two APIs, or a look into a sandbox. */
+export type Purpose = Operation | "sandboxEvents";
+
 /** What a failed request says about the reason, for people and for the journal. Never shown raw to an agent. */
 interface Cause {
-  readonly operation: Operation;
+  readonly operation: Purpose;
   /** Our own words about what happened, e.g. "connection refused". */
   readonly reason: string;
   readonly statusCode?: number;
@@ -13,7 +16,7 @@ export class NotSentError extends Error {
   readonly effect = "notSent" as const;
   readonly statusCode: undefined;
   readonly reason: string;
-  readonly operation: Operation;
+  readonly operation: Purpose;
   constructor(cause: Cause, options?: ErrorOptions) {
     super(`${cause.operation} was not sent: ${cause.reason}`, options);
     this.reason = cause.reason;
@@ -41,7 +44,7 @@ export class RejectedError extends Error {
   readonly effect = "rejected" as const;
   readonly kind: RejectionKind;
   readonly statusCode: number;
-  readonly operation: Operation;
+  readonly operation: Purpose;
   /** `METHOD /path` of the request, for messages about a wrong route. */
   readonly route: string;
   readonly errorCode: string | undefined;
@@ -51,7 +54,7 @@ export class RejectedError extends Error {
   constructor(rejection: {
     readonly kind: RejectionKind;
     readonly statusCode: number;
-    readonly operation: Operation;
+    readonly operation: Purpose;
     readonly route: string;
     readonly errorCode?: string | undefined;
     readonly detail?: Readonly<Record<string, unknown>> | undefined;
@@ -72,10 +75,10 @@ export class RejectedError extends Error {
 export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
-  readonly operation: Operation;
+  readonly operation: Purpose;
   /** How long to wait before sending again, in milliseconds, as the service says. */
   readonly retryAfterMs: number;
-  constructor(busy: { readonly operation: Operation; readonly statusCode: number; readonly retryAfterMs: number }) {
+  constructor(busy: { readonly operation: Purpose; readonly statusCode: number; readonly retryAfterMs: number }) {
     super(`${busy.operation} was not applied: another write is in progress`);
     this.operation = busy.operation;
     this.statusCode = busy.statusCode;
@@ -88,7 +91,7 @@ export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
   readonly statusCode: number | undefined;
-  readonly operation: Operation;
+  readonly operation: Purpose;
   constructor(cause: Cause, options?: ErrorOptions) {
     super(`${cause.operation} may or may not have been applied: ${cause.reason}`, options);
     this.reason = cause.reason;

@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
-import type { Method, Operation } from "../spec/routes.ts";
+import type { Method } from "../spec/routes.ts";
 import type { ProxyRoute } from "./dispatcher.ts";
-import { AmbiguousError, NotSentError } from "./errors.ts";
+import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
 import { connectionReason, StoppedError } from "./reasons.ts";
 
 /** Where an API is and how its requests travel. */
@@ -17,7 +17,7 @@ export interface HttpSettings {
 
 /** One request: `path` with its query, below the base address; `body` is JSON text. */
 export interface HttpRequest {
-  readonly operation: Operation;
+  readonly operation: Purpose;
   readonly method: Method;
   readonly path: string;
   readonly body?: string | undefined;

@@ -1,8 +1,7 @@
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
-import type { Operation } from "../spec/routes.ts";
 import { isObject, itemErrorOf, messagesOf, parseJson } from "./answers.ts";
-import { AmbiguousError, type ApiError, BusyError, RejectedError, type RejectionKind } from "./errors.ts";
+import { AmbiguousError, type ApiError, BusyError, type Purpose, RejectedError, type RejectionKind } from "./errors.ts";
 import type { HttpAnswer } from "./http.ts";
 
 /** Above this, a wait asked for by Retry-After is not taken at its word. */
@@ -10,7 +9,7 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 
 /** What was asked for, for the words of the error. */
 export interface Asked {
-  readonly operation: Operation;
+  readonly operation: Purpose;
   /** `METHOD /path` as sent, without the query. */
   readonly route: string;
 }

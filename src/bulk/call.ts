@@ -1,10 +1,9 @@
 import * as z from "zod";
+import { givenIn } from "./call-file.ts";
 import type { OnExisting } from "./driver.ts";
-import type { ByteSource } from "./files/bytes.ts";
 import { contextRows } from "./files/context-rows.ts";
 import { optionRows } from "./files/option-rows.ts";
-import { type Rejected, rejectedRows } from "./files/rejects.ts";
-import { FORMATS, type Given, givenItems, type InputFile, itemsIn, type RowShape } from "./files/rows.ts";
+import { FORMATS } from "./files/rows.ts";
 import { ENCODINGS } from "./files/text.ts";
 import { type AddOptionsInput, planAddOptions } from "./plan/add-options.ts";
 import { type CreateTargetingsInput, planCreateTargetings } from "./plan/create-targetings.ts";
@@ -46,42 +45,14 @@ export async function planCall(call: WriteCall, context: PlanningContext): Promi
     case "delete_targeting":
       return planDeleteTargetings(call.input, context);
     case "bulk_add_options":
-      return planAddOptions(call.input, await givenIn(call.input, optionRows, context), context);
+      return planAddOptions(call.input, await givenIn(call.input, optionRows, context.bytes), context);
     case "update_options":
       return planUpdateOptions(call.input);
     case "update_contexts":
-      return planUpdateContexts(call.input, await givenIn(call.input, contextRows, context), context);
+      return planUpdateContexts(call.input, await givenIn(call.input, contextRows, context.bytes), context);
     case "delete_options":
       return planDeleteOptions(call.input, context);
   }
-}
-
-interface ItemsOrFile<Item> {
-  readonly items?: readonly Item[] | undefined;
-  readonly file?: InputFile | undefined;
-}
-
-async function givenIn<Item, Row extends Item>(
-  { items = [], file }: ItemsOrFile<Item>,
-  shape: RowShape<Row>,
-  { bytes }: PlanningContext,
-): Promise<readonly Given<Item>[]> {
-  if (file === undefined) return givenItems(items);
-  if (bytes === undefined) throw new RangeError("a call with a file is planned with its content");
-  return itemsIn(bytes, file, shape);
-}
-
-/** The file of a call that has one. */
-export function fileOf(call: WriteCall): InputFile | undefined {
-  return "file" in call.input ? call.input.file : undefined;
-}
-
-/** The rows of a call's file that failed, as its reject file has them; none where nothing failed. */
-export async function* rejectsOf(call: WriteCall, bytes: ByteSource, rejected: Rejected): AsyncGenerator<string> {
-  const file = fileOf(call);
-  if (file === undefined || rejected.failed.size === 0) return;
-  if (call.tool === "bulk_add_options") yield* rejectedRows(bytes, file, optionRows, rejected);
-  if (call.tool === "update_contexts") yield* rejectedRows(bytes, file, contextRows, rejected);
 }
 
 /** What a call wants done about names that exist; only `bulk_add_options` can say. */
@@ -113,7 +84,7 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
     tool: z.literal("bulk_add_options"),
     input: z.object({
       targetingId: z.string(),
-      items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })).optional(),
+      items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })),
       file: file.optional(),
       onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
     }),
@@ -136,21 +107,19 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
     input: z.object({
       targetingId: z.string().optional(),
       file: file.optional(),
-      items: z
-        .array(
-          z.object({
-            _id: z.string().optional(),
-            _ids: ids.optional(),
-            name: z.string().optional(),
-            names: ids.optional(),
-            add: ids.optional(),
-            remove: ids.optional(),
-            set: ids.optional(),
-            addFrom: ids.optional(),
-            removeFrom: ids.optional(),
-          }),
-        )
-        .optional(),
+      items: z.array(
+        z.object({
+          _id: z.string().optional(),
+          _ids: ids.optional(),
+          name: z.string().optional(),
+          names: ids.optional(),
+          add: ids.optional(),
+          remove: ids.optional(),
+          set: ids.optional(),
+          addFrom: ids.optional(),
+          removeFrom: ids.optional(),
+        }),
+      ),
     }),
   }),
   z.object({

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { ulidSource } from "../spec/ulid.ts";
 import { targetOf, wantedName } from "./defer.ts";
 import type { Driver } from "./driver.ts";
@@ -87,6 +88,12 @@ interface Deferred {
   readonly reason: Reason;
 }
 
+/** What an update changes besides the name: it travels with the temporary name, so that it fails before names move. */
+const otherChanges = z.object({
+  parent: z.string().nullable().exactOptional(),
+  exposeChildren: z.boolean().exactOptional(),
+});
+
 /**
  * Finds renames that wait for each other in a circle, and gives one of them a temporary name first. Its old name is the
  * one that the rename before it in the circle wants.
@@ -111,11 +118,11 @@ function breakCircle(driver: Driver, deferred: readonly Deferred[], maker: StepM
     const formerName = wantedName(before.step);
     const tried = driver.state.stepsChanging(id ?? "").some((step) => step.prepares);
     if (id === undefined || formerName === undefined || tried) continue;
-    const name = `tmp ${ulidSource(driver.clock.now, driver.random)()}`;
+    const name = `tmp ${ulidSource(() => driver.clock.now(), driver.random)()}`;
     const fields = { objects: start.step.objects, prepares: true, formerName } as const;
     return start.step.operation === "renameTargetings"
       ? maker.renameTargeting(id, name, fields)
-      : maker.updateOption({ id }, { name }, fields);
+      : maker.updateOption({ id }, { ...otherChanges.parse(JSON.parse(start.step.json)), name }, fields);
   }
   return undefined;
 }

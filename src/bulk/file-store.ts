@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
@@ -73,6 +73,12 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
       });
       await removeOld(folder, now());
     },
+    async keepCall(runId, call) {
+      const text = await readText(at(runId, FILES.header));
+      if (text === undefined) return;
+      const kept = header.parse(JSON.parse(text));
+      await usable(folder, () => replaceDurably(at(runId, FILES.header), JSON.stringify({ ...kept, call })));
+    },
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
     journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal))),
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
@@ -124,6 +130,12 @@ async function writeDurably(file: string, text: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+/** Puts a file in the place of another in one step. */
+async function replaceDurably(file: string, text: string): Promise<void> {
+  await writeDurably(`${file}.new`, text);
+  await rename(`${file}.new`, file);
 }
 
 async function createMarker(file: string): Promise<boolean> {

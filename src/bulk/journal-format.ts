@@ -8,6 +8,7 @@ const reason = z.object({
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
+  sent: z.array(z.string()).exactOptional(),
 });
 const binding = z.object({
   field: z.enum(["targeting", "parent", "_id"]),

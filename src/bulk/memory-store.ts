@@ -1,9 +1,10 @@
+import type { WriteCall } from "./call.ts";
 import type { RunHeader, RunPart, RunStore, RunSummary } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
-interface Kept {
-  readonly header: RunHeader;
-  readonly entries: JournalEntry[];
+interface Kept<Call, Entry> {
+  header: RunHeader<Call>;
+  readonly entries: Entry[];
   readonly parts: Map<RunPart, Uint8Array[]>;
   started: boolean;
   driven: boolean;
@@ -11,9 +12,9 @@ interface Kept {
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore(): RunStore {
-  const runs = new Map<string, Kept>();
-  const kept = (runId: string): Kept => {
+export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunStore<Call, Entry> {
+  const runs = new Map<string, Kept<Call, Entry>>();
+  const kept = (runId: string): Kept<Call, Entry> => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
     return run;
@@ -28,6 +29,10 @@ export function memoryRunStore(): RunStore {
         driven: false,
         summary: undefined,
       });
+    },
+    keepCall: async (runId, call) => {
+      const run = kept(runId);
+      run.header = { ...run.header, call };
     },
     start: async (runId) => {
       const run = kept(runId);

@@ -88,6 +88,7 @@ function newestBefore(driver: Driver, step: Step): string | null | undefined {
  * be read (a key without the read scope), only the clocks can tell old from new later.
  */
 export async function noteNewest(driver: Driver): Promise<void> {
+  if (driver.state.requests.sent > 0) return;
   const targetings = new Set<string>();
   for (const step of driver.state.pendingSteps()) {
     if (step.operation !== "addOptions") continue;

@@ -1,6 +1,6 @@
-import type { RunState } from "./run-state.ts";
-import { OUTCOMES } from "./run-state.ts";
-import type { Outcome, Reason, ReportedObject, Standing } from "./work.ts";
+import { type Counts, OUTCOMES } from "./run-state.ts";
+import type { RunHeader, RunSummary } from "./store.ts";
+import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "./work.ts";
 
 /** Where a run as a whole stands (contract, "The result of a tool that writes"). */
 export type RunStatus =
@@ -14,6 +14,19 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
+/** What reports read of a run's state, whatever the run sends. */
+export interface ReportedState {
+  readonly objects: readonly ReportedObject[];
+  readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
+  readonly stopped: { readonly cause: StopCause } | undefined;
+  /** Milliseconds since 1970. */
+  readonly updatedAt: number;
+  counts(): Counts;
+  standing(object: number): Standing;
+  reason(object: number): Reason | undefined;
+  idOf(object: number): string | undefined;
+}
+
 /** Counts as the contract names them; they add up to `items`. */
 export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
 
@@ -26,6 +39,8 @@ export interface ObjectResult {
   readonly outcome: Standing;
   readonly _id?: string;
   readonly name?: string;
+  /** Of an event: the SHA-256 hash of its `uid`. */
+  readonly uid?: string;
   readonly reason?: Reason;
 }
 
@@ -45,7 +60,7 @@ export interface FailureGroup {
 const INDEXES_SHOWN = 20;
 
 /** Counts of a run's state. */
-export function countsOf(state: RunState): ReportCounts {
+export function countsOf(state: ReportedState): ReportCounts {
   const counts = state.counts();
   return { items: state.objects.length, ...counts };
 }
@@ -59,7 +74,7 @@ export function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "
 }
 
 /** The status of a run that nobody drives at the moment. */
-export function restingStatus(state: RunState): RunStatus {
+export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
@@ -70,7 +85,7 @@ export function restingStatus(state: RunState): RunStatus {
 }
 
 /** One object as reports and NDJSON name it. */
-export function objectResult(state: RunState, object: number): ObjectResult {
+export function objectResult(state: ReportedState, object: number): ObjectResult {
   const about: ReportedObject = state.objects[object] ?? { index: object };
   const _id = state.idOf(object);
   const reason = state.reason(object);
@@ -82,12 +97,13 @@ export function objectResult(state: RunState, object: number): ObjectResult {
     outcome: state.standing(object),
     ...(_id === undefined ? {} : { _id }),
     ...(about.name === undefined ? {} : { name: about.name }),
+    ...(about.uid === undefined ? {} : { uid: about.uid }),
     ...(reason === undefined ? {} : { reason }),
   };
 }
 
 /** What did not succeed, grouped by outcome and reason, the largest groups first. */
-export function failureGroups(state: RunState): readonly FailureGroup[] {
+export function failureGroups(state: ReportedState): readonly FailureGroup[] {
   const groups = new Map<
     string,
     { outcome: Outcome; reason: Reason; count: number; indexes: number[]; lines?: number[]; ref?: string }
@@ -96,7 +112,7 @@ export function failureGroups(state: RunState): readonly FailureGroup[] {
     const reason = state.reason(object);
     const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
     if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
-    const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")}`;
+    const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")} ${(reason.sent ?? []).join()}`;
     const group = groups.get(key);
     const about = state.objects[object];
     if (about === undefined) continue;
@@ -113,4 +129,23 @@ export function failureGroups(state: RunState): readonly FailureGroup[] {
     if (about.line !== undefined) group.lines?.push(about.line);
   }
   return [...groups.values()].sort((a, b) => b.count - a.count);
+}
+
+/** A run in short. */
+export function summaryOf(
+  header: RunHeader<{ readonly tool: string }>,
+  state: ReportedState,
+  status: RunStatus,
+): RunSummary {
+  const counts = countsOf(state);
+  return {
+    tool: header.call.tool,
+    caller: header.caller,
+    fingerprint: header.fingerprint,
+    status,
+    counts,
+    startedAt: header.createdAt,
+    updatedAt: state.updatedAt,
+    open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
+  };
 }

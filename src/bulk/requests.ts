@@ -34,7 +34,7 @@ export function nextRequests(
   return [...apart.values()].flatMap((steps) => {
     const weights = steps.map((step) => step.weight);
     const bins = pack(weights, REQUEST_LIMITS[operation]);
-    return bins.map(({ members }) => members.flatMap((member) => steps[member] ?? []));
+    return bins.map((members) => members.flatMap((member) => steps[member] ?? []));
   });
 }
 

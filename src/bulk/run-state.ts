@@ -156,8 +156,7 @@ export class RunState {
 
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
-    const ids = [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
-    return ids.flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
+    return this.#stepsOf(object).flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
   }
 
   /** Whether other steps use the ID of an object that this run makes. */
@@ -165,12 +164,21 @@ export class RunState {
     return (this.#stepsBoundTo.get(object) ?? []).some((id) => this.steps[id]?.objects.includes(object) === false);
   }
 
-  /** Steps that may leave now, in the order in which they were made. */
+  /**
+   * Steps that may leave now, in the order in which they were made: one for each thing that is changed, since a request
+   * may name it only once (management-api 4.1).
+   */
   ready(): readonly Step[] {
     const ready: Step[] = [];
+    const changed = new Set<string>();
     for (const id of this.#pending) {
       const step = this.steps[id];
-      if (step !== undefined && this.#isReady(step)) ready.push(step);
+      if (step === undefined || !this.#isReady(step)) continue;
+      const binding = step.bindings.find(({ field }) => field === "_id");
+      const target = binding === undefined ? undefined : this.boundId(binding);
+      if (target !== undefined && changed.has(target)) continue;
+      if (target !== undefined) changed.add(target);
+      ready.push(step);
     }
     return ready;
   }
@@ -268,16 +276,19 @@ export class RunState {
   }
 
   #finish(step: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
-    if (change.to === "done") this.progress += 1;
+    if (change.to === "done") {
+      this.progress += 1;
+      for (const object of step.objects) this.#touched.add(object);
+    }
     if (step.prepares) return;
     step.objects.forEach((object, position) => {
       if (step.undoes !== undefined) {
-        this.#settle({ object, outcome: "failed", reason: step.undoes });
+        const outcome = step.undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
+        this.#settle({ object, outcome, reason: step.undoes });
         return;
       }
       const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
       if (id !== undefined) this.#ids[object] = id;
-      if (change.to === "done") this.#touched.add(object);
       const open = (this.#open[object] ?? 1) - 1;
       this.#open[object] = open;
       if (open <= 0) this.#settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
@@ -315,9 +326,14 @@ export class RunState {
   }
 
   #dropSteps(object: number, to: "dropped" | "unattempted"): void {
-    for (const id of this.#furtherSteps.get(object) ?? []) {
-      if (this.#pending.delete(id)) this.#stepStanding[id] = to;
+    for (const id of this.#stepsOf(object)) {
+      const wasOpen = this.#pending.delete(id) || this.#deferred.delete(id);
+      if (wasOpen) this.#stepStanding[id] = to;
     }
+  }
+
+  #stepsOf(object: number): readonly number[] {
+    return [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
   }
 
   #settle(settlement: Settlement): void {
@@ -335,6 +351,8 @@ export class RunState {
   /** What a stop leaves open: sent and unanswered is `unknown`, never sent is `unattempted`. */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = reason === undefined ? { cause } : { cause, reason };
+    // A request whose answer was never put into effect may have been applied.
+    for (const step of this.#inFlight?.steps ?? []) this.#change({ step, to: "suspect" });
     this.#inFlight = undefined;
     for (const id of [...this.#pending, ...this.#deferred.keys()]) {
       const to = this.#suspectSince.has(id) ? "unknown" : "unattempted";

@@ -3,7 +3,8 @@ import type { Clock } from "../api/clock.ts";
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { fileOf, onExistingOf, planCall, rejectsOf, type WriteCall } from "./call.ts";
+import { onExistingOf, planCall, type WriteCall } from "./call.ts";
+import { fileOf, rejectsOf } from "./call-file.ts";
 import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
 import type { ByteSource } from "./files/bytes.ts";
@@ -14,7 +15,7 @@ import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import { ownReason, requestReason } from "./reasons.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus } from "./report.ts";
+import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -100,11 +101,6 @@ export class Runs {
     return planCall(call, { api: this.#context.api, signal, bytes });
   }
 
-  /** Takes the call of a kept run apart again. */
-  replan({ runId, call }: RunHeader, signal: AbortSignal): Promise<Plan> {
-    return this.plan(call, signal, this.#context.store.part(runId, "input"));
-  }
-
   /** Keeps a planned run, with the content of its file, without starting it; gives its header. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource): Promise<RunHeader> {
     const { store, clock, project, environment, newRunId } = this.#context;
@@ -135,7 +131,7 @@ export class Runs {
 
   /**
    * Takes up a run where it stopped. Gives the run as it is when somebody drives it already, here or in another
-   * process; undefined when there is none.
+   * process, and when it was never started, since it waits for a person's yes; undefined when there is none.
    */
   async resume(runId: string): Promise<Run | undefined> {
     const { store, clock } = this.#context;
@@ -145,7 +141,9 @@ export class Runs {
       const found = await this.#readBack(runId);
       if (found === undefined) return undefined;
       const { header, state } = found;
-      const plan = state.planned ? undefined : await this.replan(header, new AbortController().signal);
+      const plan = state.planned
+        ? undefined
+        : await this.plan(header.call, new AbortController().signal, this.part(runId, "input"));
       const from = plan === undefined ? state : new RunState();
       const journal = await store.journal(runId);
       return this.#drive({ header, state: from, journal, lease }, async (driver) => {
@@ -177,6 +175,11 @@ export class Runs {
     return undefined;
   }
 
+  /** Whether this process drives any run now. */
+  get isDriving(): boolean {
+    return this.#driven.size > 0;
+  }
+
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
@@ -190,12 +193,12 @@ export class Runs {
     if (driven !== undefined) return driven;
     const found = await this.#readBack(runId);
     if (found === undefined) return undefined;
-    const { header, state } = found;
+    const { header, started, state } = found;
     const elsewhere = await this.#context.store.isDriven(runId);
     return {
       header,
       state,
-      status: () => (elsewhere ? "running" : restingStatus(state)),
+      status: () => (!started ? "needs_confirmation" : elsewhere ? "running" : restingStatus(state)),
       rest: Promise.resolve(),
       watch: () => () => {},
       stop: () => false,
@@ -254,10 +257,12 @@ export class Runs {
 
   async #leaseOf(runId: string): Promise<Lease | undefined> {
     const { store } = this.#context;
-    return (await store.read(runId)) === undefined ? undefined : store.lease(runId);
+    return (await store.read(runId))?.started ? store.lease(runId) : undefined;
   }
 
-  async #readBack(runId: string): Promise<{ readonly header: RunHeader; readonly state: RunState } | undefined> {
+  async #readBack(
+    runId: string,
+  ): Promise<{ readonly header: RunHeader; readonly started: boolean; readonly state: RunState } | undefined> {
     const stored = await this.#context.store.read(runId);
     if (stored === undefined) return undefined;
     let state = new RunState();
@@ -265,7 +270,7 @@ export class Runs {
       if (entry.t === "replan") state = new RunState();
       else state.apply(entry);
     }
-    return { header: stored.header, state };
+    return { header: stored.header, started: stored.started, state };
   }
 
   /** What a plan takes away is kept before it counts as planned: nothing leaves before. */
@@ -334,13 +339,18 @@ export class Runs {
     } catch (thrown) {
       stopped(thrown);
     }
-    try {
-      await journal.close();
-      await this.#keepRejects(header, state);
-      await store.summarise(header.runId, summaryOf(header, state, restingStatus(state)));
-      await lease.release();
-    } catch (thrown) {
-      stopped(thrown);
+    const endings = [
+      () => journal.close(),
+      () => this.#keepRejects(header, state),
+      () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
+      () => lease.release(),
+    ];
+    for (const end of endings) {
+      try {
+        await end();
+      } catch (thrown) {
+        stopped(thrown);
+      }
     }
     this.#driven.delete(header.runId);
   }
@@ -399,18 +409,4 @@ function stopReason(thrown: unknown): Reason {
 function targetingOf(state: RunState, [first]: readonly Step[]): string | undefined {
   const binding = first?.bindings.find(({ field }) => field === "targeting");
   return binding === undefined ? undefined : state.boundId(binding);
-}
-
-function summaryOf(header: RunHeader, state: RunState, status: RunStatus): RunSummary {
-  const counts = countsOf(state);
-  return {
-    tool: header.call.tool,
-    caller: header.caller,
-    fingerprint: header.fingerprint,
-    status,
-    counts,
-    startedAt: header.createdAt,
-    updatedAt: state.updatedAt,
-    open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
-  };
 }

@@ -7,7 +7,7 @@ import { existingOption } from "./existing.ts";
 import { readOptionNames } from "./option-names.ts";
 import { itemReason } from "./reasons.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
-import { StepMaker } from "./steps.ts";
+import { StepMaker, sentFields } from "./steps.ts";
 import { takeBack } from "./take-back.ts";
 import { unbundle } from "./unbundle.ts";
 import type { Reason, Settlement, Step, StepChange } from "./work.ts";
@@ -43,7 +43,7 @@ export async function settleAnswers(
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
       continue;
     }
-    const reason = inCallersTerms(driver, request, itemReason(step.operation, result.error));
+    const reason = inCallersTerms(driver, request, whatWasSent(step, itemReason(step.operation, result.error)));
     if (isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
       met.push({ step, reason });
       continue;
@@ -69,7 +69,7 @@ export async function settleAnswers(
 
 async function refused(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Promise<Consequences> {
   const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
-  if (isDelete && GONE.has(reason.code) && isSuspect(driver, step)) {
+  if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
   }
   if (step.operation === "addOptions" && step.objects.length === 1 && NAME_TAKEN.has(reason.code)) {
@@ -118,6 +118,11 @@ async function withChildIds(driver: Driver, step: Step, change: StepChange): Pro
     if (isApiError(thrown) || driver.signal.aborted) return change;
     throw thrown;
   }
+}
+
+/** One code stands for the nine cases of management-api 7.4: what was sent tells them apart. */
+function whatWasSent(step: Step, reason: Reason): Reason {
+  return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
 }
 
 /** `duplicateOfIndex` counts in the request; the caller counts in its own items. */

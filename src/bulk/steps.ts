@@ -1,3 +1,4 @@
+import * as z from "zod";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { entryBytes } from "./weigh.ts";
@@ -105,6 +106,25 @@ export function entryOf(step: Step, idOf: (binding: Binding) => string | undefin
   if (step.json === "") return bound.join("");
   const rest = step.json.slice(1, -1);
   return `{${[...bound, ...(rest === "" ? [] : [rest])].join(",")}}`;
+}
+
+const sentItem = z.record(z.string(), z.unknown());
+const emptied = z.union([
+  z.strictObject({ remove: z.array(z.string()) }),
+  z.strictObject({ set: z.array(z.string()).length(0) }),
+]);
+
+/**
+ * The fields in which a step's item says something: `parent: null` is `detach`, and `onlyLoss` stands beside `contexts`
+ * that take Context IDs away and give none.
+ */
+export function sentFields({ json, bindings }: Step): readonly string[] {
+  const item = sentItem.parse(json === "" ? {} : JSON.parse(json));
+  return [
+    ...bindings.map(({ field }) => field),
+    ...Object.keys(item).map((field) => (item[field] === null ? "detach" : field)),
+    ...(emptied.safeParse(item.contexts).success ? ["onlyLoss"] : []),
+  ];
 }
 
 /** How many options an option to create is, its sub-options included. */

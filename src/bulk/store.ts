@@ -13,9 +13,9 @@ export class RunStoreError extends Error {
 }
 
 /** What is known of a run before it starts; kept so that it can be finished without its caller. */
-export interface RunHeader {
+export interface RunHeader<Call = WriteCall> {
   readonly runId: string;
-  readonly call: WriteCall;
+  readonly call: Call;
   /** The project behind the key: what the write lock is held for. */
   readonly project: string;
   /** Who made the call; only they see the run. */
@@ -41,20 +41,20 @@ export interface RunSummary {
 }
 
 /** The journal of one run, open for writing. */
-export interface RunJournal {
+export interface RunJournal<Entry = JournalEntry> {
   /** Takes an entry; it is on the disk once `flush` has resolved. */
-  append(entry: JournalEntry): void;
+  append(entry: Entry): void;
   /** Resolves when every entry taken is on the disk. Throws when that cannot be had: then nothing may be sent. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** A run as it is read back. */
-export interface StoredRun {
-  readonly header: RunHeader;
+export interface StoredRun<Call = WriteCall, Entry = JournalEntry> {
+  readonly header: RunHeader<Call>;
   /** Whether it was ever started. */
   readonly started: boolean;
-  readonly entries: AsyncIterable<JournalEntry>;
+  readonly entries: AsyncIterable<Entry>;
 }
 
 /**
@@ -64,19 +64,21 @@ export interface StoredRun {
 export type RunPart = "input" | "removed" | "rejects";
 
 /** Where runs are kept. Everything throws a RunStoreError where the folder cannot be used. */
-export interface RunStore {
+export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   /** Keeps a run that is planned but not started. Removes old finished runs. */
-  create(header: RunHeader): Promise<void>;
+  create(header: RunHeader<Call>): Promise<void>;
+  /** Keeps another form of a run's call, one without what is no longer needed. */
+  keepCall(runId: string, call: Call): Promise<void>;
   /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
   start(runId: string): Promise<boolean>;
   /** Opens a started run's journal for writing, after what it holds. */
-  journal(runId: string): Promise<RunJournal>;
+  journal(runId: string): Promise<RunJournal<Entry>>;
   /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
   keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
   /** Opens what was kept beside a journal. Nothing where nothing was. */
   part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
-  read(runId: string): Promise<StoredRun | undefined>;
+  read(runId: string): Promise<StoredRun<Call, Entry> | undefined>;
   /** IDs of all runs, the newest first. */
   list(): Promise<readonly string[]>;
   summarise(runId: string, summary: RunSummary): Promise<void>;

@@ -24,14 +24,15 @@ export function takeBack(driver: Driver, step: Step, reason: Reason, maker: Step
   if (step.undoes !== undefined) return partly(step, step.undoes);
   if (done.length === 0) return undefined;
   const renamed = done.find((earlier) => earlier.formerName !== undefined);
-  if (renamed !== undefined) return nameBack(step, renamed, object, reason, maker);
+  if (renamed !== undefined) return nameBack(step, renamed, reason, maker);
+  const { objects } = step;
   const id = driver.state.idOf(object);
-  if (id === undefined || driver.state.isNeeded(object) || step.objects.length > 1) return partly(step, reason);
+  if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
   const failed = { step: step.id, to: "failed", reason, undone: true } as const;
   const created = done.find((earlier) => earlier.operation === "addOptions");
   if (created !== undefined) {
     const inTree = created.weight.groupItems > 0;
-    return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects: [object], undoes: reason })] };
+    return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
@@ -39,21 +40,28 @@ export function takeBack(driver: Driver, step: Step, reason: Reason, maker: Step
     const after = steps.slice(-1).map((previous) => previous.id);
     const inverse = inverseOf(contextItem.parse(JSON.parse(earlier.json)).contexts ?? {});
     const kind = last ? { undoes: reason } : ({ prepares: true } as const);
-    steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects: [object], after, ...kind }));
+    steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects, after, ...kind }));
   }
   return { changes: [failed], steps };
 }
 
-/** The second step of a swap was refused: the old name is given back. */
-function nameBack(step: Step, renamed: Step, object: number, reason: Reason, maker: StepMaker): Consequences {
+/** The second step of a swap was refused: the old name is given back. What else was changed with it stays. */
+function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): Consequences {
   const id = targetOf(renamed) ?? "";
   const name = renamed.formerName ?? "";
-  const fields = { objects: [object], undoes: reason };
+  const hasMore = step.operation === "updateOptions" && wantsMore(step);
+  const undoes = hasMore ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason;
+  const fields = { objects: step.objects, undoes };
   const back =
     step.operation === "renameTargetings"
       ? maker.renameTargeting(id, name, fields)
       : maker.updateOption({ id }, { name }, fields);
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
+}
+
+/** Whether a step changes more than the name: that was applied with the temporary name, and stays. */
+function wantsMore({ json }: Step): boolean {
+  return Object.keys(z.looseObject({}).parse(JSON.parse(json))).some((field) => field !== "name");
 }
 
 function partly(step: Step, reason: Reason): Consequences {

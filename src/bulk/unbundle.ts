@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { isApiError } from "../api/errors.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { readOptionNames } from "./option-names.ts";
-import { ownReason } from "./reasons.ts";
+import { ownReason, requestReason } from "./reasons.ts";
 import type { StepMaker } from "./steps.ts";
 import type { Binding, Reason, Settlement, Step } from "./work.ts";
 
@@ -18,9 +19,11 @@ const targeting = z.object({ name: z.string(), options: z.array(option).default(
 type Option = z.infer<typeof option>;
 type Child = z.infer<typeof child>;
 
-/** Refusals that are about the group or targeting itself, whatever it holds. */
-const ABOUT_THE_WHOLE = new Set([
-  "TARGETING_NAME_DUPLICATE",
+/** Refusals that are about a targeting itself, whatever options it is to hold. */
+const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
+
+/** Refusals that are about a group itself, whatever sub-options it is to hold. */
+const ABOUT_THE_GROUP = new Set([
   "TARGETING_NOT_FOUND",
   "TARGETING_CATEGORY_NOT_FOUND",
   "TARGETING_COLLECTION_CONTEXT_DUPLICATED",
@@ -35,7 +38,7 @@ export async function unbundle(driver: Driver, step: Step, reason: Reason, maker
   if (step.operation === "createTargetings") return unbundleTargeting(step, reason, maker);
   const group = { item: option.parse(JSON.parse(step.json)), step, object: step.objects[0] ?? 0 };
   if (reason.code === "TARGETING_CATEGORY_NAME_DUPLICATE") return nameTaken(driver, group, reason, maker);
-  if (ABOUT_THE_WHOLE.has(reason.code)) return failed(step, reason);
+  if (ABOUT_THE_GROUP.has(reason.code)) return failed(step, reason);
   const children = group.item.children ?? [];
   const standsAlone = (group.item.contexts ?? []).length > 0;
   if (!standsAlone && children.length === 1) return failed(step, reason);
@@ -56,7 +59,7 @@ function failed(step: Step, reason: Reason): Consequences {
 /** The bare targeting first, then its options, where each has an answer of its own. */
 function unbundleTargeting(step: Step, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
-  if (ABOUT_THE_WHOLE.has(reason.code) || object === undefined) return failed(step, reason);
+  if (ABOUT_THE_TARGETING.has(reason.code) || object === undefined) return failed(step, reason);
   const { name, options } = targeting.parse(JSON.parse(step.json));
   const steps = [maker.createTargeting({ name }, { objects: [object] })];
   let taken = 0;
@@ -73,7 +76,8 @@ function unbundleTargeting(step: Step, reason: Reason, maker: StepMaker): Conseq
 async function nameTaken(driver: Driver, group: Group, reason: Reason, maker: StepMaker): Promise<Consequences> {
   const place = group.step.bindings.find(({ field }) => field === "targeting");
   const targetingId = place === undefined ? undefined : driver.state.boundId(place);
-  const names = targetingId === undefined ? undefined : await readOptionNames(driver.api, targetingId, driver.signal);
+  const names = targetingId === undefined ? undefined : await namesOrReason(driver, group.step, targetingId);
+  if (names !== undefined && "code" in names) return unread(driver, group.step, names);
   const existing = names?.get(group.item.name);
   if (existing !== undefined) return groupExists(driver, group, existing, reason, maker);
   const children = group.item.children ?? [];
@@ -96,6 +100,25 @@ async function nameTaken(driver: Driver, group: Group, reason: Reason, maker: St
     return { changes: [{ step: group.step.id, to: "replaced" }], settlements };
   }
   return { ...regroup(group, free, maker, taken), settlements };
+}
+
+async function namesOrReason(
+  driver: Driver,
+  { operation }: Step,
+  targetingId: string,
+): Promise<ReadonlyMap<string, string> | Reason> {
+  try {
+    return await readOptionNames(driver.api, targetingId, driver.signal);
+  } catch (thrown) {
+    if (isApiError(thrown)) return requestReason(operation, thrown);
+    throw thrown;
+  }
+}
+
+/** Without the names nothing can be told apart: the group is left for a resumed run. */
+function unread(driver: Driver, step: Step, reason: Reason): Consequences {
+  const to = driver.state.suspectSince(step.id) === undefined ? "unattempted" : "unknown";
+  return { changes: [{ step: step.id, to, reason }] };
 }
 
 /** The group is there already: `onExisting` decides, and its sub-options are added to the existing one. */

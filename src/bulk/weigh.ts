@@ -48,22 +48,3 @@ export function entryBytes(json: string, bindings: readonly Binding[]): number {
   for (const { field } of bindings) bytes += field.length + 4 + ID_BYTES;
   return bytes;
 }
-
-/** Whether a weight respects every limit of an operation's request. */
-export function fits(weight: Weight, limits: Weight): boolean {
-  return MEASURES.every((measure) => weight[measure] <= limits[measure]);
-}
-
-/** The sum of two weights. */
-export function addWeights(a: Weight, b: Weight): Weight {
-  return {
-    items: a.items + b.items,
-    options: a.options + b.options,
-    groupItems: a.groupItems + b.groupItems,
-    contextIds: a.contextIds + b.contextIds,
-    bytes: a.bytes + b.bytes,
-  };
-}
-
-/** The weight of nothing. */
-export const NO_WEIGHT: Weight = { items: 0, options: 0, groupItems: 0, contextIds: 0, bytes: 0 };

@@ -13,6 +13,8 @@ export interface Reason {
   readonly statusCode?: number;
   readonly detail?: Readonly<Record<string, unknown>>;
   readonly operation?: BulkOperation;
+  /** What the refused item said (`sentFields`), where the code means several things that only this tells apart. */
+  readonly sent?: readonly string[];
 }
 
 /** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
@@ -28,6 +30,8 @@ export interface ReportedObject {
   readonly name?: string;
   /** The ID that the caller gave, where it gave one. */
   readonly _id?: string;
+  /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
+  readonly uid?: string;
 }
 
 /**

@@ -1,34 +1,47 @@
-import { randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
 import { eventsOver } from "../api/event-client.ts";
-import { type Http, openHttp } from "../api/http.ts";
+import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
+import { sandboxOver } from "../api/sandbox.ts";
 import { fileRunStore } from "../bulk/file-store.ts";
 import { targetingMemory } from "../bulk/memory.ts";
+import { memoryRunStore } from "../bulk/memory-store.ts";
 import { machineLock } from "../bulk/project-lock.ts";
 import { Runs } from "../bulk/runs.ts";
+import type { EventEntry } from "../events/event-run-state.ts";
+import { type EventCall, EventRuns } from "../events/event-runs.ts";
+import { memorySuiteStore } from "../events/suite-store.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
+import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
 import type { CommandLine } from "../settings/command-line.ts";
-import type { Endpoint, SandboxEnvironment } from "../settings/environment.ts";
 import { SettingsError } from "../settings/error.ts";
-import { proxyFor } from "../settings/proxy.ts";
-import { readSettings, type Settings } from "../settings/settings.ts";
-import { type RouteTable, routesWith } from "../spec/routes.ts";
+import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
-import { acceptedKeys, embeddedSandbox } from "./embedded-sandbox.ts";
+import { type Apis, openApis } from "./open-apis.ts";
+
+/** What the settings of this process are read from. */
+export function inputOf({ flags }: CommandLine): SettingsInput {
+  return { flags, environment: process.env, platform: process.platform, home: homedir() };
+}
 
 /** Reads the settings of this process. Throws a SettingsError, also for what only the API documents can judge. */
-export function settingsOf({ flags }: CommandLine): Settings {
-  const settings = readSettings({ flags, environment: process.env, platform: process.platform, home: homedir() });
+export function settingsOf(line: CommandLine): Settings {
+  return settingsFrom(inputOf(line));
+}
+
+/** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */
+export function settingsFrom(input: SettingsInput): Settings {
+  const settings = readSettings(input);
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
   if (foreign !== undefined) {
     throw new SettingsError(
@@ -45,18 +58,26 @@ export interface Connected {
   readonly offer: Offer;
   readonly redactor: Redactor;
   readonly log: Log;
+  readonly audit: Audit;
   /** Begins what should be there before the first call. */
   readonly start: () => void;
-  /** Closes the connections to the APIs. */
+  /** Stops runs between two requests, closes the connections to the APIs, and writes the rest of the audit. */
   readonly close: () => Promise<void>;
 }
 
-/**
- * Puts the rooms below the server together; no connection is made yet, and no file is touched. `stopping` is aborted
- * when the process is about to end.
- */
-export function connect(settings: Settings, stopping: AbortSignal): Connected {
-  const redactor = redactorFor(settings.secrets);
+/** What everything of one process shares. */
+export interface Shared {
+  /** Aborted when the process is about to end. */
+  readonly stopping: AbortSignal;
+  /** Gives the key that seals confirmations. */
+  readonly sealKey: () => Promise<Uint8Array>;
+  /** Secrets besides those of the settings. */
+  readonly secrets?: readonly string[];
+}
+
+/** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
+export function connect(settings: Settings, { stopping, sealKey, secrets = [] }: Shared): Connected {
+  const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
     write: (line) => process.stderr.write(line),
@@ -64,47 +85,60 @@ export function connect(settings: Settings, stopping: AbortSignal): Connected {
     now: systemClock.now,
   });
   const apis = openApis(settings);
-  const services = { ...servicesOver(apis, settings, log), stopping };
+  const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
+  const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
   // Runs that go on in the background stop between two requests; a later process can take them up.
-  stopping.addEventListener("abort", () => void services.runs?.stopAll());
+  const stopRuns = () => Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
+  stopping.addEventListener("abort", () => void stopRuns());
   return {
     services,
     offer: {
       readOnly: settings.readOnly,
       toolsets: settings.toolsets,
+      hasSandbox: services.sandbox !== undefined,
       configured: [...(apis.management ? ["targeting" as const] : []), ...(apis.events ? ["events" as const] : [])],
     },
     redactor,
     log,
+    audit,
     start: () => {
       apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
     },
     close: async () => {
-      await services.runs?.stopAll();
+      await stopRuns();
       await apis.close();
+      await audit.written();
     },
   };
 }
 
-function servicesOver({ management, events }: Apis, settings: Settings, log: Log): Omit<ToolServices, "stopping"> {
+type Services = Omit<ToolServices, "stopping" | "sealKey">;
+
+function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
+  const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs } = settings;
   const routes = routesOf(settings);
   const retry = { clock: systemClock, budgetMs: Math.min(retryBudgetMs, waitMs) };
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
   const lasting = environment.kind === "live" || environment.url !== undefined;
+  const eventApi = events && eventsOver(events, routes);
   const api = management && withReadRetry(managementOver(management, routes), retry);
   return {
     environment: environment.kind,
     ...(api && { management: api, runs: runsOver(api, routes, settings) }),
-    ...(events && { events: eventsOver(events, routes) }),
+    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
+    ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
+    ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory: targetingMemory({
       file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
       now: systemClock.now,
       onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
     }),
     shelf: contextIdShelf(systemClock),
+    suites: memorySuiteStore(),
+    readOnly: settings.readOnly,
     confirm: settings.confirm,
-    sealKey: randomBytes(32),
+    ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
     allowedDirs: settings.allowedDirs,
     clock: systemClock,
@@ -132,6 +166,18 @@ function runsOver(
   });
 }
 
+function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs }: Settings): EventRuns {
+  return new EventRuns({
+    api,
+    store: memoryRunStore<EventCall, EventEntry>(),
+    clock: systemClock,
+    newRunId: ulidSource(systemClock.now, Math.random),
+    project: project.id,
+    environment: environment.kind,
+    retryBudgetMs,
+  });
+}
+
 function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
@@ -139,49 +185,4 @@ function routesOf({ routes }: Settings): RouteTable {
     if (!(thrown instanceof RangeError)) throw thrown;
     throw new SettingsError(`TARGETING_MCP_ROUTES (--routes): ${thrown.message}`, "TARGETING_MCP_ROUTES");
   }
-}
-
-interface Apis {
-  readonly management?: Http | undefined;
-  readonly events?: Http | undefined;
-  readonly start: () => Promise<unknown>;
-  readonly close: () => Promise<void>;
-}
-
-function openApis({ environment, requestTimeoutMs, proxies }: Settings): Apis {
-  if (environment.kind === "sandbox") return openSandbox(environment, requestTimeoutMs);
-  const open = (endpoint: Endpoint | undefined, header: string) =>
-    endpoint &&
-    openHttp({
-      url: endpoint.url,
-      credential: { [header]: endpoint.key },
-      requestTimeoutMs,
-      proxy: proxyFor(endpoint.url, proxies),
-    });
-  const management = open(environment.management, "x-api-key");
-  const events = open(environment.events, "authorization");
-  return {
-    management,
-    events,
-    start: async () => undefined,
-    close: async () => void (await Promise.all([management?.close(), events?.close()])),
-  };
-}
-
-function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number): Apis {
-  const { port, managementKey, eventKey } = environment;
-  const embedded = embeddedSandbox({ port, keys: acceptedKeys(managementKey, eventKey) });
-  const url = environment.url ?? embedded.url;
-  const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs });
-  const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
-  return {
-    management,
-    events,
-    // Whoever names a port may look at it before the first call.
-    start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),
-    async close() {
-      await Promise.all([management.close(), events.close()]);
-      await embedded.close();
-    },
-  };
 }

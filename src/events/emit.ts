@@ -3,13 +3,24 @@ import { emitPlaywright } from "./emit-playwright.ts";
 import { emitVitest } from "./emit-vitest.ts";
 import type { EventSuite } from "./suite.ts";
 
-/** The forms in which a suite is given out, each with its writer and the usual name of its file. */
+/** A form of a suite: its writer, and the usual name and type of its file. */
+interface Format {
+  readonly fileName: string;
+  readonly mimeType: string;
+  readonly emit: (suite: EventSuite) => string;
+}
+
+/** The forms in which a suite is given out. */
 export const SUITE_FORMATS = {
-  json: { fileName: "events.suite.json", emit: (suite: EventSuite) => `${JSON.stringify(suite, null, 2)}\n` },
-  vitest: { fileName: "events.test.ts", emit: emitVitest },
-  playwright: { fileName: "events.spec.ts", emit: emitPlaywright },
-  curl: { fileName: "events.sh", emit: emitCurl },
-} as const satisfies Record<string, { readonly fileName: string; readonly emit: (suite: EventSuite) => string }>;
+  json: {
+    fileName: "events.suite.json",
+    mimeType: "application/json",
+    emit: (suite) => `${JSON.stringify(suite, null, 2)}\n`,
+  },
+  vitest: { fileName: "events.test.ts", mimeType: "text/typescript", emit: emitVitest },
+  playwright: { fileName: "events.spec.ts", mimeType: "text/typescript", emit: emitPlaywright },
+  curl: { fileName: "events.sh", mimeType: "application/x-sh", emit: emitCurl },
+} as const satisfies Record<string, Format>;
 
 /** The name of a form of a suite. */
 export type SuiteFormat = keyof typeof SUITE_FORMATS;

@@ -3,6 +3,8 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { EVENT_NAMES } from "./catalogue.ts";
 import { nearestName } from "./near-names.ts";
 
+const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
+
 /** A supported event in short: the names of what it needs and of what it may carry, besides `uid` and `platform`. */
 export interface EventType {
   readonly eventName: string;
@@ -34,20 +36,22 @@ export function listEventTypes(): { readonly events: readonly EventType[] } {
 
 /**
  * One supported event with types and limits (event-tracking-api 2.1 to 2.3, 8).
- * Throws a RangeError that names the nearest event when the name is not supported.
+ * Throws an UnsupportedEventError when the name is not supported.
  */
 export function describeEventType(eventName: string): EventTypeDetail {
-  if (!isEventName(eventName)) throw unsupportedEvent(eventName);
+  if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
   const spec: EventSpec = EVENTS[eventName];
   const detail = { ...inShort(eventName, spec), fields: inFull(EVENT_FIELDS), parameters: inFull(spec.parameters) };
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: inFull(ITEM_FIELDS) };
 }
 
-/** The error for a name that is no supported event; it names the nearest one, or all. */
-export function unsupportedEvent(eventName: string): RangeError {
-  const near = nearestName(eventName, EVENT_NAMES);
-  const hint = near === undefined ? `the events are ${EVENT_NAMES.join(", ")}` : `did you mean "${near}"?`;
-  return new RangeError(`${JSON.stringify(eventName)} is no supported event; ${hint}`);
+/** A name that is no supported event; the message names the nearest one, or all. */
+export class UnsupportedEventError extends RangeError {
+  constructor(eventName: string) {
+    const near = nearestName(eventName, EVENT_NAMES);
+    const hint = near === undefined ? `the events are ${EVENT_NAMES.join(", ")}` : `did you mean "${near}"?`;
+    super(`${JSON.stringify(eventName.slice(0, LONGEST_NAME))} is no supported event; ${hint}`);
+  }
 }
 
 function inShort(eventName: string, { meaning, parameters }: EventSpec): EventType {

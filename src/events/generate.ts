@@ -1,20 +1,20 @@
 import { type EventName, isEventName } from "../spec/events.ts";
 import { type CaseDraft, KIND_CASES, subjectOf } from "./case-kinds.ts";
 import { EVENT_NAMES } from "./catalogue.ts";
-import { unsupportedEvent } from "./event-types.ts";
+import { UnsupportedEventError } from "./event-types.ts";
 import { RULES, type Rule } from "./rules.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite } from "./suite.ts";
 
 /** What a generated suite is to hold. */
 export interface SuiteChoice {
   /** All 13 where absent. */
-  readonly eventNames?: readonly string[];
+  readonly eventNames?: readonly string[] | undefined;
   /** All kinds where absent. */
-  readonly kinds?: readonly CaseKind[];
+  readonly kinds?: readonly CaseKind[] | undefined;
   /** The user of every event; made from the seed where absent. */
-  readonly uid?: string;
+  readonly uid?: string | undefined;
   /** An integer from 0 to 2^32 - 1; 1 where absent. */
-  readonly seed?: number;
+  readonly seed?: number | undefined;
 }
 
 /** The ways through an application that a suite walks as one user. */
@@ -37,7 +37,7 @@ const SEQUENCES: readonly {
 
 /**
  * Generates tests for events (event-tracking-api 2, 7, 8): the same suite for the same choice.
- * Throws a RangeError that names the nearest event when an event name is not supported.
+ * Throws an UnsupportedEventError when an event name is not supported.
  */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
@@ -60,7 +60,7 @@ export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
 function chosenNames(names: readonly string[]): readonly EventName[] {
   return [...new Set(names)].map((name) => {
     if (isEventName(name)) return name;
-    throw unsupportedEvent(name);
+    throw new UnsupportedEventError(name);
   });
 }
 

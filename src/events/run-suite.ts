@@ -20,7 +20,7 @@ export interface CaseResult {
   readonly status: CaseStatus;
   /** The verdict seen; `accepted` where the service said `ok`, which it says of ignored events too. */
   readonly observed?: Verdict | "accepted";
-  readonly reason?: "answerLost" | "answerNotUnderstood";
+  readonly reason?: "answerLost" | "answerNotUnderstood" | "notRun";
   readonly milliseconds: number;
 }
 
@@ -38,10 +38,11 @@ export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /**
-   * Gives the verdict that the sandbox kept for the event that was sent last. Left out for a live service, whose
+   * Gives the verdict that the sandbox kept for an event that was just sent. Left out for a live service, whose
    * recorded and ignored events cannot be told apart.
    */
-  readonly observe?: (event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>;
+  readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
+  /** Once aborted no other event is sent; what was not run is unobservable. */
   readonly signal?: AbortSignal;
   /** Called after each case. */
   readonly onProgress?: (done: number, cases: number) => void;
@@ -49,21 +50,36 @@ export interface RunSuiteOptions {
 
 type Observation = Pick<CaseResult, "observed" | "reason">;
 
+/** How many cases are run at once. */
+const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 /**
- * Runs the cases of a suite one after another, as they are: also those that are expected to be ignored or rejected.
- * An event is sent once; a lost answer makes its case unobservable. Throws the ApiError that shows that nothing can be
- * tested (not sent, 401, 403, wrong route, busy throughout), and the signal's reason when aborted.
+ * Runs the cases of a suite, some at once, as they are: also those that are expected to be ignored or rejected. The
+ * events of a case are sent one after another, each once; a lost answer makes its case unobservable. Throws the
+ * ApiError that shows that nothing can be tested (not sent, 401, 403, wrong route, busy throughout).
  */
-export async function runSuite(suite: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
+export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
-  for (const one of suite.cases) {
-    options.signal?.throwIfAborted();
-    results.push(await runCase(one, options));
-    options.onProgress?.(results.length, suite.cases.length);
-  }
+  let begun = 0;
+  let done = 0;
+  const worker = async (): Promise<void> => {
+    for (let index = begun++; index < cases.length; index = begun++) {
+      const one = cases[index];
+      if (one === undefined) return;
+      results[index] = await runCase(one, options);
+      done += 1;
+      options.onProgress?.(done, cases.length);
+    }
+  };
+  await Promise.all(
+    Array.from({ length: CONCURRENCY }, () =>
+      worker().finally(() => {
+        begun = cases.length;
+      }),
+    ),
+  );
   const count = (status: CaseStatus) => results.filter((result) => result.status === status).length;
   return {
     cases: results.length,
@@ -108,6 +124,7 @@ async function observeEvent(
   event: Readonly<Record<string, unknown>>,
   { api, clock, observe, signal }: RunSuiteOptions,
 ): Promise<Observation> {
+  if (signal?.aborted === true) return { reason: "notRun" };
   try {
     const { message } = await sendPatiently(api, clock, JSON.stringify(event), signal);
     const kept = await observe?.(event);
@@ -116,6 +133,7 @@ async function observeEvent(
     return message === EVENT_MESSAGES.ok ? { observed: "accepted" } : { reason: "answerNotUnderstood" };
   } catch (error) {
     if (error instanceof AmbiguousError) return { reason: "answerLost" };
+    if (error === signal?.reason) return { reason: "notRun" };
     if (error instanceof RejectedError && runEndOf(error) === undefined) return { reason: "answerNotUnderstood" };
     throw error;
   }

@@ -18,6 +18,9 @@ export const CASE_KINDS = [
 /** What a case of a suite is about. */
 export type CaseKind = (typeof CASE_KINDS)[number];
 
+/** The greatest seed: seeds are 32-bit numbers. */
+export const MOST_SEED = 0xffff_ffff;
+
 const verdicts = ["recorded", "ignored", "rejected", "uncertain"] as const satisfies readonly Verdict[];
 const body = z.record(z.string(), z.unknown()).describe("An event, as it is sent.");
 
@@ -38,7 +41,7 @@ const sequenceCase = z.strictObject({
 
 /** The schema of a suite of event tests, which is also published as JSON Schema. */
 export const eventSuite = z.strictObject({
-  seed: z.int().min(0).max(0xffff_ffff).describe("The same seed and choice of cases give the same suite."),
+  seed: z.int().min(0).max(MOST_SEED).describe("The same seed and choice of cases give the same suite."),
   uid: z.string(),
   cases: z.array(z.union([singleCase, sequenceCase])),
 });

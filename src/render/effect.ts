@@ -23,7 +23,7 @@ function effectSentence(losses: readonly Loss[]): string {
     targetings.length > 0 &&
       `deletes ${plural(targetings.length, "targeting")} with ${plural(sum(targetings), "option")}`,
     groups.length > 0 &&
-      `deletes ${plural(groups.length, "option group")} (${plural(sum(groups), "sub-option")} in them)`,
+      `deletes ${plural(groups.length, "option group")} with ${plural(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
     options.length > 0 && `deletes ${plural(options.length, "option")} with ${plural(sum(options), "Context ID")}`,
     changed.length > 0 &&
       `takes ${plural(sum(changed), "Context ID")} away from ${plural(changed.length, "option")}` +

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 
 const LONGEST_SHOWN = 300;
+const LONGEST_BRIEF = 60;
 
 /** Controls and formats (bidirectional marks, zero-width characters), separators, and all that is drawn as nothing. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
@@ -20,11 +21,34 @@ export function fenced(lines: readonly string[]): string {
  * longer than 300 characters cut, saying how much is missing.
  */
 export function shown(text: string): string {
+  return quoted(text, LONGEST_SHOWN);
+}
+
+/** As `shown`, but cut after 60 characters: for what may come many times in one sentence. */
+export function shownBriefly(text: string): string {
+  return quoted(text, LONGEST_BRIEF);
+}
+
+function quoted(text: string, most: number): string {
+  const { kept, cut } = cutAt(text, most);
+  return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+}
+
+/** A line of code or data as it is, but for control, bidirectional and invisible characters, which become escapes. */
+export function seen(line: string): string {
+  return line.replace(UNSEEN, escapeOf);
+}
+
+/** A sentence that may hold foreign text: on one line, invisible characters as escapes, cut after 300 characters. */
+export function plain(text: string): string {
+  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+  return `${seen(kept)}${cut > 0 ? "…" : ""}`;
+}
+
+function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
   const characters = [...text];
-  const cut = characters.length - LONGEST_SHOWN;
-  const visible = cut > 0 ? characters.slice(0, LONGEST_SHOWN).join("") : text;
-  const escaped = visible.replace(/["\\]/g, "\\$&").replace(UNSEEN, escapeOf);
-  return `"${escaped}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+  const cut = Math.max(0, characters.length - most);
+  return { kept: cut > 0 ? characters.slice(0, most).join("") : text, cut };
 }
 
 function escapeOf(character: string): string {

@@ -2,14 +2,12 @@ import * as z from "zod";
 import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
+import { notSupported } from "./group-rules.ts";
+import type { Message } from "./message.ts";
 import { rowMessage } from "./row-messages.ts";
-
-/** What happened to an object, and what to do about it: two sentences of ours. */
-export interface Message {
-  readonly message: string;
-  readonly remedy: string;
-}
 
 type Detail = Readonly<Record<string, unknown>>;
 type Sentence = (detail: Detail, reason: Reason) => Message;
@@ -28,7 +26,7 @@ function list(value: unknown, most = 3): string {
 
 /** IDs stand as they are; anything else from outside is shown with care. */
 function plainOrShown(entry: string): string {
-  return /^[0-9A-Za-z-]{1,40}$/.test(entry) ? entry : shown(entry);
+  return isUlid(entry) ? entry : shown(entry);
 }
 
 const conflict = z.looseObject({
@@ -69,52 +67,6 @@ function taken(what: string, detail: Detail): Message {
   return {
     message: `the name is taken${what === "a targeting" ? ", by an audience targeting perhaps, which cannot be reached" : ""}`,
     remedy: "Choose another name.",
-  };
-}
-
-/** The cases of management-api 7.4, told apart by what was sent. */
-function notSupported({ fields }: Detail, { operation }: Reason): Message {
-  const sent = new Set(Array.isArray(fields) ? fields : []);
-  if (operation === "deleteOptions") {
-    return {
-      message: "it is the last sub-option of a group that has no Context IDs of its own (7.4 case 6)",
-      remedy: "Delete the group too, in the same call, or give the group Context IDs first.",
-    };
-  }
-  if (operation === "addOptions" || operation === "createTargetings") {
-    return sent.has("parent")
-      ? {
-          message: "parent is not a top-level option group (7.4 case 4)",
-          remedy: "Give the ID of an option of type collection: list_options shows them.",
-        }
-      : {
-          message: "the option's fields conflict with its type or with the rules of groups (7.4 cases 1 to 3)",
-          remedy: "A group needs sub-options or Context IDs; a regular option has no children and no exposeChildren.",
-        };
-  }
-  if (sent.has("parent")) {
-    return {
-      message:
-        "it cannot be moved: the target is not a top-level option group (7.4 case 4), it is a group itself (case 5), " +
-        "or it is the last sub-option of a group without Context IDs of its own (case 6)",
-      remedy: "Look at both with get_option; give the old group Context IDs, or another sub-option, before.",
-    };
-  }
-  if (sent.has("exposeChildren")) {
-    return {
-      message: "exposeChildren is a setting of option groups, and this is a regular option (7.4 case 2)",
-      remedy: "Leave exposeChildren out.",
-    };
-  }
-  if (sent.has("contexts")) {
-    return {
-      message: "the group has no sub-options and would lose its last Context ID (7.4 case 7)",
-      remedy: "Leave it one Context ID, add a sub-option first, or delete the group with delete_options.",
-    };
-  }
-  return {
-    message: "the option is stored in a form that the API cannot change, such as a group inside a group (7.4 case 9)",
-    remedy: "Change it in the web console.",
   };
 }
 
@@ -166,6 +118,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
 };
 
 const SENTENCES: Readonly<Record<string, Sentence>> = {
+  ...EVENT_SENTENCES,
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `ad products ${list(detail.products)} would have ${number(detail.count)} options set as Required Include or ` +
@@ -184,7 +137,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy:
       "End or change that in the web console first, or add a new option to the group with bulk_add_options and parent.",
   }),
-  TARGETING_CATEGORY_NOT_SUPPORTED: notSupported,
+  TARGETING_CATEGORY_NOT_SUPPORTED: (_, reason) => notSupported(reason),
   TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED: (detail) => ({
     message: `a request named ${number(detail.count)} groups and sub-options, and may name ${number(detail.limit, 150)}`,
     remedy: "Call delete_options again with the ones that are left.",
@@ -233,10 +186,8 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   INVALID_CONTEXT_ID: (detail) => ({
     message:
-      detail.rule === "empty"
-        ? `${number(detail.count)} Context IDs are empty (the first at position ${number(detail.position)})`
-        : `${number(detail.count)} Context IDs are longer than ${LIMITS.contextIdBytes.value} bytes (the first, ` +
-          `${text(detail.value)}, has ${number(detail.bytes)})`,
+      `${number(detail.count)} of its Context IDs cannot be kept: the first, at position ${number(detail.position)}, ` +
+      (detail.rule === "empty" ? "is empty" : `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
   INVALID_ROW: rowMessage,
@@ -286,6 +237,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: `${RESUME} TARGETING_MCP_RETRY_BUDGET_MS makes it more patient.`,
   }),
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  DECLINED: () => ({
+    message: "the person did not agree: nothing was sent",
+    remedy: "Do not try again unless they ask for it.",
+  }),
   INTERRUPTED: () => ({ message: "the server stopped before this was sent", remedy: RESUME }),
   RUN_ENDED: (detail) => ({
     message: `the run ended before this was sent, since an earlier request found no end${because(detail)}`,
@@ -320,6 +275,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   REDIRECTED: (detail) => ({
     message: `the address answers ${text(detail.route)} with a redirect, and redirects are not followed`,
     remedy: "Set TARGETING_API_URL to the final address.",
+  }),
+  REJECTED: (detail, { statusCode }) => ({
+    message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
+    remedy: "The documents of the API do not list this status: look at the item in the web console.",
   }),
   TOO_LARGE: () => ({
     message: "the service finds the item too large even by itself (413); nothing was applied",

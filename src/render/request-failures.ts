@@ -48,7 +48,8 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
 };
 
 function rejectionWords({ kind, errorCode, statusCode, route, messages }: RejectedError): Failure {
-  const known = REJECTIONS[errorCode ?? kind];
+  const code = errorCode ?? kind;
+  const known = Object.hasOwn(REJECTIONS, code) ? REJECTIONS[code] : undefined;
   if (known !== undefined) return known;
   if (kind === "wrongRoute" || kind === "redirect") {
     return {
@@ -57,6 +58,6 @@ function rejectionWords({ kind, errorCode, statusCode, route, messages }: Reject
     };
   }
   const said = messages.length === 0 ? undefined : `The service said:\n${fenced(messages.slice(0, 5).map(shown))}`;
-  const code = errorCode === undefined ? "" : ` ${shown(errorCode)}`;
-  return { message: `the service refused the request (status ${statusCode}${code})`, remedy: said };
+  const named = errorCode === undefined ? "" : ` ${shown(errorCode)}`;
+  return { message: `the service refused the request (status ${statusCode}${named})`, remedy: said };
 }

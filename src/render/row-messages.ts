@@ -1,11 +1,7 @@
 import { shown } from "./fence.ts";
+import type { Message } from "./message.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
-
-interface Message {
-  readonly message: string;
-  readonly remedy: string;
-}
 
 const CELLS = 'A cell with a comma or a line break stands in quotes: "a, b".';
 

@@ -1,14 +1,19 @@
 import type * as z from "zod";
 import { nearestName } from "../events/near-names.ts";
-import { shown } from "../render/fence.ts";
+import { shownBriefly } from "../render/fence.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
 import { formsOf } from "./understand.ts";
 
-const MOST_SHOWN = 5;
+const MOST_SHOWN = 3;
+/** Of all words together, in characters: whatever came, the answer stays short. */
+const LONGEST_WORDS = 1500;
 
 /** What is wrong with arguments, in our words: which one, what was expected, what came, and what would be valid. */
 export function argumentWords(issues: readonly z.core.$ZodIssue[], given: unknown, schema: JsonSchema): string {
-  const words = issues.slice(0, MOST_SHOWN).map((issue) => wordsOf(issue, given, schema));
+  const words: string[] = [];
+  for (const issue of issues.slice(0, MOST_SHOWN)) {
+    if (words.join().length < LONGEST_WORDS) words.push(wordsOf(issue, given, schema));
+  }
   const more = issues.length - words.length;
   return [...words, ...(more > 0 ? [`and ${more} more problems of this kind`] : [])].join("; ");
 }
@@ -18,7 +23,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   const value = valueAt(given, issue.path);
   switch (issue.code) {
     case "unrecognized_keys":
-      return issue.keys.map((key) => unknownWords(key, issue.path, schema)).join("; ");
+      return unknownWords(issue.keys, issue.path, schema);
     case "invalid_type":
       return value === undefined
         ? `${where} is missing: ${expectedWords(issue.expected)} is needed`
@@ -26,9 +31,9 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
     case "invalid_value":
       return `${where} must be one of ${issue.values.map((one) => JSON.stringify(one)).join(", ")}, not ${kindOf(value)}`;
     case "too_big":
-      return `${where} must be at most ${issue.maximum}, not ${sizeOf(value)}`;
+      return `${where} must ${have(value)}at most ${issue.maximum}, not ${sizeOf(value)}`;
     case "too_small":
-      return `${where} must be at least ${issue.minimum}, not ${sizeOf(value)}`;
+      return `${where} must ${have(value)}at least ${issue.minimum}, not ${sizeOf(value)}`;
     case "invalid_union": {
       const [nearest] = [...issue.errors].sort((one, other) => one.length - other.length);
       const first = nearest?.[0];
@@ -40,15 +45,17 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   }
 }
 
-function unknownWords(key: string, path: readonly PropertyKey[], schema: JsonSchema): string {
+function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
   const valid = validKeys(path, schema);
-  const nearest = nearestName(key, valid);
-  const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
-  const list =
-    valid.length === 0
-      ? "there are no arguments"
-      : `valid ${path.length === 0 ? "arguments" : "fields"}: ${valid.join(", ")}`;
-  return `unknown ${path.length === 0 ? "argument" : "field"} ${shown(pathText([...path, key]))}${meant} (${list})`;
+  const what = path.length === 0 ? "argument" : "field";
+  const words = keys.slice(0, MOST_SHOWN).map((key) => {
+    const nearest = nearestName(key, valid);
+    const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
+    return `unknown ${what} ${shownBriefly(pathText([...path, key]))}${meant}`;
+  });
+  const more = keys.length > MOST_SHOWN ? ` and ${keys.length - MOST_SHOWN} more` : "";
+  const list = valid.length === 0 ? "there are none" : `valid ${what}s: ${valid.join(", ")}`;
+  return `${words.join("; ")}${more} (${list})`;
 }
 
 /** The names that the schema allows at a path. */
@@ -93,10 +100,15 @@ function expectedWords(expected: string): string {
 }
 
 function kindOf(value: unknown): string {
-  if (typeof value === "string") return `the text ${shown(value)}`;
+  if (typeof value === "string") return `the text ${shownBriefly(value)}`;
   if (typeof value === "number" || typeof value === "boolean" || value === null) return String(value);
   if (Array.isArray(value)) return "an array";
   return value === undefined ? "missing" : "an object";
+}
+
+/** Lists and texts have a size; anything else is one. */
+function have(value: unknown): string {
+  return Array.isArray(value) || typeof value === "string" ? "have " : "be ";
 }
 
 function sizeOf(value: unknown): string {

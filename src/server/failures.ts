@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { isApiError } from "../api/errors.ts";
 import { FileError } from "../bulk/files/file-error.ts";
 import { RunStoreError } from "../bulk/store.ts";
+import { UnsupportedEventError } from "../events/event-types.ts";
 import { type Failure, requestFailure } from "../render/request-failures.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import type { Log } from "./log.ts";
@@ -16,13 +17,16 @@ export function failureAnswer({ message, remedy }: Failure, environment: string)
 }
 
 /**
- * Everything that a handler can throw, in words: the only place where errors become answers. What is neither an
- * ApiError nor a ToolError is a fault of ours: its details go to the log only, under an ID that the answer names.
+ * Everything that a handler can throw, in words: the only place where errors become answers. What is none of the
+ * errors that we throw ourselves is a fault of ours: its details go to the log only, under an ID that the answer names.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
   if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof FileError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof RunStoreError) return { message: thrown.message, remedy: thrown.remedy };
+  if (thrown instanceof UnsupportedEventError) {
+    return { message: thrown.message, remedy: "list_event_types says what each event needs." };
+  }
   if (isApiError(thrown)) return requestFailure(thrown);
   const fault = randomBytes(4).toString("hex");
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });

@@ -9,15 +9,21 @@ export interface Offer {
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   /** The APIs that are configured, by the toolset that works with them. */
   readonly configured: readonly Exclude<Toolset, "either">[];
+  /** Whether there is a sandbox to look at. */
+  readonly hasSandbox: boolean;
 }
 
 /** Why a tool may be missing from the list. Each rule alone is enough; read-only wins over everything. */
-const HIDDEN_BY: readonly ((tool: Pick<ToolDefinition, "effect" | "toolset">, offer: Offer) => boolean)[] = [
+const HIDDEN_BY: readonly ((
+  tool: Pick<ToolDefinition, "effect" | "toolset" | "needsSandbox">,
+  offer: Offer,
+) => boolean)[] = [
   ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes"),
   ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset),
   ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
   ({ toolset }, { toolsets, configured }) =>
     toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
+  ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox,
 ];
 
 /** A tool as clients see it. Schemas are made at the first look and kept. */
@@ -35,19 +41,32 @@ export interface ListedTool {
 
 /** The tools that are listed and callable, in their fixed order. */
 export function listedTools(tools: readonly Tool[], offer: Offer): readonly ListedTool[] {
-  return tools
-    .filter((tool) => !HIDDEN_BY.some((hides) => hides(tool, offer)))
-    .map((tool) => ({
-      tool,
-      annotations: {
-        readOnlyHint: tool.effect === "reads",
-        destructiveHint: tool.effect === "changes",
-        idempotentHint: tool.idempotent,
-        openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
-      },
-      inputSchema: once(() => advertised(tool.input(), "input")),
-      outputSchema: once(() => advertised(tool.output(), "output")),
-    }));
+  return offered(catalogue(tools), offer);
+}
+
+/** Of a catalogue, the tools that are listed and callable, in their fixed order. */
+export function offered(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
+  return tools.filter(({ tool }) => !HIDDEN_BY.some((hides) => hides(tool, offer)));
+}
+
+/** All tools as clients may see them: made once, for every server of a process. */
+export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
+  return tools.map((tool) => ({
+    tool,
+    annotations: {
+      readOnlyHint: tool.effect === "reads",
+      destructiveHint: tool.effect === "changes",
+      idempotentHint: tool.idempotent,
+      openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
+    },
+    inputSchema: once(() => advertised(tool.input(), "input")),
+    outputSchema: once(() => advertised(tool.output(), "output")),
+  }));
+}
+
+/** The names of the tools that change an API. */
+export function toolsThatWrite(tools: readonly Tool[]): ReadonlySet<string> {
+  return new Set(tools.filter(({ effect }) => effect === "adds" || effect === "changes").map(({ name }) => name));
 }
 
 function once<Value>(make: () => Value): () => Value {

@@ -1,10 +1,17 @@
-import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
+import {
+  type McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceTemplate,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import { objectResult } from "../bulk/report.ts";
 import type { Run } from "../bulk/runs.ts";
 import type { RunPart } from "../bulk/store.ts";
 import { messageFor } from "../render/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolServices } from "../tools/context.ts";
+import { SUITE_RESOURCES } from "./suite-resources.ts";
 
 /** What a resource is read with. */
 export interface ResourceContext extends ToolServices {
@@ -17,9 +24,26 @@ export interface ResourceDefinition {
   readonly title: string;
   readonly description: string;
   readonly uriTemplate: string;
+  /** Gives the content; undefined where there is no such thing. */
+  readonly read: (
+    variables: Readonly<Record<string, string>>,
+    context: ResourceContext,
+  ) => Promise<ResourceContent | undefined>;
+  /** Gives those that there are; absent where lists leave them out. */
+  readonly list?: (context: ResourceContext) => Promise<readonly ListedResource[]>;
+}
+
+/** What a resource holds. */
+export interface ResourceContent {
   readonly mimeType: string;
-  /** Gives the text; undefined where there is no such thing. */
-  readonly read: (variables: Readonly<Record<string, string>>, context: ResourceContext) => Promise<string | undefined>;
+  readonly text: string;
+}
+
+/** A resource as lists show it. */
+export interface ListedResource {
+  readonly uri: string;
+  readonly name: string;
+  readonly mimeType: string;
 }
 
 const NDJSON = "application/x-ndjson";
@@ -35,32 +59,28 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     description:
       "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
     uriTemplate: "targeting://runs/{runId}/results",
-    mimeType: NDJSON,
-    read: ({ runId = "" }, context) => readResults(runId, 0, context),
+    read: async ({ runId = "" }, context) => ndjson(await readResults(runId, 0, context)),
   },
   {
     name: "run-results-part",
     title: "Further results of a run",
     description: "The results of a run from an item on.",
     uriTemplate: "targeting://runs/{runId}/results/{from}",
-    mimeType: NDJSON,
-    read: ({ runId = "", from = "" }, context) => readResults(runId, Number(from), context),
+    read: async ({ runId = "", from = "" }, context) => ndjson(await readResults(runId, Number(from), context)),
   },
   {
     name: "run-removed",
     title: "What a run took away",
     description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
     uriTemplate: "targeting://runs/{runId}/removed",
-    mimeType: NDJSON,
-    read: ({ runId = "" }, context) => readPart(runId, "removed", 0, context),
+    read: async ({ runId = "" }, context) => ndjson(await readPart(runId, "removed", 0, context)),
   },
   {
     name: "run-removed-part",
     title: "Further things that a run took away",
     description: "What a run took away from a byte on.",
     uriTemplate: "targeting://runs/{runId}/removed/{from}",
-    mimeType: NDJSON,
-    read: ({ runId = "", from = "" }, context) => readPart(runId, "removed", Number(from), context),
+    read: async ({ runId = "", from = "" }, context) => ndjson(await readPart(runId, "removed", Number(from), context)),
   },
   {
     name: "run-rejects",
@@ -69,17 +89,17 @@ export const RESOURCES: readonly ResourceDefinition[] = [
       "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are mended. " +
       "A last line with `next` names the next part.",
     uriTemplate: "targeting://runs/{runId}/rejects",
-    mimeType: "text/plain",
-    read: ({ runId = "" }, context) => readPart(runId, "rejects", 0, context),
+    read: async ({ runId = "" }, context) => plainText(await readPart(runId, "rejects", 0, context)),
   },
   {
     name: "run-rejects-part",
     title: "Further rows that failed",
     description: "The rows of a run's file that failed, from a byte on.",
     uriTemplate: "targeting://runs/{runId}/rejects/{from}",
-    mimeType: "text/plain",
-    read: ({ runId = "", from = "" }, context) => readPart(runId, "rejects", Number(from), context),
+    read: async ({ runId = "", from = "" }, context) =>
+      plainText(await readPart(runId, "rejects", Number(from), context)),
   },
+  ...SUITE_RESOURCES,
 ];
 
 /** Registers resources with a server. What is read passes the redactor. */
@@ -89,18 +109,30 @@ export function registerResources(
   services: ToolServices,
   redactor: Redactor,
 ): void {
-  for (const { name, title, description, uriTemplate, mimeType, read } of resources) {
-    const template = new ResourceTemplate(uriTemplate, { list: undefined });
-    server.registerResource(name, template, { title, description, mimeType }, async (uri, variables, call) => {
-      const caller = call.http?.authInfo?.clientId ?? "local";
+  const contextOf = (call: ServerContext): ResourceContext => ({
+    ...services,
+    caller: call.http?.authInfo?.clientId ?? "local",
+  });
+  for (const { name, title, description, uriTemplate, read, list } of resources) {
+    const listing = list && (async (call: ServerContext) => ({ resources: [...(await list(contextOf(call)))] }));
+    const template = new ResourceTemplate(uriTemplate, { list: listing });
+    server.registerResource(name, template, { title, description }, async (uri, variables, call) => {
       const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
-      const text = await read(given, { ...services, caller });
-      if (text === undefined) {
+      const content = await read(given, contextOf(call));
+      if (content === undefined) {
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is nothing at ${uri.href}`);
       }
-      return { contents: [{ uri: uri.href, mimeType, text: redactor.text(text) }] };
+      return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
     });
   }
+}
+
+function ndjson(text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType: NDJSON, text };
+}
+
+function plainText(text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType: "text/plain", text };
 }
 
 async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {

@@ -1,9 +1,53 @@
+import { RejectedError } from "../api/errors.ts";
+import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
-import type { ToolContext } from "./context.ts";
+import type { SandboxApi } from "../api/sandbox.ts";
+import type { EventRuns } from "../events/event-runs.ts";
+import type { TestBench, ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 
 /** The management API, for a tool that is listed only where it is configured. */
 export function managementOf({ management }: ToolContext): ManagementApi {
   if (management !== undefined) return management;
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
+}
+
+/** The event API, for a tool that is listed only where it is configured. */
+export function eventsOf({ events }: ToolContext): EventApi {
+  if (events !== undefined) return events;
+  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
+}
+
+/** The sandbox that tests of events run against, for a tool that is listed only where events are configured. */
+export function testBenchOf({ testBench }: ToolContext): TestBench {
+  if (testBench !== undefined) return { ...testBench, sandbox: lookedAt(testBench.sandbox) };
+  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
+}
+
+/** The sandbox to look at, for a tool that is listed only where there is one. */
+export function sandboxOf({ sandbox }: ToolContext): SandboxApi {
+  if (sandbox !== undefined) return lookedAt(sandbox);
+  throw new ToolError("there is no sandbox to look at", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
+}
+
+function lookedAt(sandbox: SandboxApi): SandboxApi {
+  return {
+    async events(query, options) {
+      try {
+        return await sandbox.events(query, options);
+      } catch (thrown) {
+        if (!(thrown instanceof RejectedError)) throw thrown;
+        throw new ToolError(
+          `the sandbox does not let anybody look into it from here (status ${thrown.statusCode})`,
+          "It shows its events only on the machine it runs on: check TARGETING_MCP_SANDBOX_URL.",
+        );
+      }
+    },
+  };
+}
+
+/** The runs of events, for a tool that is listed only where the event API is configured. */
+export function eventRunsOf({ eventRuns }: ToolContext): EventRuns {
+  if (eventRuns !== undefined) return eventRuns;
+  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
 }

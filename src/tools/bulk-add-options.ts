@@ -42,7 +42,7 @@ export const bulkAddOptions = {
     const opened = await openedFile({ file, encoding }, { items }, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
     const targetingId = await needTargetingId(given, context);
-    const input = { targetingId, items, file: opened?.file, onExisting };
+    const input = { targetingId, items: items ?? [], file: opened?.file, onExisting };
     return write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

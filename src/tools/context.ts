@@ -1,9 +1,18 @@
 import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
+import type { SandboxApi } from "../api/sandbox.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Runs } from "../bulk/runs.ts";
+import type { EventRuns } from "../events/event-runs.ts";
+import type { SuiteStore } from "../events/suite-store.ts";
 import type { ContextIdShelf } from "./context-id-shelf.ts";
+
+/** Where events are tried out: a sandbox's event API, and the look into it. */
+export interface TestBench {
+  readonly events: EventApi;
+  readonly sandbox: SandboxApi;
+}
 
 /** What stays the same for every call that a server takes. */
 export interface ToolServices {
@@ -18,10 +27,22 @@ export interface ToolServices {
   readonly shelf: ContextIdShelf;
   /** Plans, starts and finds runs; absent where the management API is not configured. */
   readonly runs?: Runs;
+  /** Starts and finds runs of events; absent where the event API is not configured. */
+  readonly eventRuns?: EventRuns;
+  /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */
+  readonly testBench?: TestBench;
+  /** The sandbox that can be looked at; absent where there is none. */
+  readonly sandbox?: SandboxApi;
+  /** Suites of event tests. */
+  readonly suites: SuiteStore;
+  /** Nothing may change an API. Tools that could are not listed; those that only sometimes do look here. */
+  readonly readOnly: boolean;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
-  /** Seals confirmations: at least 32 bytes. */
-  readonly sealKey: Uint8Array;
+  /** Gives the key that seals confirmations: at least 32 bytes. */
+  readonly sealKey: () => Promise<Uint8Array>;
+  /** The only targetings that may change; absent: all. */
+  readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
   /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */

@@ -13,7 +13,9 @@ export type Effect =
   /** Changes an API, may overwrite or take away. */
   | "changes"
   /** Changes only what this server or the sandbox keeps. */
-  | "local";
+  | "local"
+  /** Changes the sandbox; an API only where the call says so, and then not in read-only mode. */
+  | "tests";
 
 /** What a tool gives back: the same facts as data and as text. */
 export interface ToolAnswer {
@@ -46,11 +48,13 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly toolset: Toolset;
   readonly effect: Effect;
   readonly idempotent: boolean;
+  /** Listed only where there is a sandbox to look at. */
+  readonly needsSandbox?: true;
   /** Makes the strict schema of the arguments; made at the first use, since zod schemas cost time at start-up. */
   readonly input: () => Input;
   /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, what errors become. */
   readonly output: () => z.ZodObject;
-  /** Throws a ToolError, or lets an ApiError through: both become answers in one place of the server. */
+  /** Throws a ToolError, or lets an ApiError or an UnsupportedEventError through: one place of the server answers them. */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 

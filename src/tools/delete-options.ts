@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { confirmationArgument, confirmed } from "./confirmed.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { findTargetingId, targetingArguments } from "./targeting-name.ts";
-import { confirmationArgument, dryRunArgument, runOutput, write } from "./write.ts";
+import { dryRunArgument, runOutput, write } from "./write.ts";
 
 const input = () =>
   z.strictObject({
@@ -24,13 +25,15 @@ export const deleteOptions = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids, names, confirmation, dryRun, ...given }, context) {
+  async handler({ ids, names, confirmation: token, dryRun, ...given }, context) {
+    const tool = "delete_options";
     const targetingId = await findTargetingId(given, context);
     if (names !== undefined && targetingId === undefined) {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
-    const call = isGiven ? ({ tool: "delete_options", input: { ids, names, targetingId } } as const) : undefined;
-    return write(call, { dryRun, confirmation }, context);
+    const call = isGiven ? ({ tool, input: { ids, names, targetingId } } as const) : undefined;
+    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
+    return write(call, { dryRun }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,6 +1,7 @@
 import * as z from "zod";
+import { confirmationArgument, confirmed } from "./confirmed.ts";
 import type { ToolDefinition } from "./definition.ts";
-import { confirmationArgument, dryRunArgument, runOutput, write } from "./write.ts";
+import { dryRunArgument, runOutput, write } from "./write.ts";
 
 const input = () =>
   z.strictObject({
@@ -19,6 +20,10 @@ export const deleteTargeting = {
   idempotent: true,
   input,
   output: runOutput,
-  handler: ({ ids, confirmation, dryRun }, context) =>
-    write(ids && { tool: "delete_targeting", input: { ids } }, { dryRun, confirmation }, context),
+  async handler({ ids, confirmation: token, dryRun }, context) {
+    const tool = "delete_targeting";
+    const call = ids && ({ tool, input: { ids } } as const);
+    if (token !== undefined) return confirmed({ tool, token, call, dryRun }, context);
+    return write(call, { dryRun }, context);
+  },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

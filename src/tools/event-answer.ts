@@ -1,40 +1,35 @@
-import { settledStatus } from "../bulk/report.ts";
-import type { SendCounts } from "../events/send.ts";
-import type { Settlement } from "../events/settlement.ts";
+import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
+import { type EventEntry, EventRunState, verdictOf } from "../events/event-run-state.ts";
+import { objectOf, settledEntry } from "../events/event-runs.ts";
+import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";
-import { eventErrorCode, eventMessage, eventRef, verdictRow } from "../render/event-report.ts";
-import { type RenderedReport, renderReport, type ToldFailure } from "../render/report.ts";
+import { verdictRow } from "../render/event-report.ts";
+import { type RenderedReport, renderReport, toldFailures } from "../render/report.ts";
 
-/** One event of a call with what became of it. */
-export interface SettledEvent {
-  readonly index: number;
-  readonly event: unknown;
-  readonly settlement: Settlement;
-}
+/** How many results a report looks at; it shows at most ten. */
+const RESULTS_READ = 10;
 
-/** The report about events that were sent, in the form of every write. */
+/** The report about events, in the form of every write. */
 export function eventReport(about: {
   readonly environment: "live" | "sandbox";
   readonly tool: string;
   readonly runId?: string;
-  readonly counts: SendCounts;
-  readonly settled: readonly SettledEvent[];
+  readonly status: RunStatus;
+  readonly state: EventRunState;
   readonly nextSteps?: readonly string[];
 }): RenderedReport {
-  const { environment, tool, runId, settled, nextSteps = [] } = about;
-  const { sent, resent, waitedMs, ...outcomes } = about.counts;
-  const counts = { ...outcomes, alreadyDone: 0, pending: 0 };
+  const { environment, tool, runId, status, state, nextSteps = [] } = about;
   return renderReport({
     environment,
     tool,
     ...(runId !== undefined && { runId }),
-    status: settledStatus(counts),
-    counts,
-    requests: { planned: counts.items, sent, resent, waitedMs },
-    failures: groupedFailures(settled),
-    results: [],
-    verdicts: settled.map(({ index, settlement }) => verdictRow(index, settlement)),
-    nextSteps: [...uncertaintySteps(settled), ...nextSteps],
+    status,
+    counts: countsOf(state),
+    ...(status !== "planned" && { requests: state.requests }),
+    failures: toldFailures(failureGroups(state)),
+    results: runId === undefined ? [] : firstResults(state),
+    verdicts: state.verdicts().map((verdict) => verdictRow(state.objects[verdict.object]?.index ?? 0, verdict)),
+    nextSteps: [...doubts(state), ...nextSteps],
   });
 }
 
@@ -44,59 +39,38 @@ export function plannedEventReport(about: {
   readonly tool: string;
   readonly events: readonly unknown[];
 }): RenderedReport {
-  const settled = about.events.map((event, index): SettledEvent => {
-    const predicted = validateEvent(event);
-    const refused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
-    const fate = refused ? ({ outcome: "failed", reason: "refused" } as const) : ({ outcome: "succeeded" } as const);
-    return { index, event, settlement: { predicted, attempts: 0, ...fate } };
-  });
-  const failed = settled.filter(({ settlement }) => settlement.outcome === "failed").length;
-  const items = settled.length;
-  return renderReport({
-    environment: about.environment,
-    tool: about.tool,
-    status: "planned",
-    counts: { items, succeeded: 0, alreadyDone: 0, failed, unattempted: 0, unknown: 0, pending: items - failed },
-    failures: groupedFailures(settled),
-    results: [],
-    verdicts: settled.map(({ index, settlement }) => verdictRow(index, settlement)),
-  });
-}
-
-/** Says that an event was sent although it cannot be told whether the service keeps it. */
-function uncertaintySteps(settled: readonly SettledEvent[]): readonly string[] {
-  const uncertain = settled.filter(
-    ({ settlement }) => settlement.outcome === "succeeded" && settlement.predicted.verdict === "uncertain",
-  ).length;
-  if (uncertain === 0) return [];
-  return [`${uncertain} sent although the documents do not say whether the service keeps them: see the verdicts`];
-}
-
-const INDEXES_SHOWN = 20;
-
-function groupedFailures(settled: readonly SettledEvent[]): readonly ToldFailure[] {
-  const groups = new Map<string, ToldFailure & { count: number; indexes: number[] }>();
-  for (const { index, event, settlement } of settled) {
-    const errorCode = eventErrorCode(settlement);
-    if (errorCode === undefined || settlement.outcome === "succeeded") continue;
-    const [first] = settlement.predicted.findings;
-    const key = `${errorCode} ${first?.rule ?? ""} ${first?.path ?? ""}`;
-    const group = groups.get(key);
-    if (group !== undefined) {
-      group.count += 1;
-      if (group.indexes.length < INDEXES_SHOWN) group.indexes.push(index);
-      continue;
-    }
-    const { outcome, statusCode } = settlement;
-    groups.set(key, {
-      outcome,
-      errorCode,
-      statusCode,
-      count: 1,
-      indexes: [index],
-      ref: eventRef(event),
-      ...eventMessage(settlement),
-    });
+  const { events, ...rest } = about;
+  const state = stateOf(events);
+  const nearest = rememberingNearestName();
+  for (const [index, event] of events.entries()) {
+    const predicted = validateEvent(event, nearest);
+    const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
+    state.apply(
+      isRefused
+        ? settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0)
+        : { t: "predicted", object: index, verdict: verdictOf(predicted, undefined), at: 0 },
+    );
   }
-  return [...groups.values()].sort((one, other) => other.count - one.count);
+  return eventReport({ ...rest, status: "planned", state });
+}
+
+/** The state of a run of events before anything is sent. */
+export function stateOf(events: readonly unknown[]): EventRunState {
+  const state = new EventRunState();
+  const begin: EventEntry = { t: "events", objects: events.map(objectOf), at: 0 };
+  state.apply(begin);
+  return state;
+}
+
+/** Says what is not certain about events that succeeded. */
+function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
+  return [
+    uncertain > 0 &&
+      `${uncertain} sent although the documents do not say whether the service keeps them: see the verdicts`,
+    maybeTwice > 0 && `${maybeTwice} may have been recorded twice: an answer was lost, and they were sent again`,
+  ].filter((step) => step !== false);
+}
+
+function firstResults(state: EventRunState) {
+  return state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
 }

@@ -6,13 +6,17 @@ import { createTargetings } from "./create-targetings.ts";
 import type { ToolDefinition, ToolOutcome } from "./definition.ts";
 import { deleteOptions } from "./delete-options.ts";
 import { deleteTargeting } from "./delete-targeting.ts";
+import { generateEventTestsTool } from "./generate-event-tests.ts";
 import { getOption } from "./get-option.ts";
 import { getRun } from "./get-run.ts";
 import { getTargeting } from "./get-targeting.ts";
+import { listEventTypesTool } from "./list-event-types.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
 import { resumeRun } from "./resume-run.ts";
+import { runEventTestsTool } from "./run-event-tests.ts";
 import { trackEvent } from "./track-event.ts";
+import { trackEvents } from "./track-events.ts";
 import { updateContexts } from "./update-contexts.ts";
 import { updateOptions } from "./update-options.ts";
 
@@ -41,7 +45,11 @@ export const TOOLS: readonly Tool[] = [
   toolOf(getRun),
   toolOf(resumeRun),
   toolOf(cancelRun),
+  toolOf(listEventTypesTool),
   toolOf(trackEvent),
+  toolOf(trackEvents),
+  toolOf(generateEventTestsTool),
+  toolOf(runEventTestsTool),
 ];
 
 /** Hides the input type of a definition. */

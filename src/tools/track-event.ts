@@ -1,8 +1,12 @@
 import * as z from "zod";
+import { countsOf, settledStatus } from "../bulk/report.ts";
+import { settledEntry } from "../events/event-runs.ts";
 import { sendEvents } from "../events/send.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
+import { eventsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
-import { eventReport, plannedEventReport, type SettledEvent } from "./event-answer.ts";
+import { eventReport, plannedEventReport, stateOf } from "./event-answer.ts";
+import { checkJsonValues } from "./json-values.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
 
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
@@ -47,22 +51,21 @@ export const trackEvent = {
   input,
   output: runOutput,
   async handler({ dryRun, extra, ...given }, context) {
-    const { events, environment } = context;
-    if (events === undefined) {
-      throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
-    }
+    const { environment } = context;
     const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
     if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
     const event = { ...given, ...extra };
+    checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event", events: [event] });
-    const settled: SettledEvent[] = [];
+    const state = stateOf([event]);
     const { counts } = await sendEvents([{ index: 0, event }], {
-      api: events,
+      api: eventsOf(context),
       clock: context.clock,
       signal: context.signal,
       retryBudgetMs: context.waitMs,
-      onSettled: (index, settlement) => void settled.push({ index, event, settlement }),
+      onSettled: (index, settlement) => state.apply(settledEntry(index, settlement, context.clock.now())),
     });
-    return eventReport({ environment, tool: "track_event", counts, settled });
+    state.requests.waitedMs = counts.waitedMs;
+    return eventReport({ environment, tool: "track_event", status: settledStatus(countsOf(state)), state });
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

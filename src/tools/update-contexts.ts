@@ -1,8 +1,9 @@
 import * as z from "zod";
+import { confirmationArgument, confirmed } from "./confirmed.ts";
 import type { ToolDefinition } from "./definition.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
 import { findTargetingId, targetingArguments } from "./targeting-name.ts";
-import { confirmationArgument, dryRunArgument, runOutput, write } from "./write.ts";
+import { dryRunArgument, runOutput, write } from "./write.ts";
 
 const ids = (what: string) => z.array(z.string()).optional().describe(what);
 
@@ -42,11 +43,13 @@ export const updateContexts = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, file, encoding, confirmation, dryRun, ...given }, context) {
+  async handler({ items, file, encoding, confirmation: token, dryRun, ...given }, context) {
+    const tool = "update_contexts";
     const opened = await openedFile({ file, encoding }, { items }, context);
     const targetingId = await findTargetingId(given, context);
-    const input = { targetingId, items, file: opened?.file };
-    const call = (items ?? opened) && ({ tool: "update_contexts", input } as const);
-    return write(call, { dryRun, confirmation, bytes: opened?.bytes }, context);
+    const call =
+      (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file: opened?.file } } as const);
+    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
+    return write(call, { dryRun, bytes: opened?.bytes }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

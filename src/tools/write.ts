@@ -1,16 +1,11 @@
 import * as z from "zod";
-import { fileOf, type WriteCall, writeCall } from "../bulk/call.ts";
-import {
-  CONFIRMATION_MS,
-  type Confirmation,
-  lossDigest,
-  needsConfirmation,
-  openConfirmation,
-  sealConfirmation,
-} from "../bulk/confirmation.ts";
+import type { WriteCall } from "../bulk/call.ts";
+import { fileOf } from "../bulk/call-file.ts";
+import { lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
 import type { ByteSource } from "../bulk/files/bytes.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
+import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, failureGroups, objectResult } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
 import { RunState } from "../bulk/run-state.ts";
@@ -18,8 +13,11 @@ import type { Run, Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
+import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
+import { followRun } from "./follow-run.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -42,31 +40,22 @@ export const dryRunArgument = () => ({
   dryRun: z.boolean().optional().describe("Only plan: say which requests would go out, send none"),
 });
 
-/** The argument of tools that may take something away. */
-export const confirmationArgument = () => ({
-  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once the person agreed"),
-});
-
-/** How a write is carried out. */
+/** How a write is carried out; `bytes` is the content of the call's file, where it has one. */
 interface WriteOptions {
   readonly dryRun?: boolean | undefined;
-  readonly confirmation?: string | undefined;
   readonly bytes?: ByteSource | undefined;
 }
 
-/**
- * Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. `confirmation` is
- * a token of an earlier answer: the planned run that it names is started, and `call`, where given, must be the same.
- * `bytes` is the content of the call's file, where it has one.
- */
+/** Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. */
 export async function write(
   call: WriteCall | undefined,
-  { dryRun, confirmation, bytes }: WriteOptions,
+  { dryRun, bytes }: WriteOptions,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const runs = runsOf(context);
-  if (confirmation !== undefined) return confirmed(call, confirmation, runs, context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
+  checkDeletes(call, context);
+  await checkAllowed(call, bytes, context);
   const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
   if (going !== undefined) {
     return reportRun(going, context, [
@@ -75,7 +64,6 @@ export async function write(
   }
   const plan = await runs.plan(call, context.signal, bytes);
   if (dryRun) return planned(call, plan, context);
-  checkDeletes(call, plan, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
     return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
   }
@@ -95,13 +83,19 @@ export function runsOf({ runs }: ToolContext): Runs {
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
 
-function checkDeletes({ tool }: WriteCall, { objects }: Plan, { maxDeletes }: ToolContext): void {
-  const deletes = tool === "delete_targeting" || tool === "delete_options";
-  if (!deletes || objects.length <= maxDeletes) return;
+/** Refuses too many deletions before anything is read for them. */
+function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
+  const deletions = deletionsOf(call);
+  if (deletions <= maxDeletes) return;
   throw new ToolError(
-    `${objects.length} deletions in one call are more than the ${maxDeletes} that are allowed; nothing was deleted`,
+    `${deletions} deletions in one call are more than the ${maxDeletes} that are allowed; nothing was deleted`,
     "Delete fewer at a time; TARGETING_MCP_MAX_DELETES sets the limit.",
   );
+}
+
+function deletionsOf({ tool, input }: WriteCall): number {
+  if (tool === "delete_targeting") return input.ids.length;
+  return tool === "delete_options" ? (input.ids ?? []).length + (input.names ?? []).length : 0;
 }
 
 /** Asks the person; when the server calls again with the reply, acts on it. */
@@ -121,47 +115,8 @@ async function ask(
   return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
 }
 
-async function confirmed(
-  call: WriteCall | undefined,
-  token: string,
-  runs: Runs,
-  context: ToolContext,
-): Promise<ToolOutcome> {
-  const confirmation = openConfirmation(context.sealKey, token);
-  if (confirmation === undefined || confirmation.caller !== context.caller) {
-    throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
-  }
-  const stored = await runs.stored(confirmation.run);
-  if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
-  if (call !== undefined && !isSameCall(call, stored.header.call)) {
-    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
-  }
-  if (stored.started) return reportRun(await runs.find(confirmation.run), context);
-  return startConfirmed(stored.header, confirmation, runs, context);
-}
-
-async function startConfirmed(
-  header: RunHeader,
-  confirmation: Confirmation,
-  runs: Runs,
-  context: ToolContext,
-): Promise<ToolOutcome> {
-  if (confirmation.expiresAt < context.clock.now()) {
-    throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
-  }
-  const plan = await runs.replan(header, context.signal);
-  if (lossDigest(plan.losses) === confirmation.digest) return begin(header, plan, runs, context);
-  const again = await runs.keep(header.call, context.caller, runs.part(header.runId, "input"));
-  const anew = await needsYes(again, plan, context);
-  return { ...anew, text: `What would be taken away has changed since the person agreed.\n${anew.text}` };
-}
-
-function isSameCall(one: WriteCall, other: WriteCall): boolean {
-  return JSON.stringify(writeCall.parse(one)) === JSON.stringify(writeCall.parse(other));
-}
-
 /** Starts a run and waits for it as long as a call may take. */
-async function begin(header: RunHeader, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
+export async function begin(header: RunHeader, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
   const run = (await runs.start(header, plan)) ?? (await runs.find(header.runId));
   return reportRun(run && { ...run, rest: run.rest.then(() => remember(run, context.memory)) }, context);
 }
@@ -189,30 +144,8 @@ export async function reportRun(
   nextSteps: readonly string[] = [],
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
-  const unwatch = run.watch(({ items, pending }, waitingMs) => {
-    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
-    context.progress?.(items - pending, items, waiting);
-  });
-  context.signal.addEventListener("abort", stop, { once: true });
-  if (context.signal.aborted) stop();
-  const timer = new AbortController();
-  try {
-    await Promise.race([run.rest, wait(context, timer.signal)]);
-  } finally {
-    timer.abort();
-    unwatch();
-    context.signal.removeEventListener("abort", stop);
-  }
+  await followRun(run, context);
   return renderReport({ ...reported(run, context.environment), nextSteps });
-}
-
-async function wait({ clock, waitMs }: ToolContext, signal: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(waitMs, signal);
-  } catch (thrown) {
-    if (!signal.aborted) throw thrown;
-  }
 }
 
 /** A run as reports tell it, with its first results. */
@@ -258,11 +191,15 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
   });
 }
 
-async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Promise<ToolAnswer> {
+/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
+export async function needsYes(
+  header: RunHeader,
+  plan: Plan,
+  context: ToolContext,
+  hints: readonly string[] = [],
+): Promise<ToolAnswer> {
   const state = plannedState(plan);
-  const expiresAt = context.clock.now() + CONFIRMATION_MS;
-  const { runId, caller } = header;
-  const token = sealConfirmation(context.sealKey, { run: runId, digest: lossDigest(plan.losses), caller, expiresAt });
+  const { runId } = header;
   return renderReport({
     environment: context.environment,
     runId,
@@ -271,15 +208,15 @@ async function needsYes(header: RunHeader, plan: Plan, context: ToolContext): Pr
     counts: countsOf(state),
     failures: toldFailures(failureGroups(state)),
     results: [],
-    confirmation: { token, effect: effectText(plan.losses), expiresAt: new Date(expiresAt).toISOString() },
-    nextSteps: ["show the effect to the person and wait for their decision"],
+    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
+    nextSteps: [...hints, "show the effect to the person and wait for their decision"],
   });
 }
 
 /** The person said no: nothing is attempted, and that is no error. */
 function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
   const state = plannedState(plan);
-  state.apply({ t: "stop", cause: "cancelled", at: 0 });
+  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
     environment,
     tool: call.tool,

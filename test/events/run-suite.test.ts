@@ -70,7 +70,22 @@ describe("running a suite", () => {
       run(() => Promise.reject(new RejectedError({ operation, kind, statusCode: 400, route: "POST /event" })), {}, one);
     expect((await rejected("tooLarge")).results[0]).toMatchObject({ reason: "answerNotUnderstood" });
     await expect(rejected("unauthorized")).rejects.toThrow(RejectedError);
-    await expect(run(follow, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough");
+  });
+
+  it("runs nothing more once it is to stop, and passes nothing that it did not run", async () => {
+    const stop = new AbortController();
+    let sent = 0;
+    const { results, ...counts } = await run(
+      async (body) => {
+        sent += 1;
+        if (sent === 10) stop.abort();
+        return follow(body);
+      },
+      { signal: stop.signal, observe: async (event) => keptAs(event) },
+    );
+    expect(sent).toBeLessThan(20);
+    expect(counts.matched + counts.unobservable).toBe(suite.cases.length);
+    expect(results.filter(({ reason }) => reason === "notRun")).toHaveLength(counts.unobservable);
   });
 });
 

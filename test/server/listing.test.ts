@@ -27,7 +27,12 @@ const tools = [
   tool("track", "events", "adds"),
   tool("test", "events", "local"),
 ];
-const everything: Offer = { readOnly: false, toolsets: ["targeting", "events"], configured: ["targeting", "events"] };
+const everything: Offer = {
+  readOnly: false,
+  toolsets: ["targeting", "events"],
+  configured: ["targeting", "events"],
+  hasSandbox: true,
+};
 const names = (offer: Partial<Offer>) => listedTools(tools, { ...everything, ...offer }).map((one) => one.tool.name);
 
 test("everything is listed in its order", () => {

@@ -45,12 +45,15 @@ const parts = {
     readOnly: false,
     toolsets: ["targeting"],
     configured: ["targeting"],
+    hasSandbox: false,
   }),
   services: testServices(systemClock),
   seal: questionSeal(randomBytes(32)),
   redactor,
   log,
   calls,
+  audit: () => undefined,
+  writingTools: new Set<string>(),
 };
 serveOverStdio({
   input: process.stdin,

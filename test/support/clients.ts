@@ -7,7 +7,8 @@ import { onTestFinished } from "vitest";
 import * as z from "zod";
 
 /** What the person answers to a question of the server. */
-export type Answer = (message: string) => { action: "accept" | "decline" | "cancel"; content?: { confirm: boolean } };
+type Said = { action: "accept" | "decline" | "cancel"; content?: { confirm: boolean } };
+export type Answer = (message: string) => Said | Promise<Said>;
 
 /** A client as tests use it, whichever SDK and protocol era is behind it. */
 export interface TestClient {
@@ -17,7 +18,7 @@ export interface TestClient {
   close(): Promise<void>;
 }
 
-const toolResult = z.looseObject({
+export const toolResult = z.looseObject({
   content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
   structuredContent: z.record(z.string(), z.unknown()).optional(),
   isError: z.boolean().optional(),
@@ -50,7 +51,8 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
     versionNegotiation: { mode },
     capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
   });
-  if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
+  if (answer !== undefined)
+    client.setRequestHandler("elicitation/create", async ({ params }) => answer(params.message));
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [...args], env, stderr: "ignore" }));
   onTestFinished(() => client.close());
   return {
@@ -63,7 +65,7 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
 
 async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
   const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
-  if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message));
+  if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message));
   await client.connect(
     new OldStdioClientTransport({ command: process.execPath, args: [...args], env, stderr: "ignore" }),
   );

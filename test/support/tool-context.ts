@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../../src/api/clock.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { targetingMemory } from "../../src/bulk/memory.ts";
+import { memorySuiteStore } from "../../src/events/suite-store.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
 import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
@@ -50,6 +51,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
 
 /** What servers and tools share, without any API; `clock` tells the time. */
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
+  const sealKey = randomBytes(32);
   return {
     environment: "sandbox",
     memory: targetingMemory({
@@ -59,8 +61,10 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
       },
     }),
     shelf: contextIdShelf(clock),
+    suites: memorySuiteStore(),
+    readOnly: false,
     confirm: "ask",
-    sealKey: randomBytes(32),
+    sealKey: async () => sealKey,
     maxDeletes: 500,
     allowedDirs: [],
     clock,

@@ -15,7 +15,8 @@ export interface AddOptionInput extends OptionInput {
 /** The input of `bulk_add_options`, once the targeting is known: options as `items`, or in a file. */
 export interface AddOptionsInput {
   readonly targetingId: string;
-  readonly items?: readonly AddOptionInput[] | undefined;
+  /** Empty where there is a file. */
+  readonly items: readonly AddOptionInput[];
   readonly file?: InputFile | undefined;
   readonly onExisting?: OnExisting | undefined;
 }

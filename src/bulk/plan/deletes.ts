@@ -125,8 +125,8 @@ async function namedOptions(
   if (names.length === 0 || input.targetingId === undefined) return ids;
   const known = await readOptionNames(api, input.targetingId, signal);
   const named = names.flatMap((name, position) => {
-    const object = plan.object({ index: ids.length + position, name });
     const _id = known.get(name);
+    const object = plan.object({ index: ids.length + position, name, ...(_id === undefined ? {} : { _id }) });
     if (_id === undefined) plan.fail(object, ownReason("NAME_NOT_FOUND", { field: "names", value: name }));
     return _id === undefined ? [] : [{ _id, object }];
   });

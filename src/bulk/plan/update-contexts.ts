@@ -25,7 +25,8 @@ export interface UpdateContextsItem {
 /** The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named. */
 export interface UpdateContextsInput {
   readonly targetingId?: string | undefined;
-  readonly items?: readonly UpdateContextsItem[] | undefined;
+  /** Empty where there is a file. */
+  readonly items: readonly UpdateContextsItem[];
   readonly file?: InputFile | undefined;
 }
 
@@ -118,14 +119,13 @@ function contextsOf(
   sources: ReadonlyMap<string, OptionContents | Reason>,
 ): Contexts | Reason {
   const lists = { add: [...(item.add ?? [])], remove: [...(item.remove ?? [])] };
-  for (const [from, to] of [
-    [item.addFrom, lists.add],
-    [item.removeFrom, lists.remove],
+  for (const [field, to] of [
+    ["addFrom", lists.add],
+    ["removeFrom", lists.remove],
   ] as const) {
-    for (const id of from ?? []) {
-      const source = sources.get(id);
-      if (source === undefined || "code" in source)
-        return source ?? ownReason("INVALID_ID", { field: "addFrom", value: id });
+    for (const id of item[field] ?? []) {
+      const source = badId(field, id) ?? sources.get(id) ?? ownReason("INVALID_ID", { field, value: id });
+      if ("code" in source) return source;
       to.push(...source.contexts);
     }
   }

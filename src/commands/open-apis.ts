@@ -1,0 +1,74 @@
+import { type Http, openHttp } from "../api/http.ts";
+import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
+import { proxyFor } from "../settings/proxy.ts";
+import type { Settings } from "../settings/settings.ts";
+import { acceptedKeys, embeddedSandbox } from "./embedded-sandbox.ts";
+
+/** The ways out of this process; nothing is connected or started before the first request. */
+export interface Apis {
+  readonly management?: Http | undefined;
+  readonly events?: Http | undefined;
+  /** The sandbox that events are tested against: in live mode one of its own, so that tests disturb nothing. */
+  readonly bench?: Http | undefined;
+  /** The sandbox that can be looked at. */
+  readonly sandbox?: Http | undefined;
+  /** Starts what should be there before the first request. */
+  readonly start: () => Promise<unknown>;
+  readonly close: () => Promise<void>;
+}
+
+/** Opens the APIs that the settings name. */
+export function openApis(settings: Settings): Apis {
+  const { environment, requestTimeoutMs } = settings;
+  return environment.kind === "sandbox" ? openSandbox(environment, requestTimeoutMs) : openLive(environment, settings);
+}
+
+function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, sandboxUrl }: Settings): Apis {
+  const open = (endpoint: Endpoint | undefined, header: string) =>
+    endpoint &&
+    openHttp({
+      url: endpoint.url,
+      credential: { [header]: endpoint.key },
+      requestTimeoutMs,
+      proxy: proxyFor(endpoint.url, proxies),
+    });
+  const management = open(environment.management, "x-api-key");
+  const events = open(environment.events, "authorization");
+  const embedded = embeddedSandbox({ port: 0, keys: {} });
+  const [authorization] = BUILT_IN_KEYS.app;
+  const bench = events && openHttp({ url: embedded.url, credential: { authorization }, requestTimeoutMs });
+  const sandbox =
+    sandboxUrl === undefined ? undefined : openHttp({ url: sandboxUrl, credential: {}, requestTimeoutMs });
+  return {
+    management,
+    events,
+    bench,
+    sandbox,
+    start: async () => undefined,
+    async close() {
+      await Promise.all([management, events, bench, sandbox].map((http) => http?.close()));
+      await embedded.close();
+    },
+  };
+}
+
+function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number): Apis {
+  const { port, managementKey, eventKey } = environment;
+  const embedded = embeddedSandbox({ port, keys: acceptedKeys(managementKey, eventKey) });
+  const url = environment.url ?? embedded.url;
+  const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs });
+  const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
+  return {
+    management,
+    events,
+    bench: events,
+    sandbox: events,
+    // Whoever names a port may look at it before the first call.
+    start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),
+    async close() {
+      await Promise.all([management.close(), events.close()]);
+      await embedded.close();
+    },
+  };
+}

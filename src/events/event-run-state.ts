@@ -1,0 +1,193 @@
+import { ownReason } from "../bulk/reasons.ts";
+import type { ReportedState } from "../bulk/report.ts";
+import type { Counts } from "../bulk/run-state.ts";
+import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "../bulk/work.ts";
+import { ruleAt } from "./event-reason.ts";
+import type { Finding, RuleBasis, Validation, Verdict } from "./rules.ts";
+import type { Settlement } from "./settlement.ts";
+
+/** What was predicted of an event, and observed. */
+export interface EventVerdict {
+  readonly predicted: Verdict;
+  readonly basis: RuleBasis;
+  readonly observed?: Verdict;
+  readonly findings: readonly Finding[];
+}
+
+/** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
+export type EventEntry =
+  | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
+  /** These are about to be sent: without a later line about one of them, nobody knows what became of it. */
+  | { readonly t: "leave"; readonly objects: readonly number[]; readonly at: number }
+  /** What would become of an event that is not sent. */
+  | {
+      readonly t: "predicted";
+      readonly object: number;
+      readonly verdict: EventVerdict | undefined;
+      readonly at: number;
+    }
+  | {
+      readonly t: "settled";
+      readonly object: number;
+      readonly outcome: Outcome;
+      readonly reason?: Reason;
+      readonly attempts: number;
+      /** Absent where there is nothing to say: predicted recorded, and no finding. */
+      readonly verdict?: EventVerdict;
+      /** An earlier attempt may have been recorded as well. */
+      readonly maybeTwice?: true;
+      readonly at: number;
+    }
+  | {
+      readonly t: "stop";
+      readonly cause: StopCause;
+      readonly reason?: Reason;
+      readonly waitedMs: number;
+      readonly at: number;
+    }
+  /** Goes on with what was not attempted, and with `resend` also with what is unknown. */
+  | { readonly t: "resume"; readonly resend: boolean; readonly at: number };
+
+/** How many verdicts are kept for reports, and how many findings of each. */
+const VERDICTS_KEPT = 10;
+const FINDINGS_KEPT = 5;
+
+const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
+
+const STOP_CODES = {
+  finished: "INTERRUPTED",
+  interrupted: "INTERRUPTED",
+  cancelled: "CANCELLED",
+  ended: "RUN_ENDED",
+} as const;
+
+/** Everything that is known about a run of events, as the sum of its journal. */
+export class EventRunState implements ReportedState {
+  readonly objects: ReportedObject[] = [];
+  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  stopped: { readonly cause: StopCause } | undefined;
+  updatedAt = 0;
+  /** Events that were sent although it cannot be told whether the service keeps them. */
+  uncertain = 0;
+  /** Events that may have been recorded twice. */
+  maybeTwice = 0;
+
+  readonly #standing: Standing[] = [];
+  readonly #reasons = new Map<number, Reason>();
+  readonly #left = new Set<number>();
+  readonly #verdicts = new Map<string, EventVerdict & { readonly object: number }>();
+  readonly #counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+
+  /** Puts one journal entry into effect. */
+  apply(entry: EventEntry): void {
+    this.updatedAt = entry.at;
+    switch (entry.t) {
+      case "events":
+        for (const object of entry.objects) {
+          this.objects.push(object);
+          this.#standing.push("pending");
+        }
+        this.#counts.pending += entry.objects.length;
+        this.requests.planned += entry.objects.length;
+        return;
+      case "leave":
+        for (const object of entry.objects) this.#left.add(object);
+        return;
+      case "predicted":
+        this.#keepVerdict(entry.object, entry.verdict ?? NOTHING_TO_SAY);
+        return;
+      case "settled":
+        this.requests.sent += entry.attempts;
+        this.requests.resent += Math.max(0, entry.attempts - 1);
+        this.#keepVerdict(entry.object, entry.verdict ?? NOTHING_TO_SAY);
+        this.#move(entry.object, entry.outcome, entry.reason);
+        if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;
+        if (entry.maybeTwice === true) this.maybeTwice += 1;
+        return;
+      case "stop":
+        this.#stop(entry.cause, entry.reason);
+        this.requests.waitedMs += entry.waitedMs;
+        return;
+      case "resume":
+        this.stopped = undefined;
+        for (const object of this.#standing.keys()) this.#reopen(object, entry.resend);
+        return;
+    }
+  }
+
+  counts(): Counts {
+    return { ...this.#counts };
+  }
+
+  standing(object: number): Standing {
+    return this.#standing[object] ?? "pending";
+  }
+
+  reason(object: number): Reason | undefined {
+    return this.#reasons.get(object);
+  }
+
+  /** Events have no ID. */
+  idOf(): undefined {
+    return undefined;
+  }
+
+  /** Of each kind of verdict the first event, at most ten. */
+  verdicts(): readonly (EventVerdict & { readonly object: number })[] {
+    return [...this.#verdicts.values()];
+  }
+
+  /** Events that left and of which nothing is known: after a crash their answers are lost. */
+  lost(): readonly number[] {
+    return [...this.#left].filter((object) => this.#standing[object] === "pending");
+  }
+
+  /** Whether an event may still have to be sent. */
+  isOpen(object: number): boolean {
+    const standing = this.standing(object);
+    return standing === "pending" || standing === "unattempted" || standing === "unknown";
+  }
+
+  #move(object: number, to: Standing, reason: Reason | undefined): void {
+    const from = this.#standing[object];
+    if (from === undefined) return;
+    this.#counts[from] -= 1;
+    this.#counts[to] += 1;
+    this.#standing[object] = to;
+    this.#left.delete(object);
+    if (reason === undefined) this.#reasons.delete(object);
+    else this.#reasons.set(object, reason);
+  }
+
+  /** A run stops when the requests under way are answered: what has no outcome then was never sent. */
+  #stop(cause: StopCause, reason: Reason | undefined): void {
+    this.stopped = { cause };
+    for (const [object, standing] of this.#standing.entries()) {
+      if (standing === "pending") this.#move(object, "unattempted", reason ?? ownReason(STOP_CODES[cause]));
+    }
+  }
+
+  #reopen(object: number, resend: boolean): void {
+    const standing = this.#standing[object];
+    if (standing === "unattempted" || (resend && standing === "unknown")) this.#move(object, "pending", undefined);
+  }
+
+  #keepVerdict(object: number, verdict: EventVerdict): void {
+    const kind = [verdict.predicted, verdict.observed, ...verdict.findings.map(ruleAt)].join(" ");
+    if (this.#verdicts.size < VERDICTS_KEPT && !this.#verdicts.has(kind))
+      this.#verdicts.set(kind, { object, ...verdict });
+  }
+}
+
+/** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
+export function verdictOf(predicted: Validation, observed: Settlement["observed"]): EventVerdict | undefined {
+  const { verdict, basis, findings } = predicted;
+  if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
+    return undefined;
+  return {
+    predicted: verdict,
+    basis,
+    ...(observed !== undefined && { observed }),
+    findings: findings.slice(0, FINDINGS_KEPT),
+  };
+}

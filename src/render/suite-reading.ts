@@ -1,0 +1,49 @@
+import type { SuiteFormat } from "../events/emit.ts";
+import { fenced, seen } from "./fence.ts";
+import { tokensOf } from "./page.ts";
+
+/** Where a suite is read as a resource. */
+export function suiteUri(suiteId: string): string {
+  return `targeting://suites/${suiteId}`;
+}
+
+/** Where the report of a suite's last run is read as a resource. */
+export function suiteReportUri(suiteId: string): string {
+  return `${suiteUri(suiteId)}/junit`;
+}
+
+/** What the first lines of a file may hold, as data and again as text. */
+const PREVIEW_TOKENS = 1100;
+const LINE_LETTERS = 160;
+
+/** The first lines of a suite's file, long ones cut: enough to see what it is. */
+export function previewOf(file: string): string {
+  const lines: string[] = [];
+  let left = PREVIEW_TOKENS;
+  for (const whole of file.slice(0, PREVIEW_TOKENS * 10).split("\n")) {
+    const line = whole.length <= LINE_LETTERS ? whole : `${whole.slice(0, LINE_LETTERS)}…`;
+    left -= tokensOf(JSON.stringify(line)) + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  return lines.join("\n");
+}
+
+/** A suite that was generated, in words. */
+export function suiteText(suite: {
+  readonly suiteId: string;
+  readonly resourceUri: string;
+  readonly format: SuiteFormat;
+  readonly cases: number;
+  readonly byKind: Readonly<Record<string, number>>;
+  readonly preview: string;
+}): string {
+  const { suiteId, resourceUri, format, cases, byKind, preview } = suite;
+  const kinds = Object.entries(byKind).map(([kind, count]) => `${kind} ${count}`);
+  return [
+    `${cases} event tests, suite ${suiteId}: ${kinds.join(", ")}.`,
+    `All of it as ${format} is the resource ${resourceUri}; it begins:`,
+    fenced(preview.split("\n").map(seen)),
+    `Next: run_event_tests with suiteId ${suiteId} runs them against a sandbox.`,
+  ].join("\n");
+}

@@ -1,0 +1,74 @@
+import * as z from "zod";
+import { type WriteCall, type WriteTool, writeCall } from "../bulk/call.ts";
+import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
+import type { Runs } from "../bulk/runs.ts";
+import type { RunHeader } from "../bulk/store.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
+import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
+import type { ToolContext } from "./context.ts";
+import { ToolError, type ToolOutcome } from "./definition.ts";
+import { begin, needsYes, reportRun, runsOf } from "./write.ts";
+
+/** The argument of tools that may take something away. */
+export const confirmationArgument = () => ({
+  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once the person agreed"),
+});
+
+/** The token of an earlier answer, and what was given beside it: the tool, and the call or its targeting alone. */
+export interface GivenConfirmation {
+  readonly tool: WriteTool;
+  readonly token: string;
+  readonly call?: WriteCall | undefined;
+  readonly targetingId?: string | undefined;
+  readonly dryRun?: boolean | undefined;
+}
+
+/** Starts the planned run that a confirmation stands for; when it was started before, reports it. */
+export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
+  const runs = runsOf(context);
+  const confirmation = await confirmationIn(given.token, context);
+  const stored = await runs.stored(confirmation.run);
+  if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
+  checkBeside(given, stored.header.call);
+  if (stored.started) return reportRun(await runs.find(confirmation.run), context);
+  return startConfirmed(stored.header, confirmation, runs, context);
+}
+
+async function startConfirmed(
+  header: RunHeader,
+  confirmation: Confirmation,
+  runs: Runs,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  checkNotExpired(confirmation, context);
+  const bytes = runs.part(header.runId, "input");
+  await checkAllowed(header.call, bytes, context);
+  const plan = await runs.plan(header.call, context.signal, bytes);
+  const isAsAgreed = lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
+  if (isAsAgreed) return begin(header, plan, runs, context);
+  const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
+  return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
+}
+
+/** Whatever stands beside a confirmation must be what was planned (contract, Confirmation). */
+function checkBeside({ tool, call, targetingId, dryRun }: GivenConfirmation, planned: WriteCall): void {
+  if (dryRun) {
+    throw new ToolError(
+      "dryRun was given beside confirmation; nothing was done",
+      "Give confirmation alone to act, or everything else without it to plan.",
+    );
+  }
+  if (tool !== planned.tool) {
+    throw new ToolError(`the confirmation is one of ${planned.tool}; nothing was done`, `Give it to ${planned.tool}.`);
+  }
+  const plannedTargeting = "targetingId" in planned.input ? planned.input.targetingId : undefined;
+  const isSame =
+    call === undefined ? targetingId === undefined || targetingId === plannedTargeting : isSameCall(call, planned);
+  if (!isSame) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+}
+
+function isSameCall(one: WriteCall, other: WriteCall): boolean {
+  return JSON.stringify(writeCall.parse(one)) === JSON.stringify(writeCall.parse(other));
+}

@@ -1,0 +1,62 @@
+import * as z from "zod";
+import { emitSuite, type SuiteFormat } from "../events/emit.ts";
+import { generateEventTests } from "../events/generate.ts";
+import { CASE_KINDS, type EventSuite, MOST_SEED } from "../events/suite.ts";
+import { previewOf, suiteText, suiteUri } from "../render/suite-reading.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import { type ToolDefinition, ToolError } from "./definition.ts";
+
+const FORMATS: readonly SuiteFormat[] = ["json", "vitest", "playwright", "curl"];
+
+const input = () =>
+  z.strictObject({
+    eventNames: z.array(z.string()).min(1).optional().describe("All 13 where absent"),
+    kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("All where absent"),
+    uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
+    seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
+    format: z.enum(FORMATS).default("json").describe("Form of the resource: a suite, or a file that runs by itself"),
+  });
+
+/** Generates tests of events, with the verdict that the documents give each. */
+export const generateEventTestsTool = {
+  name: "generate_event_tests",
+  title: "Generate event tests",
+  description:
+    "Generates test cases for events from the API's rules: right ones, missing and wrong parameters, limits, misspelt " +
+    "names, sequences; each with the verdict to expect. Nothing is sent.",
+  toolset: "events",
+  effect: "local",
+  idempotent: true,
+  input,
+  output: () =>
+    z.looseObject({
+      environment: z.string(),
+      suiteId: z.string().optional(),
+      resourceUri: z.string().optional(),
+      cases: z.number().optional(),
+      byKind: z.looseObject({}).optional(),
+      preview: z.string().optional(),
+    }),
+  async handler({ format, ...choice }, { environment, suites, caller }) {
+    const suite = generateEventTests(choice);
+    if (suite.cases.length === 0) {
+      throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");
+    }
+    const { suiteId } = await suites.keep(caller, suite, format);
+    const facts = {
+      suiteId,
+      resourceUri: suiteUri(suiteId),
+      format,
+      seed: suite.seed,
+      cases: suite.cases.length,
+      byKind: byKind(suite),
+      preview: previewOf(emitSuite(suite, format)),
+    };
+    return { structured: { environment, ...facts }, text: suiteText(facts), isError: false };
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+function byKind({ cases }: EventSuite): Readonly<Record<string, number>> {
+  const counts = CASE_KINDS.map((kind) => [kind, cases.filter((one) => one.kind === kind).length] as const);
+  return Object.fromEntries(counts.filter(([, count]) => count > 0));
+}

@@ -1,0 +1,178 @@
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { observerOf } from "../events/observe.ts";
+import { runSuite, type SuiteReport } from "../events/run-suite.ts";
+import { type EventSuite, eventSuite } from "../events/suite.ts";
+import type { KeptSuite } from "../events/suite-store.ts";
+import { confirmationText } from "../render/report.ts";
+import { liveTestsText, suiteReportAnswer } from "../render/suite-report.ts";
+import { eventsOf, testBenchOf } from "./apis.ts";
+import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
+import { confirmationArgument } from "./confirmed.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
+import { atMostOneWait } from "./follow-run.ts";
+
+const input = () =>
+  z.strictObject({
+    suiteId: z.string().optional().describe("Of generate_event_tests"),
+    suite: z.looseObject({}).optional().describe("Or the suite itself, in the form of generate_event_tests' json"),
+    target: z
+      .enum(["sandbox", "configured"])
+      .default("sandbox")
+      .describe("configured: the event API of the settings, where test purchases count as conversions if it is live"),
+    ...confirmationArgument(),
+  });
+
+type Input = z.output<ReturnType<typeof input>>;
+
+/** Runs a suite of event tests against a sandbox, or against the configured endpoint. */
+export const runEventTestsTool = {
+  name: "run_event_tests",
+  title: "Run event tests",
+  description:
+    "Runs a suite of event tests and compares what becomes of each event with what is expected. A live endpoint " +
+    "answers ok to recorded and ignored events alike: such cases are unobservable, and the person is asked first.",
+  toolset: "events",
+  effect: "tests",
+  idempotent: false,
+  input,
+  output: () =>
+    z.looseObject({
+      environment: z.string(),
+      suiteId: z.string().optional(),
+      target: z.string().optional(),
+      cases: z.number().optional(),
+      matched: z.number().optional(),
+      mismatched: z.number().optional(),
+      unobservable: z.number().optional(),
+      mismatches: z.array(z.looseObject({})).optional(),
+      resourceUri: z.string().optional(),
+    }),
+  async handler(given, context) {
+    if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
+    const kept = await suiteOf(given, context);
+    if (given.target === "sandbox" || context.environment === "sandbox") return runTests(kept, given.target, context);
+    return runLive(kept, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+async function suiteOf({ suite, suiteId }: Input, { suites, caller }: ToolContext): Promise<KeptSuite> {
+  if ((suite === undefined) === (suiteId === undefined)) {
+    throw new ToolError("give either suite or suiteId", "generate_event_tests gives a suiteId.");
+  }
+  if (suite !== undefined) return suites.keep(caller, readSuite(suite), "json");
+  const kept = await suites.find(caller, suiteId ?? "");
+  if (kept !== undefined) return kept;
+  throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
+}
+
+const PROBLEMS_SHOWN = 3;
+
+function readSuite(given: unknown): EventSuite {
+  const read = eventSuite.safeParse(given);
+  if (read.success) return read.data;
+  const problems = read.error.issues
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => `${path.join(".")}: ${message}`);
+  throw new ToolError(
+    `suite does not have the form of a suite (${problems.join("; ")})`,
+    "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
+  );
+}
+
+/** Asks before test events go to a live endpoint, where they count. */
+async function runLive(kept: KeptSuite, context: ToolContext): Promise<ToolOutcome> {
+  refuseReadOnly(context);
+  const { confirm, canAsk, reply } = context;
+  if (confirm === "off") return runTests(kept, "configured", context);
+  const effect = liveTestsText(kept.suite);
+  if (canAsk) {
+    if (reply === undefined) return { ask: { message: effect, token: newToken() } };
+    return reply.accepted ? runOnce(reply.token, kept, context) : notRun(kept, context);
+  }
+  if (confirm === "strict") {
+    throw new ToolError(
+      `this needs a person's yes, and this client cannot ask one. ${effect}`,
+      "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
+    );
+  }
+  const confirmation = await askFor({ run: kept.suiteId, digest: newToken() }, effect, context);
+  const nextSteps = ["show the effect to the person and wait for their decision"];
+  return {
+    structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+    text: ["Not done yet: a person has to agree first.", confirmationText(confirmation)].join("\n"),
+    isError: false,
+  };
+}
+
+/** Runs the tests that a token stands for; used again it gives the report of that run. */
+async function confirmed(token: string, given: Input, context: ToolContext): Promise<ToolAnswer> {
+  refuseReadOnly(context);
+  const confirmation = await confirmationIn(token, context);
+  const kept = await context.suites.find(context.caller, confirmation.run);
+  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
+  const isGiven = given.suite !== undefined || given.suiteId !== undefined;
+  if (isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+  if (!context.suites.wasRun(confirmation.digest)) checkNotExpired(confirmation, context);
+  return runOnce(confirmation.digest, kept, context);
+}
+
+function refuseReadOnly({ readOnly }: ToolContext): void {
+  if (!readOnly) return;
+  throw new ToolError(
+    "test events for a live endpoint change it, and this server only reads (TARGETING_MCP_READ_ONLY)",
+    'Run them against the sandbox: target "sandbox".',
+  );
+}
+
+/** Whoever agreed, agreed to one run: the same yes a second time gives the report of the first. */
+async function runOnce(yes: string, kept: KeptSuite, context: ToolContext): Promise<ToolAnswer> {
+  const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
+  return suiteReportAnswer({ ...about(kept, context), report });
+}
+
+async function runTests(kept: KeptSuite, target: Input["target"], context: ToolContext): Promise<ToolAnswer> {
+  const report = await reportOf(kept, target, context);
+  return suiteReportAnswer({ ...about(kept, context), target, report });
+}
+
+/** Runs a suite for as long as a call may take, and keeps the report. */
+async function reportOf(kept: KeptSuite, target: Input["target"], context: ToolContext): Promise<SuiteReport> {
+  const { environment, suites, caller, clock } = context;
+  const isLive = target === "configured" && environment === "live";
+  const bench = isLive ? { events: eventsOf(context) } : testBenchOf(context);
+  const late = new AbortController();
+  const running = runSuite(kept.suite, {
+    api: bench.events,
+    clock,
+    observe: "sandbox" in bench ? observerOf(bench.sandbox) : undefined,
+    signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
+    onProgress: (done, cases) => context.progress?.(done, cases, undefined),
+  });
+  await atMostOneWait(running, context);
+  late.abort();
+  const report = await running;
+  await suites.keepReport(caller, kept, report);
+  return report;
+}
+
+/** The person said no: nothing is sent, and that is no error. */
+function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
+  const nextSteps = ["the person did not agree: nothing was sent; do not try again unless they ask for it"];
+  return {
+    structured: { ...about(kept, context), status: "cancelled", nextSteps },
+    text: `Nothing was sent. ${nextSteps.join()}`,
+    isError: false,
+  };
+}
+
+function about({ suiteId }: KeptSuite, { environment }: ToolContext) {
+  return { environment, suiteId, target: "configured" };
+}
+
+function newToken(): string {
+  return randomBytes(16).toString("base64url");
+}

@@ -1,0 +1,244 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { type Report, startSession } from "../support/writing.ts";
+
+type Session = Awaited<ReturnType<typeof startSession>>;
+
+const idOf = ({ results }: Report, position = 0): string => results[position]?._id ?? "";
+const errorAnswer = z.looseObject({ error: z.object({ message: z.string(), remedy: z.string().optional() }) });
+
+/** A targeting with a group of two sub-options and a regular option; everything about it has been sent already. */
+async function withOptions(session: Session) {
+  const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Sports fans" }] }));
+  const made = await session.write("bulk_add_options", {
+    targetingId,
+    items: [
+      { name: "Ball games", contexts: ["ball"], children: [{ name: "Football" }, { name: "Rugby" }] },
+      { name: "Running", contexts: Array.from({ length: 150 }, (_, number) => `c${number}`) },
+    ],
+  });
+  await session.writesSent();
+  return { targetingId, group: idOf(made), football: idOf(made, 1), running: idOf(made, 3) };
+}
+
+/** As somebody does in the console. */
+async function rename({ control }: Session, { targetingId, running }: Awaited<ReturnType<typeof withOptions>>) {
+  await control("/seed", { options: [{ _id: running, targeting: targetingId, name: "Renamed" }] });
+}
+
+async function planned(session: Session, tool: string, args: Record<string, unknown>): Promise<string> {
+  const report = await session.write(tool, args);
+  expect(report.status).toBe("needs_confirmation");
+  return report.confirmation?.token ?? "";
+}
+
+/** Calls a tool that must refuse; gives what it says. */
+async function refused({ client }: Session, tool: string, args: Record<string, unknown>): Promise<string> {
+  const answer = await client.callTool(tool, args);
+  expect(answer.isError).toBe(true);
+  const { error } = errorAnswer.parse(answer.structuredContent);
+  expect(textOf(answer)).toContain(error.message);
+  expect(textOf(answer)).toContain(error.remedy ?? "");
+  return textOf(answer);
+}
+
+describe.each(Object.entries(CLIENTS))("%s that can ask", (_name, connect) => {
+  test("a yes deletes, and the person saw what goes", async () => {
+    const asked: string[] = [];
+    const session = await startSession({
+      connect,
+      answer: (message) => {
+        asked.push(message);
+        return { action: "accept", content: { confirm: true } };
+      },
+    });
+    const { group, running, targetingId } = await withOptions(session);
+    const options = await session.write("delete_options", { ids: [group, running] });
+    expect(options).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
+    const targeting = await session.write("delete_targeting", { ids: [targetingId] });
+    expect(targeting).toMatchObject({ status: "succeeded" });
+    expect(asked).toEqual([
+      expect.stringMatching(/1 option group with 2 sub-options.*1 option with 150 Context IDs[\s\S]*"Ball games"/),
+      expect.stringMatching(/deletes 1 targeting with 2 options[\s\S]*"Sports fans"/),
+    ]);
+    expect(await session.writesSent()).toEqual(["deleteOptions", "deleteTargetings"]);
+  });
+
+  test.each(["decline", "cancel"] as const)(
+    "%s sends nothing, is no error, and does not ask to be tried again",
+    async (action) => {
+      const session = await startSession({ connect, answer: () => ({ action }) });
+      const { running } = await withOptions(session);
+      const report = await session.write("delete_options", { ids: [running] });
+      expect(report).toMatchObject({ status: "cancelled", counts: { items: 1, unattempted: 1 } });
+      expect(JSON.stringify(report)).not.toContain("resume_run");
+      expect(await session.writesSent()).toEqual([]);
+    },
+  );
+
+  test("taking away much asks, and little does not", async () => {
+    let questions = 0;
+    const answer = () => {
+      questions += 1;
+      return { action: "decline" } as const;
+    };
+    const session = await startSession({ connect, answer });
+    const { group, football, running } = await withOptions(session);
+    const contextIds = Array.from({ length: 150 }, (_, number) => `c${number}`);
+    const update = (item: object) => session.write("update_contexts", { items: [item] });
+    expect(await update({ _id: running, remove: contextIds.slice(0, 100) })).toMatchObject({ status: "succeeded" });
+    expect(await update({ _id: running, set: [...contextIds.slice(0, 120)] })).toMatchObject({ status: "succeeded" });
+    expect(await update({ _id: football, remove: ["not there"] })).toMatchObject({ status: "succeeded" });
+    expect(questions).toBe(0);
+    expect(await update({ _id: running, remove: contextIds.slice(0, 101) })).toMatchObject({ status: "cancelled" });
+    expect(await update({ _id: group, remove: ["ball"] })).toMatchObject({ status: "cancelled" });
+    expect(await update({ _id: group, set: [] })).toMatchObject({ status: "cancelled" });
+    expect(questions).toBe(3);
+  });
+
+  test("what changes while the person thinks is asked about anew", async () => {
+    const asked: string[] = [];
+    const session: Session = await startSession({
+      connect,
+      async answer(message) {
+        asked.push(message);
+        if (asked.length === 1) await rename(session, ids);
+        return { action: "accept", content: { confirm: true } };
+      },
+    });
+    const ids = await withOptions(session);
+    expect(await session.write("delete_options", { ids: [ids.running] })).toMatchObject({ status: "succeeded" });
+    expect(asked).toEqual([expect.stringContaining('"Running"'), expect.stringContaining('"Renamed"')]);
+    expect(await session.writesSent()).toEqual(["deleteOptions"]);
+  });
+});
+
+describe.each(Object.entries(CLIENTS))("%s that cannot ask", (_name, connect) => {
+  test("the token alone acts, and used again it gives that run's report", async () => {
+    const session = await startSession({ connect });
+    const { group } = await withOptions(session);
+    const report = await session.write("delete_options", { ids: [group] });
+    expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 1, pending: 1 } });
+    expect(report.confirmation?.effect).toMatch(/1 option group with 2 sub-options[\s\S]*"Ball games"/);
+    const inMs = Date.parse(report.confirmation?.expiresAt ?? "") - Date.now();
+    expect(inMs).toBeGreaterThan(500_000);
+    expect(inMs).toBeLessThanOrEqual(600_000);
+    expect(await session.writesSent()).toEqual([]);
+    const confirmation = report.confirmation?.token;
+    const done = await session.write("delete_options", { confirmation });
+    expect(done).toMatchObject({ status: "succeeded", runId: report.runId });
+    const replayed = await session.write("delete_options", { confirmation });
+    expect(replayed).toMatchObject({ status: "succeeded", runId: report.runId, counts: done.counts });
+    expect(await session.writesSent()).toEqual(["deleteOptions"]);
+  });
+
+  test("strict refuses, and says why and what would go", async () => {
+    const session = await startSession({ connect, env: { TARGETING_MCP_CONFIRM: "strict" } });
+    const { running } = await withOptions(session);
+    const words = await refused(session, "delete_options", { ids: [running] });
+    expect(words).toContain("TARGETING_MCP_CONFIRM is strict");
+    expect(words).toContain("150 Context IDs");
+    expect(await session.writesSent()).toEqual([]);
+  });
+
+  test("off acts at once", async () => {
+    const session = await startSession({ connect, env: { TARGETING_MCP_CONFIRM: "off" } });
+    const { running } = await withOptions(session);
+    expect(await session.write("delete_options", { ids: [running] })).toMatchObject({ status: "succeeded" });
+  });
+});
+
+describe("a confirmation", () => {
+  test("made up or altered is not believed", async () => {
+    const session = await startSession();
+    const { running } = await withOptions(session);
+    const token = await planned(session, "delete_options", { ids: [running] });
+    const [payload = "", mark = ""] = token.split(".");
+    const forged = Buffer.from(
+      JSON.stringify({ ...JSON.parse(Buffer.from(payload, "base64url").toString()), expiresAt: 9e15 }),
+    ).toString("base64url");
+    const made = ["", "x", ".", `${payload}.`, `.${mark}`, `${forged}.${mark}`, `${token}x`, `${token}.x`, "\u0000"];
+    for (const confirmation of made) {
+      expect(await refused(session, "delete_options", { confirmation })).toContain("not a token that this server gave");
+    }
+    expect(await session.writesSent()).toEqual([]);
+  });
+
+  test("counts only for its own tool, and beside nothing but what was planned", async () => {
+    const session = await startSession();
+    const { running, group, targetingId } = await withOptions(session);
+    const confirmation = await planned(session, "delete_options", { targetingId, names: ["Running"] });
+    const beside = (args: object) => refused(session, "delete_options", { confirmation, ...args });
+    expect(await refused(session, "update_contexts", { confirmation })).toContain("one of delete_options");
+    expect(await refused(session, "delete_targeting", { confirmation })).toContain("one of delete_options");
+    expect(await beside({ ids: [group] })).toContain("not the planned ones");
+    expect(await beside({ ids: [running] })).toContain("not the planned ones");
+    expect(await beside({ targetingId: "01JABCDEFGHJKMNPQRSTVWXYZ0" })).toContain("not the planned ones");
+    expect(await beside({ targetingId, names: ["Ball games"] })).toContain("not the planned ones");
+    expect(await beside({ dryRun: true })).toContain("dryRun was given beside confirmation");
+    expect(await session.writesSent()).toEqual([]);
+    const args = { confirmation, targetingName: "Sports fans", names: ["Running"], dryRun: false };
+    expect(await session.write("delete_options", args)).toMatchObject({ status: "succeeded" });
+  });
+
+  test("does not outlive a change: what is different is shown anew, and the new token counts", async () => {
+    const session = await startSession();
+    const { group, football } = await withOptions(session);
+    const confirmation = await planned(session, "delete_options", { ids: [group] });
+    await session.control("/seed", { remove: [football] });
+    const anew = await session.write("delete_options", { confirmation });
+    expect(anew.status).toBe("needs_confirmation");
+    expect(anew.nextSteps.join()).toContain("has changed since the person agreed");
+    expect(anew.confirmation?.effect).toContain("1 sub-option,");
+    expect(anew.confirmation?.token).not.toBe(confirmation);
+    expect(await session.writesSent()).toEqual([]);
+    const done = await session.write("delete_options", { confirmation: anew.confirmation?.token });
+    expect(done).toMatchObject({ status: "succeeded" });
+  });
+
+  test("for what is gone meanwhile asks nobody anything", async () => {
+    const session = await startSession();
+    const { running } = await withOptions(session);
+    const confirmation = await planned(session, "delete_options", { ids: [running] });
+    await session.control("/seed", { remove: [running] });
+    const report = await session.write("delete_options", { confirmation });
+    expect(report).toMatchObject({ status: "failed", failures: [{ errorCode: "TARGETING_CATEGORY_NOT_FOUND" }] });
+  });
+
+  test("spent twice at the same time starts one run", async () => {
+    const session = await startSession();
+    const { running } = await withOptions(session);
+    const confirmation = await planned(session, "delete_options", { ids: [running] });
+    const reports = await Promise.all(
+      Array.from({ length: 5 }, () => session.write("delete_options", { confirmation })),
+    );
+    expect(new Set(reports.map(({ runId }) => runId)).size).toBe(1);
+    expect(await session.writesSent()).toEqual(["deleteOptions"]);
+  });
+
+  test("cannot be gone around with resume_run", async () => {
+    const session = await startSession();
+    const { running } = await withOptions(session);
+    const { runId } = await session.write("update_contexts", { items: [{ _id: running, set: [] }] });
+    expect(await refused(session, "resume_run", { runId })).toContain("waits for a person's yes");
+    const { structuredContent } = await session.client.callTool("get_run", { runId });
+    expect(structuredContent).toMatchObject({ status: "needs_confirmation" });
+    expect(await session.writesSent()).toEqual([]);
+  });
+});
+
+test("more deletions than allowed are refused before anything is read", async () => {
+  const session = await startSession({ env: { TARGETING_MCP_MAX_DELETES: "2", TARGETING_MCP_CONFIRM: "off" } });
+  const { group, football, running, targetingId } = await withOptions(session);
+  for (const args of [
+    { ids: [group, football, running] },
+    { targetingId, ids: [group, football], names: ["Running"] },
+  ]) {
+    expect(await refused(session, "delete_options", args)).toContain("TARGETING_MCP_MAX_DELETES");
+  }
+  const ids = [targetingId, targetingId.replace(/.$/, "0"), targetingId.replace(/.$/, "1")];
+  expect(await refused(session, "delete_targeting", { ids })).toContain("TARGETING_MCP_MAX_DELETES");
+  expect(await session.writesSent()).toEqual([]);
+  expect(await session.write("delete_options", { ids: [football, running] })).toMatchObject({ status: "succeeded" });
+});

@@ -1,0 +1,291 @@
+import {
+  AmbiguousError,
+  type ApiError,
+  BusyError,
+  NotSentError,
+  RejectedError,
+  type RejectionKind,
+} from "../../../src/api/errors.ts";
+import type { BulkAnswer, ManagementApi } from "../../../src/api/management.ts";
+import type { BulkOperation, Operation } from "../../../src/spec/routes.ts";
+import type { VirtualTime } from "../virtual-time.ts";
+import { applyBulk, type Disturbance } from "./apply.ts";
+import { treeItems } from "./deletes.ts";
+import { READS, type StoredLimits } from "./facts.ts";
+import type { Effect, Fault } from "./faults.ts";
+import type { Project } from "./project.ts";
+import { listed, optionRecord, targetingRecord } from "./records.ts";
+import { type BulkRequest, ImproperRequest, readRequest, touchedBy } from "./requests.ts";
+import { type ItemOutcome, NO_OPTION, NO_TARGETING, NOT_SUPPORTED, optionIn, targetingIn } from "./rules.ts";
+
+/** How a model service behaves. */
+export interface ServiceOptions {
+  readonly project: Project;
+  readonly time: VirtualTime;
+  readonly limits: StoredLimits;
+  /** By how much the service's clock is ahead, in milliseconds. */
+  readonly skewMs: number;
+  /** How long a request takes, in milliseconds. */
+  readonly latencyMs: number;
+  /** Bodies above so many bytes are 413. */
+  readonly bodyBytes: number;
+  /** A request that holds this text is a 400 validation error without a code. */
+  readonly poison: string | undefined;
+  /** List Options says `total`, and answers carry a `Date`. */
+  readonly tellsTotal: boolean;
+  readonly tellsDate: boolean;
+  /** Faults by the number of the write request, counted from 0. */
+  readonly faults: ReadonlyMap<number, Fault>;
+  /** Reads that fail, counted from 0. */
+  readonly failingReads: ReadonlySet<number>;
+  /** What others do around the write request of a number. */
+  others(request: number, moment: "before" | "after"): void;
+}
+
+const LOCK_WAIT_MS = 50;
+const REQUEST_TIMEOUT_MS = 60_000;
+/** An engine that sends more than this for a small call goes round in circles. */
+const MOST_WRITES = 2000;
+
+/** The service of management-api, in memory and in virtual time, with faults. One project, one engine in front. */
+export class ModelService implements ManagementApi {
+  /** What the engine did that no engine may do. */
+  readonly improper: string[] = [];
+  /** Names and IDs for which an answer was lost, with the service's time when the request left first. */
+  readonly inDoubt = new Map<string, number>();
+  /** Requests whose answers were lost: the names and IDs in each. */
+  readonly #lost: (readonly string[])[] = [];
+  /** What a later request made, though an answer about it had been lost. */
+  readonly #madeLater = new Set<string>();
+  writes = 0;
+  reads = 0;
+  /** Whether faults and other writers are still about. */
+  disturbed = true;
+  readonly #options: ServiceOptions;
+  #busyUntil = 0;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  async bulk(operation: BulkOperation, entries: readonly string[]): Promise<BulkAnswer> {
+    const request = this.#understood(operation, entries);
+    const number = this.writes;
+    this.writes += 1;
+    if (number > MOST_WRITES) throw this.#complain(`more than ${MOST_WRITES} write requests`);
+    const fault = this.disturbed ? this.#options.faults.get(number) : undefined;
+    if (this.disturbed) this.#options.others(number, "before");
+    try {
+      return this.#answer(request, entries, fault);
+    } finally {
+      if (this.disturbed) this.#options.others(number, "after");
+    }
+  }
+
+  /** Whether a write whose answer was lost still runs: others have to wait for it too (management-api 4.2). */
+  isBusy(): boolean {
+    return this.#options.time.now() < this.#busyUntil;
+  }
+
+  /**
+   * Whether every lost request that held a name was shown not to have been applied: a later one made something else out
+   * of it (management-api 4.1, "applied as one unit").
+   */
+  madeBesides(name: string): boolean {
+    const lost = this.#lost.filter((keys) => keys.includes(name));
+    return lost.every((keys) => keys.some((key) => key !== name && this.#madeLater.has(key)));
+  }
+
+  async getTargeting(targetingId: string) {
+    this.#read("getTargeting");
+    const targeting = targetingIn(this.#options.project, targetingId);
+    if (targeting === undefined) throw rejected("getTargeting", NO_TARGETING);
+    return targetingRecord(targeting);
+  }
+
+  async listOptions(
+    targetingId: string,
+    query: { readonly limit?: number; readonly offset?: number; readonly parent?: string } = {},
+  ) {
+    this.#read("listOptions");
+    const { project, tellsTotal } = this.#options;
+    const { limit = READS.listLimit, offset = 0, parent } = query;
+    if (limit < 1 || limit > READS.listLimit || offset < 0) throw this.#complain(`listOptions ${limit} ${offset}`);
+    if (targetingIn(project, targetingId) === undefined) throw rejected("listOptions", NO_TARGETING);
+    if (parent !== undefined) {
+      const group = optionIn(project, parent);
+      if (group?.targeting !== targetingId) throw rejected("listOptions", NO_OPTION);
+      if (!group.isGroup) throw rejected("listOptions", NOT_SUPPORTED);
+    }
+    const all = listed(project, targetingId, parent);
+    const items = all.slice(offset, offset + limit).map(optionRecord);
+    return { items, ...(tellsTotal ? { total: all.length } : {}), ...this.#date() };
+  }
+
+  async getOption(optionId: string, query: { readonly limit?: number; readonly offset?: number } = {}) {
+    this.#read("getOption");
+    const { limit = READS.getLimit, offset = 0 } = query;
+    const inRange = limit >= 1 && limit <= READS.getLimit && offset >= 0 && offset <= READS.getOffset;
+    if (!inRange) throw this.#complain(`getOption ${limit} ${offset}`);
+    const option = optionIn(this.#options.project, optionId);
+    if (option === undefined) throw rejected("getOption", NO_OPTION);
+    return { option: optionRecord(option), contexts: [...option.contexts].slice(offset, offset + limit) };
+  }
+
+  createTargeting = (): Promise<never> => this.#unused("createTargeting");
+  renameTargeting = (): Promise<never> => this.#unused("renameTargeting");
+  deleteTargeting = (): Promise<never> => this.#unused("deleteTargeting");
+  addOption = (): Promise<never> => this.#unused("addOption");
+  updateOption = (): Promise<never> => this.#unused("updateOption");
+  deleteOption = (): Promise<never> => this.#unused("deleteOption");
+
+  #answer(request: BulkRequest, entries: readonly string[], fault: Fault | undefined): BulkAnswer {
+    const { time, latencyMs, poison, bodyBytes } = this.#options;
+    const { operation } = request;
+    if (fault?.kind === "notSent") throw new NotSentError({ operation, reason: "connection refused" });
+    time.advance(latencyMs / 2);
+    const body = `{"items":[${entries.join(",")}]}`;
+    if (Buffer.byteLength(body, "utf8") > bodyBytes) throw rejection(operation, "tooLarge", 413);
+    if (fault?.kind === "refused") throw rejection(operation, fault.as, fault.as === "unauthorized" ? 401 : 403);
+    if (poison !== undefined && body.includes(poison)) throw rejection(operation, "validation", 400);
+    this.#waitForOtherWrites(operation, fault);
+    const effect = effectOf(fault);
+    if (effect !== undefined) throw this.#loseAnswer(request, effect, fault);
+    this.#refuseWhole(request);
+    const outcomes = this.#apply(request, disturbanceOf(request, fault));
+    const made = touchedBy(request).filter((_, index) => isMade(outcomes[index]));
+    for (const key of made.flat()) if (this.inDoubt.has(key)) this.#madeLater.add(key);
+    time.advance(fault?.kind === "slow" ? fault.ms : latencyMs / 2);
+    return { results: outcomes.map(resultOf), ...this.#date() };
+  }
+
+  /** management-api 4.2: a write waits briefly for the write that runs, then fails with 409. */
+  #waitForOtherWrites(operation: Operation, fault: Fault | undefined): void {
+    const { time } = this.#options;
+    const runs = time.now() < this.#busyUntil;
+    if (runs) time.advance(LOCK_WAIT_MS);
+    const retryAfterMs = fault?.kind === "busy" ? fault.retryAfterMs : (this.#busyUntil - time.now()) % 2000;
+    if (fault?.kind === "busy" || time.now() < this.#busyUntil) {
+      throw new BusyError({ operation, statusCode: 409, retryAfterMs: Math.max(0, retryAfterMs) });
+    }
+  }
+
+  /** The answer is lost; whether and when the request is applied is the fault's choice. */
+  #loseAnswer(request: BulkRequest, effect: Effect, fault: Fault | undefined): ApiError {
+    const { time, latencyMs, skewMs } = this.#options;
+    const since = time.now() + skewMs - latencyMs;
+    const keys = touchedBy(request).flat();
+    this.#lost.push(keys);
+    for (const key of keys) if (!this.inDoubt.has(key)) this.inDoubt.set(key, since);
+    const lost = ambiguous(request.operation, fault);
+    if (effect === "whole" || effect === "part") {
+      this.#applyUnlessRefused(request, effect === "part" ? { takenOver: (index) => index % 2 === 1 } : {});
+    } else if (effect !== "none") {
+      const at = time.now() + (fault?.kind === "timeout" ? REQUEST_TIMEOUT_MS : 0) + effect.lateMs;
+      this.#busyUntil = at;
+      time.at(at, () => this.#applyUnlessRefused(request, {}));
+    }
+    time.advance(fault?.kind === "timeout" ? REQUEST_TIMEOUT_MS : latencyMs / 2);
+    return lost;
+  }
+
+  #applyUnlessRefused(request: BulkRequest, disturbance: Disturbance): void {
+    try {
+      this.#refuseWhole(request);
+    } catch {
+      return;
+    }
+    const isUnit = request.operation !== "renameTargetings" && request.operation !== "updateOptions";
+    this.#apply(request, isUnit ? {} : disturbance);
+  }
+
+  /** management-api 7.2, TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED. */
+  #refuseWhole(request: BulkRequest): void {
+    if (request.operation !== "deleteOptions") return;
+    const { project, limits } = this.#options;
+    const count = treeItems(project, request.items);
+    if (count <= limits.treeItems) return;
+    const errorCode = "TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED";
+    const error = { statusCode: 400, errorCode, detail: { limit: limits.treeItems, count } };
+    throw rejected(request.operation, { error });
+  }
+
+  #apply(request: BulkRequest, disturbance: Disturbance): readonly ItemOutcome[] {
+    const { project, limits } = this.#options;
+    return applyBulk(project, limits, "run", request, disturbance);
+  }
+
+  #understood(operation: BulkOperation, entries: readonly string[]): BulkRequest {
+    try {
+      return readRequest(operation, entries);
+    } catch (thrown) {
+      if (thrown instanceof ImproperRequest) this.improper.push(thrown.message);
+      throw thrown;
+    }
+  }
+
+  #read(operation: Operation): void {
+    const { time, latencyMs, failingReads } = this.#options;
+    const number = this.reads;
+    this.reads += 1;
+    time.advance(latencyMs);
+    if (this.disturbed && failingReads.has(number)) {
+      throw new AmbiguousError({ operation, reason: "the connection was reset" });
+    }
+  }
+
+  /** The header `Date`: whole seconds. */
+  #date(): { readonly serverTime?: number } {
+    const { time, skewMs, tellsDate } = this.#options;
+    return tellsDate ? { serverTime: Math.floor((time.now() + skewMs) / 1000) * 1000 } : {};
+  }
+
+  #complain(what: string): ImproperRequest {
+    this.improper.push(what);
+    return new ImproperRequest(what);
+  }
+
+  async #unused(operation: Operation): Promise<never> {
+    throw this.#complain(`${operation}: the engine sends bulk requests only`);
+  }
+}
+
+function isMade(outcome: ItemOutcome | undefined): boolean {
+  return outcome !== undefined && "data" in outcome;
+}
+
+function effectOf(fault: Fault | undefined): Effect | undefined {
+  return fault?.kind === "status" || fault?.kind === "reset" || fault?.kind === "timeout" ? fault.effect : undefined;
+}
+
+function disturbanceOf(request: BulkRequest, fault: Fault | undefined): Disturbance {
+  const from = fault?.kind === "takeover" || fault?.kind === "uncatched" ? fault.from * request.items.length : 0;
+  if (fault?.kind === "takeover") return { takenOver: (index) => index >= from, retryAfterMs: fault.retryAfterMs };
+  if (fault?.kind === "uncatched") return { uncatched: (index) => index >= from, addFirst: fault.addFirst };
+  return {};
+}
+
+function ambiguous(operation: Operation, fault: Fault | undefined): AmbiguousError {
+  if (fault?.kind === "status") {
+    const { statusCode } = fault;
+    return new AmbiguousError({ operation, reason: `the service answered with status ${statusCode}`, statusCode });
+  }
+  return new AmbiguousError({ operation, reason: fault?.kind === "timeout" ? "no answer in time" : "reset" });
+}
+
+function rejection(operation: Operation, kind: RejectionKind, statusCode: number): RejectedError {
+  return new RejectedError({ kind, statusCode, operation, route: `POST ${operation}` });
+}
+
+function rejected(
+  operation: Operation,
+  { error }: { readonly error: { statusCode: number; errorCode: string; detail?: Readonly<Record<string, unknown>> } },
+): RejectedError {
+  return new RejectedError({ kind: "business", operation, route: `ANY ${operation}`, ...error });
+}
+
+function resultOf(outcome: ItemOutcome, index: number) {
+  if ("data" in outcome) return { index, success: true, data: outcome.data };
+  const { detail, ...error } = outcome.error;
+  return { index, success: false, error: { ...error, ...(detail === undefined ? {} : { detail: { ...detail } }) } };
+}

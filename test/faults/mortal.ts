@@ -1,0 +1,146 @@
+import type { ManagementApi } from "../../src/api/management.ts";
+import type { Lease } from "../../src/bulk/lease.ts";
+import type { RunJournal, RunStore } from "../../src/bulk/store.ts";
+import type { JournalEntry } from "../../src/bulk/work.ts";
+import type { Random } from "./random.ts";
+
+/** The process is dead: what is thrown wherever it goes on. */
+export class Killed extends Error {}
+
+/** A process that dies, as by `kill -9`, at a count of the things it does to the world. */
+export interface MortalProcess {
+  readonly store: RunStore;
+  readonly api: ManagementApi;
+  isDead(): boolean;
+  /** What the system does once the process is dead: its leases end. */
+  bury(): Promise<void>;
+}
+
+/**
+ * Puts a process between an engine and its world. Every journal entry, flush and request counts; at `dieAt` the process
+ * dies, before or after the thing itself is done, and does nothing any more. What was not flushed is lost, but for a
+ * random beginning of it, as a disk may have it.
+ */
+export function mortalProcess(
+  { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
+  dieAt: number,
+  random: Random,
+): MortalProcess {
+  const life = new Life(dieAt);
+  const leases: Lease[] = [];
+  return {
+    isDead: () => life.isOver(),
+    bury: async () => {
+      for (const lease of leases) await lease.release();
+    },
+    store: {
+      ...store,
+      start: (runId) => life.during(() => store.start(runId)),
+      keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
+      summarise: (runId, summary) => life.during(() => store.summarise(runId, summary)),
+      lease: async (runId) => {
+        const lease = await life.during(async () => {
+          const taken = await store.lease(runId);
+          if (taken !== undefined) leases.push(taken);
+          return taken;
+        });
+        return lease && { ...lease, release: () => life.during(() => lease.release()) };
+      },
+      journal: async (runId) => mortalJournal(await store.journal(runId), life, random),
+    },
+    api: {
+      bulk: (...call) => life.during(() => api.bulk(...call)),
+      createTargeting: (...call) => life.during(() => api.createTargeting(...call)),
+      renameTargeting: (...call) => life.during(() => api.renameTargeting(...call)),
+      deleteTargeting: (...call) => life.during(() => api.deleteTargeting(...call)),
+      addOption: (...call) => life.during(() => api.addOption(...call)),
+      updateOption: (...call) => life.during(() => api.updateOption(...call)),
+      deleteOption: (...call) => life.during(() => api.deleteOption(...call)),
+      getTargeting: (...call) => life.during(() => api.getTargeting(...call)),
+      listOptions: (...call) => life.during(() => api.listOptions(...call)),
+      getOption: (...call) => life.during(() => api.getOption(...call)),
+    },
+  };
+}
+
+/** A store whose disk is full after so many flushes: what was not flushed by then is lost. */
+export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
+  let left = flushes;
+  return {
+    ...store,
+    journal: async (runId) => {
+      const journal = await store.journal(runId);
+      const buffer: JournalEntry[] = [];
+      const flush = async (): Promise<void> => {
+        if (left === 0) throw new Error("no space left on device");
+        left -= 1;
+        for (const entry of buffer.splice(0)) journal.append(entry);
+        await journal.flush();
+      };
+      return {
+        append: (entry) => void buffer.push(entry),
+        flush,
+        close: async () => {
+          await flush();
+          await journal.close();
+        },
+      };
+    },
+  };
+}
+
+class Life {
+  #left: number;
+
+  constructor(length: number) {
+    this.#left = length;
+  }
+
+  isOver(): boolean {
+    return this.#left < 0;
+  }
+
+  /** Whether the next thing is the last. */
+  isEnding(): boolean {
+    return this.#left === 0;
+  }
+
+  /** Counts one thing; throws Killed when it was not to be. */
+  live(): void {
+    if (!this.isOver()) this.#left -= 1;
+    if (this.isOver()) throw new Killed("killed");
+  }
+
+  /** The process may die before the work, or after it and before anybody learns what it gave. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.live();
+    try {
+      return await work();
+    } finally {
+      this.live();
+    }
+  }
+}
+
+function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJournal {
+  const buffer: JournalEntry[] = [];
+  const flush = async (): Promise<void> => {
+    if (!life.isOver()) {
+      const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;
+      for (const entry of buffer.splice(0, count)) journal.append(entry);
+      await journal.flush();
+    }
+    life.live();
+  };
+  return {
+    append: (entry) => {
+      life.live();
+      buffer.push(entry);
+    },
+    flush,
+    close: async () => {
+      await flush();
+      await journal.close();
+    },
+  };
+}

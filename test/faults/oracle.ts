@@ -1,0 +1,119 @@
+import type { ObjectResult, ReportCounts } from "../../src/bulk/report.ts";
+import type { Project } from "./model/project.ts";
+import type { ModelService } from "./model/service.ts";
+import { checkContexts } from "./oracle/contexts.ts";
+import { checkCreate } from "./oracle/creates.ts";
+import { checkGone } from "./oracle/deletes.ts";
+import { Evidence, type Snapshot } from "./oracle/evidence.ts";
+import { foreignEffects } from "./oracle/foreign-effects.ts";
+import { needlessFailures, needlesslyOpen } from "./oracle/needless-failures.ts";
+import { checkUpdate } from "./oracle/updates.ts";
+import type { Schedule } from "./schedule.ts";
+import { type PlacedWish, wishesOf } from "./wishes.ts";
+
+export { snapshotOf } from "./oracle/evidence.ts";
+
+/** A run at rest, as it is reported. */
+export interface Ended {
+  readonly status: string;
+  readonly counts: ReportCounts;
+  readonly results: readonly ObjectResult[];
+}
+
+/** What a judgement is about. */
+export interface Case {
+  readonly schedule: Schedule;
+  readonly service: ModelService;
+  readonly project: Project;
+  readonly before: Snapshot;
+  readonly ended: Ended;
+  /** The run was taken up again after all faults: only what nobody can tell may be open. */
+  readonly isSettled: boolean;
+}
+
+/** An object of the report with what was wished for it. */
+export interface Judged extends PlacedWish {
+  readonly result: ObjectResult;
+}
+
+/** Holds a report against what really happened; gives what went against the guarantee. */
+export function judge(of: Case): readonly string[] {
+  const { ended, schedule } = of;
+  const wishes = wishesOf(schedule.call);
+  const violations: string[] = [];
+  const { items, ...counts } = ended.counts;
+  const sum = Object.values(counts).reduce((total, count) => total + count, 0);
+  if (items !== sum || items !== wishes.length)
+    violations.push(`counts ${JSON.stringify(ended.counts)}: ${wishes.length} wishes`);
+  const judged = match(wishes, ended.results);
+  if (judged === undefined) return [...violations, "the objects of the report are not those of the call"];
+  const evidence = new Evidence(of, judged);
+  for (const each of judged) {
+    const wrong = [...checkOne(evidence, each), ...checkOpen(evidence, each)];
+    const at = [each.index, each.child, each.grandchild].filter((position) => position !== undefined).join(".");
+    for (const what of wrong) violations.push(`${at} ${JSON.stringify(each.result)}: ${what}`);
+  }
+  violations.push(...foreignEffects(evidence));
+  if (isCalm(schedule)) violations.push(...needlesslyOpen(evidence));
+  if (isCalm(schedule) || (of.isSettled && isMended(schedule))) violations.push(...needlessFailures(evidence));
+  return violations;
+}
+
+function match(wishes: readonly PlacedWish[], results: readonly ObjectResult[]): readonly Judged[] | undefined {
+  const key = ({ index, child, grandchild }: Omit<PlacedWish, "wish">): string => `${index}.${child}.${grandchild}`;
+  const byKey = new Map<string, ObjectResult[]>();
+  for (const result of results) byKey.set(key(result), [...(byKey.get(key(result)) ?? []), result]);
+  const judged = wishes.flatMap((placed) => {
+    const result = byKey.get(key(placed))?.shift();
+    return result === undefined ? [] : [{ ...placed, result }];
+  });
+  return judged.length === wishes.length && results.length === wishes.length ? judged : undefined;
+}
+
+function checkOne(evidence: Evidence, judged: Judged): readonly string[] {
+  const { wish, result } = judged;
+  switch (wish.kind) {
+    case "targeting":
+    case "option":
+      return checkCreate(evidence, wish, result);
+    case "targetingName":
+    case "update":
+      return checkUpdate(evidence, wish, result);
+    case "nothing":
+      return result.outcome === "failed" ? [] : ["an item that names nothing cannot but fail"];
+    case "contexts":
+      return checkContexts(evidence, wish, judged);
+    case "targetingGone":
+    case "optionGone":
+      return checkGone(evidence, wish, result);
+  }
+}
+
+/** `unknown` and `unattempted` need a cause, and go away once everything is quiet. */
+function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Judged): readonly string[] {
+  const wrong: string[] = [];
+  if (outcome === "pending") wrong.push("pending at rest");
+  if ((outcome === "failed" || outcome === "unknown" || outcome === "unattempted") && reason === undefined) {
+    wrong.push("no reason");
+  }
+  if (outcome === "unknown" && !evidence.mayBeUnknown(wish)) wrong.push("unknown, though nothing put it in doubt");
+  const { faults } = evidence.of.schedule;
+  const isGivenUp = outcome === "failed" && reason?.code === "UNCATCHED";
+  if (isGivenUp && faults.filter(({ fault }) => fault.kind === "uncatched").length < 3) wrong.push("given up at once");
+  if (!evidence.of.isSettled) return wrong;
+  if (outcome === "unknown" && reason?.code !== "OWNER_UNCLEAR") wrong.push("still unknown");
+  if (outcome === "unattempted" && reason?.code !== "NEEDS_FAILED") wrong.push("still unattempted");
+  return wrong;
+}
+
+/** Nothing disturbs such a schedule: every outcome has to be the best that is possible. */
+function isCalm({ faults, others, failingReads, stop, kills, diskFullAfter, settings }: Schedule): boolean {
+  const quiet = faults.length + others.length + failingReads.length + kills.length === 0 && stop === undefined;
+  return quiet && diskFullAfter === undefined && settings.poison === undefined && settings.bodyBytes > 1_000_000;
+}
+
+/** What disturbed such a schedule is over and made nothing fail: neither may the report. */
+function isMended({ faults, others, settings }: Schedule): boolean {
+  const uncatched = faults.filter(({ fault }) => fault.kind === "uncatched");
+  return others.length + uncatched.length === 0 && settings.poison === undefined && settings.bodyBytes > 1_000_000;
+}

@@ -1,0 +1,139 @@
+import type { ObjectResult } from "../../../src/bulk/report.ts";
+import type { Wish } from "../wishes.ts";
+import type { Evidence } from "./evidence.ts";
+
+type CreateWish = Extract<Wish, { readonly kind: "targeting" | "option" }>;
+
+/** Holds the outcome of something that was to be made against what the run made. */
+export function checkCreate(evidence: Evidence, wish: CreateWish, result: ObjectResult): readonly string[] {
+  const made =
+    wish.kind === "targeting"
+      ? evidence.madeByRun(wish.name)
+      : evidence.targetingsOf(wish.targeting).flatMap((id) => evidence.madeByRun(wish.name, id));
+  const left = made.filter((id) => !evidence.isDeletedBy("run", id));
+  const here = left.filter((id) => !evidence.isDeletedBy("other", id));
+  const wrong = here.length > 1 ? [`made ${here.length} times`] : [];
+  const isRefused = result.outcome === "failed" || result.outcome === "unattempted";
+  if (isRefused && isMadeForAnother(evidence, wish)) return wrong;
+  switch (result.outcome) {
+    case "succeeded":
+      return [...wrong, ...checkMade(evidence, wish, result, left)];
+    case "alreadyDone":
+      if (left.length > 0) wrong.push("alreadyDone, though the run made it");
+      return [...wrong, ...checkThere(evidence, wish, result)];
+    case "failed":
+      return [...wrong, ...(here.length > 0 ? ["failed, though the run made it"] : []), ...addedAnyway(evidence, wish)];
+    case "unattempted":
+      return [
+        ...wrong,
+        ...(made.length > 0 ? ["unattempted, though the run made it"] : []),
+        ...addedAnyway(evidence, wish),
+      ];
+    default:
+      return wrong;
+  }
+}
+
+/** Another item of the same name is not refused: what the run made of that name is that item's. */
+function isMadeForAnother(evidence: Evidence, wish: CreateWish): boolean {
+  return evidence.judged.some(
+    (each) =>
+      each.wish !== wish &&
+      each.wish.kind === wish.kind &&
+      each.wish.name === wish.name &&
+      (each.wish.kind === "targeting" || wish.kind === "targeting" || sameTargeting(each.wish, wish)) &&
+      (each.result.outcome === "succeeded" || each.result.outcome === "unknown"),
+  );
+}
+
+function sameTargeting(a: Extract<Wish, { kind: "option" }>, b: Extract<Wish, { kind: "option" }>): boolean {
+  return JSON.stringify(a.targeting) === JSON.stringify(b.targeting);
+}
+
+function checkMade(evidence: Evidence, wish: CreateWish, result: ObjectResult, left: readonly string[]): string[] {
+  const [id] = left;
+  if (id === undefined) {
+    const isRight = givenContexts(evidence, wish, result) || isLookalike(evidence, wish, result);
+    return isRight ? [] : ["succeeded, though the run did not make it"];
+  }
+  const wrong: string[] = [];
+  if (result._id !== undefined && !left.includes(result._id)) wrong.push(`the ID is another's: made ${left.join()}`);
+  const { project } = evidence.of;
+  if (wish.kind === "targeting") {
+    if (!project.targetings.has(id) && !evidence.isDeletedBy("other", id)) wrong.push("succeeded, but gone");
+    return wrong;
+  }
+  const option = project.options.get(id);
+  if (option === undefined) {
+    if (!evidence.isDeletedBy("other", id)) wrong.push("succeeded, but gone");
+    return wrong;
+  }
+  const wanted = [...new Set(wish.contexts.map((context) => context.trim()))].sort();
+  const isOthers = evidence.isChangedByOther(id, "contexts");
+  if (!isOthers && JSON.stringify(wanted) !== JSON.stringify([...option.contexts].sort())) {
+    wrong.push(`holds ${option.contexts.size} Context IDs instead of ${wanted.length}`);
+  }
+  if (option.isGroup !== wish.isGroup) wrong.push(`is ${option.isGroup ? "a group" : "no group"}`);
+  if (!isInParent(evidence, wish, option.parent) && !evidence.isChangedByOther(id, "moved")) {
+    wrong.push(`is in ${option.parent}`);
+  }
+  return wrong;
+}
+
+function isInParent(evidence: Evidence, wish: Extract<Wish, { kind: "option" }>, parent: string | undefined): boolean {
+  if (wish.parent === undefined) return parent === undefined;
+  if (parent === undefined) return false;
+  if ("id" in wish.parent) return parent === wish.parent.id;
+  const changes = evidence.changes(parent);
+  const names = changes.flatMap((change) => (change.what === "optionRenamed" ? [change.from, change.to] : []));
+  const now = evidence.of.project.options.get(parent)?.name;
+  return [now, ...names].includes(wish.parent.name);
+}
+
+/**
+ * Somebody else made, after an answer of ours was lost, exactly what the lost request asked for. Nothing in the answers
+ * of the service tells the two apart: the one outcome that rests on likelihood, not on proof.
+ */
+function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): boolean {
+  if (_id === undefined) return false;
+  const made = evidence.changes(_id).find((change) => change.actor === "other" && /Created$/.test(change.what));
+  const since = evidence.of.service.inDoubt.get(wish.name);
+  if (made === undefined || since === undefined || made.at < since) return false;
+  if (evidence.of.service.madeBesides(wish.name)) return false;
+  if (wish.kind === "targeting") return true;
+  const option = evidence.of.project.options.get(_id);
+  const looksSame = option?.isGroup === wish.isGroup && option.contexts.size === new Set(wish.contexts).size;
+  return option === undefined || looksSame || evidence.isChangedByOther(_id, "contexts");
+}
+
+/** `addContexts`: an option that was there got the Context IDs. */
+function givenContexts(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): boolean {
+  const option = _id === undefined ? undefined : evidence.of.project.options.get(_id);
+  if (wish.kind !== "option" || _id === undefined) return false;
+  if (option === undefined) return evidence.isDeletedBy("other", _id);
+  const { input } = evidence.of.schedule.call;
+  if (!("onExisting" in input) || input.onExisting !== "addContexts") return false;
+  return evidence.isChangedByOther(_id, "contexts") || wish.contexts.every((each) => option.contexts.has(each.trim()));
+}
+
+/** Options of the name that were there got nothing, unless another item of the call gave it to them. */
+function addedAnyway(evidence: Evidence, wish: CreateWish): readonly string[] {
+  if (wish.kind !== "option") return [];
+  return evidence.optionsNamedBefore(wish.name).flatMap(({ id }) => {
+    const held = new Set(evidence.of.before.options.get(id)?.contexts);
+    const now = evidence.of.project.options.get(id)?.contexts ?? new Set();
+    const isOthers = evidence.isChangedByOther(id, "contexts");
+    return !isOthers && wish.contexts.some((each) => now.has(each.trim()) && !held.has(each.trim()))
+      ? [`Context IDs were added to ${id}`]
+      : [];
+  });
+}
+
+/** `skip` and `addContexts`: an option of the name was there. */
+function checkThere(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): readonly string[] {
+  if (wish.kind === "targeting") return ["a targeting cannot be there already"];
+  const option = _id === undefined ? undefined : evidence.of.project.options.get(_id);
+  if (_id === undefined) return ["alreadyDone without an ID"];
+  if (option?.name === wish.name) return [];
+  return evidence.isChangedByOther(_id, "optionRenamed") ? [] : [`alreadyDone, but ${_id} is not it`];
+}

@@ -1,0 +1,115 @@
+import type { Change, Option, Project, Targeting } from "../model/project.ts";
+import type { Case, Judged } from "../oracle.ts";
+import type { Wish } from "../wishes.ts";
+
+/** What was there before a run. */
+export interface Snapshot {
+  readonly targetings: ReadonlyMap<string, Targeting>;
+  readonly options: ReadonlyMap<string, Option>;
+}
+
+/** Copies what there is. */
+export function snapshotOf(project: Project): Snapshot {
+  return {
+    targetings: new Map([...project.targetings].map(([id, targeting]) => [id, { ...targeting }])),
+    options: new Map(
+      [...project.options].map(([id, option]) => [
+        id,
+        { ...option, contexts: new Set(option.contexts), children: new Set(option.children) },
+      ]),
+    ),
+  };
+}
+
+/** Questions about what really happened, answered from the log of the model. */
+export class Evidence {
+  readonly of: Case;
+  readonly judged: readonly Judged[];
+  readonly #byId = new Map<string, Change[]>();
+  readonly #created = new Map<string, string[]>();
+
+  constructor(of: Case, judged: readonly Judged[]) {
+    this.of = of;
+    this.judged = judged;
+    for (const change of of.project.log) {
+      if (change.actor === "before") continue;
+      listUnder(this.#byId, change.id, change);
+      if (change.actor !== "run") continue;
+      if (change.what === "optionCreated") listUnder(this.#created, `${change.targeting} ${change.name}`, change.id);
+      if (change.what === "targetingCreated") listUnder(this.#created, change.name, change.id);
+    }
+  }
+
+  /** Everything that happened to one thing since the run was planned. */
+  changes(id: string): readonly Change[] {
+    return this.#byId.get(id) ?? [];
+  }
+
+  /** IDs of targetings of a name, or of options of a name in a targeting, that the run made. */
+  madeByRun(name: string, targeting?: string): readonly string[] {
+    return this.#created.get(targeting === undefined ? name : `${targeting} ${name}`) ?? [];
+  }
+
+  isDeletedBy(actor: "run" | "other", id: string): boolean {
+    return this.changes(id).some((change) => change.actor === actor && /Deleted$/.test(change.what));
+  }
+
+  /** Whether somebody else changed something about a thing. */
+  isChangedByOther(id: string, ...whats: readonly Change["what"][]): boolean {
+    return this.changes(id).some(
+      ({ actor, what }) => actor === "other" && (whats.includes(what) || /Deleted$/.test(what)),
+    );
+  }
+
+  /** The targetings that a wish may mean: by its ID, or those of a name that the run made. */
+  targetingsOf(targeting: { readonly id: string } | { readonly name: string }): readonly string[] {
+    return "id" in targeting ? [targeting.id] : this.madeByRun(targeting.name);
+  }
+
+  /** Whether an answer about this was lost, or others wrote meanwhile. */
+  mayBeUnknown(wish: Wish): boolean {
+    const { schedule, service } = this.of;
+    const { others, kills, diskFullAfter } = schedule;
+    if (others.length > 0 || kills.length > 0 || diskFullAfter !== undefined) return true;
+    const isHalfDone = schedule.faults.some(({ fault }) => fault.kind === "uncatched" && fault.addFirst);
+    if (wish.kind === "contexts" && isHalfDone) return true;
+    return this.keysOf(wish).some(
+      (key) => service.inDoubt.has(key) || this.changes(key).some((c) => c.actor === "run"),
+    );
+  }
+
+  /** Names and IDs that a wish is about. */
+  keysOf(wish: Wish): readonly string[] {
+    switch (wish.kind) {
+      case "targeting":
+        return [wish.name, ...this.madeByRun(wish.name)];
+      case "option": {
+        const made = this.targetingsOf(wish.targeting).flatMap((id) => this.madeByRun(wish.name, id));
+        const there = [...this.of.before.options.values()].filter(({ name }) => name === wish.name).map(({ id }) => id);
+        const place = "name" in wish.targeting ? [wish.targeting.name] : [];
+        const parent = wish.parent !== undefined && "name" in wish.parent ? [wish.parent.name] : [];
+        return [wish.name, ...made, ...there, ...place, ...parent];
+      }
+      case "contexts":
+      case "optionGone":
+        return "id" in wish.target ? [wish.target.id] : this.optionsNamedBefore(wish.target.name).map(({ id }) => id);
+      case "nothing":
+        return [];
+      default:
+        return [wish.id];
+    }
+  }
+
+  /** Options that had a name when the run was planned, in the targeting of the call. */
+  optionsNamedBefore(name: string): readonly Option[] {
+    const { input } = this.of.schedule.call;
+    const targeting = "targetingId" in input ? input.targetingId : undefined;
+    return [...this.of.before.options.values()].filter((each) => each.name === name && each.targeting === targeting);
+  }
+}
+
+function listUnder<V>(map: Map<string, V[]>, key: string, value: V): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [value]);
+  else list.push(value);
+}

@@ -1,0 +1,36 @@
+import { applyBulk } from "./model/apply.ts";
+import type { StoredLimits } from "./model/facts.ts";
+import type { Project } from "./model/project.ts";
+import type { BulkRequest } from "./model/requests.ts";
+
+/**
+ * What somebody else does: a request to the API, or an edit in the console, which waits for no write and asks for no
+ * unique name (management-api 4.2 rule 4).
+ */
+export type OtherWrite =
+  | { readonly by: "api"; readonly request: BulkRequest }
+  | { readonly by: "console"; readonly what: "createOption"; readonly targeting: string; readonly name: string }
+  | { readonly by: "console"; readonly what: "renameOption"; readonly id: string; readonly name: string }
+  | { readonly by: "console"; readonly what: "createTargeting"; readonly name: string };
+
+/** Puts somebody else's write into effect. What it is about may be gone by then: then nothing happens. */
+export function writeAsOther(project: Project, limits: StoredLimits, write: OtherWrite): void {
+  if (write.by === "api") {
+    applyBulk(project, limits, "other", write.request);
+    return;
+  }
+  switch (write.what) {
+    case "createTargeting":
+      project.createTargeting("other", { name: write.name });
+      return;
+    case "createOption": {
+      const { targeting, name } = write;
+      if (project.targetings.has(targeting)) project.createOption("other", { targeting, name, isGroup: false });
+      return;
+    }
+    case "renameOption": {
+      const option = project.options.get(write.id);
+      if (option !== undefined) project.renameOption("other", option, write.name);
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import type { WriteCall } from "../../src/bulk/call.ts";
+import { randomCall, type Size } from "./calls.ts";
+import { DOCUMENTED_LIMITS, type StoredLimits } from "./model/facts.ts";
+import type { Effect, Fault } from "./model/faults.ts";
+import { Project } from "./model/project.ts";
+import type { OtherWrite } from "./others.ts";
+import { type Random, randomFrom } from "./random.ts";
+import { VirtualTime } from "./virtual-time.ts";
+import {
+  allOptions,
+  contextTargetings,
+  fillWorld,
+  OPTION_NAMES,
+  POISON,
+  someContexts,
+  TARGETING_NAMES,
+} from "./world.ts";
+
+/** How the service and the engine are set for one schedule. */
+export interface Settings {
+  readonly skewMs: number;
+  readonly latencyMs: number;
+  readonly retryBudgetMs: number;
+  readonly bodyBytes: number;
+  readonly poison: string | undefined;
+  readonly tellsTotal: boolean;
+  readonly tellsDate: boolean;
+  readonly limits: StoredLimits;
+}
+
+/** One case: a call into a world, and everything that happens meanwhile. A seed gives all of it; parts can be left out. */
+export interface Schedule {
+  readonly seed: number;
+  readonly call: WriteCall;
+  readonly settings: Settings;
+  /** By the number of the write request. */
+  readonly faults: readonly { readonly on: number; readonly fault: Fault }[];
+  readonly others: readonly { readonly on: number; readonly moment: "before" | "after"; readonly write: OtherWrite }[];
+  readonly failingReads: readonly number[];
+  readonly stop: { readonly on: number; readonly cause: "cancelled" | "interrupted" } | undefined;
+  /** The process dies at these counts of journal entries, flushes and requests, one process after the other. */
+  readonly kills: readonly number[];
+  /** The disk takes nothing any more after so many flushes of the first process. */
+  readonly diskFullAfter: number | undefined;
+}
+
+const START = Date.UTC(2026, 2, 1, 12);
+
+/** The world that a seed gives, and the time in it. `skewMs` is by how much the service's clock is ahead. */
+export function worldOf(seed: number, skewMs: number): { readonly project: Project; readonly time: VirtualTime } {
+  const time = new VirtualTime(START);
+  const project = new Project(() => time.now() + skewMs);
+  fillWorld(project, time, randomFrom(seed));
+  return { project, time };
+}
+
+/** The schedule that a seed gives. */
+export function scheduleOf(seed: number): Schedule {
+  const random = randomFrom(seed * 7919 + 13);
+  const settings = randomSettings(random);
+  const { project } = worldOf(seed, settings.skewMs);
+  const size = random.chance(0.03) ? "large" : random.chance(0.06) ? "many" : "small";
+  const call = randomCall(project, random, size);
+  const isCalm = random.chance(0.25);
+  const some = <T>(probability: number, make: () => T[]): T[] => (!isCalm && random.chance(probability) ? make() : []);
+  return {
+    seed,
+    call,
+    settings: isCalm ? { ...settings, poison: undefined, bodyBytes: DOCUMENTED_BODY_BYTES } : settings,
+    faults: some(0.85, () => randomFaults(random)),
+    others: some(0.4, () => randomOthers(random, project, call)),
+    failingReads: some(0.2, () => random.some([0, 1, 2, 3, 4, 5], 3)),
+    stop: isCalm || random.chance(0.85) ? undefined : { on: random.below(4), cause: randomCause(random) },
+    diskFullAfter: isCalm || random.chance(0.93) ? undefined : random.below(6),
+    kills: some(0.25, () =>
+      Array.from({ length: random.between(1, 3) }, () => random.below(size === "many" ? 30 : 18)),
+    ),
+  };
+}
+
+const DOCUMENTED_BODY_BYTES = 8 * 1_048_576;
+
+function randomCause(random: Random): "cancelled" | "interrupted" {
+  return random.pick(["cancelled", "interrupted"] as const);
+}
+
+function randomSettings(random: Random): Settings {
+  const isTight = random.chance(0.12);
+  return {
+    skewMs: random.pick([0, 0, 7, -300, 4000, -86_400_000]),
+    latencyMs: random.pick([2, 20, 200]),
+    retryBudgetMs: random.pick([1500, 20_000, 120_000, 120_000]),
+    bodyBytes: random.chance(0.1) ? random.between(60, 600) : DOCUMENTED_BODY_BYTES,
+    poison: random.chance(0.5) ? JSON.stringify(POISON) : undefined,
+    tellsTotal: random.chance(0.9),
+    tellsDate: random.chance(0.9),
+    limits: isTight
+      ? {
+          optionContextIds: random.between(2, 6),
+          optionContextBytes: 1000,
+          projectContextIds: random.between(10, 40),
+          targetingOptions: random.between(6, 14),
+          treeItems: random.between(1, 4),
+        }
+      : DOCUMENTED_LIMITS,
+  };
+}
+
+function randomFaults(random: Random): { on: number; fault: Fault }[] {
+  const isStorm = random.chance(0.15);
+  return Array.from({ length: isStorm ? 30 : 8 }, (_, on) => on).flatMap((on) =>
+    random.chance(isStorm ? 0.9 : 0.35) ? { on, fault: randomFault(random) } : [],
+  );
+}
+
+function randomFault(random: Random): Fault {
+  const effect = (): Effect =>
+    random.pick(["none", "whole", "whole", "part", { lateMs: random.pick([30, 400, 5000, 90_000]) }] as const);
+  const retryAfterMs = random.between(0, 2000);
+  return random.pick<() => Fault>([
+    () => ({ kind: "busy", retryAfterMs }),
+    () => ({ kind: "takeover", from: random.next(), retryAfterMs }),
+    () => ({ kind: "status", statusCode: random.pick([500, 502] as const), effect: effect() }),
+    () => ({ kind: "reset", effect: effect() }),
+    () => ({ kind: "timeout", effect: effect() }),
+    () => ({ kind: "notSent" }),
+    () => ({ kind: "uncatched", from: random.pick([0, 0, random.next()]), addFirst: random.chance(0.5) }),
+    () => ({ kind: "slow", ms: 30_000 }),
+    () =>
+      random.chance(0.2) ? { kind: "refused", as: random.pick(["unauthorized", "forbidden"]) } : { kind: "notSent" },
+  ])();
+}
+
+function randomOthers(random: Random, project: Project, call: WriteCall): Schedule["others"][number][] {
+  return Array.from({ length: random.between(1, 4) }, () => ({
+    on: random.below(4),
+    moment: random.pick(["before", "after"] as const),
+    write: randomWrite(random, project, call),
+  }));
+}
+
+/** Somebody else is interested in the same names and things as the call. */
+function randomWrite(random: Random, project: Project, call: WriteCall): OtherWrite {
+  const { input } = call;
+  const anyTargeting = random.pick(contextTargetings(project)).id;
+  const targeting = "targetingId" in input && random.chance(0.8) ? (input.targetingId ?? anyTargeting) : anyTargeting;
+  const options = allOptions(project);
+  const option = options.length === 0 ? targeting : random.pick(options).id;
+  const names = namesIn(call);
+  const name = random.pick(names.length > 0 && random.chance(0.8) ? names : OPTION_NAMES);
+  const targetingName = random.pick(names.length > 0 && random.chance(0.8) ? names : TARGETING_NAMES);
+  const contexts = someContexts(random, 3);
+  const api = (request: Extract<OtherWrite, { readonly by: "api" }>["request"]) => ({ by: "api" as const, request });
+  return random.pick<() => OtherWrite>([
+    () => api({ operation: "addOptions", items: [{ targeting, name }] }),
+    () => api({ operation: "addOptions", items: [{ targeting, name, contexts }] }),
+    () => api({ operation: "createTargetings", items: [{ name: targetingName }] }),
+    () => api({ operation: "renameTargetings", items: [{ _id: targeting, name: targetingName }] }),
+    () => api({ operation: "deleteTargetings", items: [targeting] }),
+    () => api({ operation: "updateOptions", items: [{ _id: option, name }] }),
+    () => api({ operation: "updateOptions", items: [{ _id: option, contexts: { add: contexts } }] }),
+    () => api({ operation: "updateOptions", items: [{ _id: option, contexts: { remove: contexts } }] }),
+    () => api({ operation: "updateOptions", items: [{ _id: option, parent: null }] }),
+    () => api({ operation: "deleteOptions", items: [option] }),
+    () => ({ by: "console", what: "createOption", targeting, name }),
+    () => ({ by: "console", what: "renameOption", id: option, name }),
+    () => ({ by: "console", what: "createTargeting", name: targetingName }),
+  ])();
+}
+
+function namesIn({ input }: WriteCall): readonly string[] {
+  const items = "items" in input ? input.items : [];
+  return items.flatMap((item) => ("name" in item && item.name !== undefined && item.name.length > 2 ? item.name : []));
+}
+
+export type { Size };

@@ -1,0 +1,51 @@
+import type { Clock } from "../../src/api/clock.ts";
+
+interface TimedEvent {
+  readonly at: number;
+  readonly act: () => void;
+}
+
+/** Time that only passes when somebody waits; what is due happens in between, in order. */
+export class VirtualTime implements Clock {
+  #now: number;
+  readonly #events: TimedEvent[] = [];
+
+  /** `start` in milliseconds since 1970. */
+  constructor(start: number) {
+    this.#now = start;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  /** Lets something happen when the time has come. */
+  at(time: number, act: () => void): void {
+    this.#events.push({ at: time, act });
+    this.#events.sort((a, b) => a.at - b.at);
+  }
+
+  /** Lets milliseconds pass. */
+  advance(ms: number): void {
+    const until = this.#now + ms;
+    for (let event = this.#events[0]; event !== undefined && event.at <= until; event = this.#events[0]) {
+      this.#events.shift();
+      this.#now = Math.max(this.#now, event.at);
+      event.act();
+    }
+    this.#now = until;
+  }
+
+  /** Lets everything happen that is still to come. */
+  drain(): void {
+    for (let event = this.#events[0]; event !== undefined; event = this.#events[0]) {
+      this.advance(Math.max(0, event.at - this.#now));
+    }
+  }
+
+  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    this.advance(ms);
+    signal?.throwIfAborted();
+  }
+}

@@ -1,0 +1,25 @@
+import { defineConfig } from "vitest/config";
+
+/** The long run: 10,000 schedules in four parts, side by side. The quick one is a part of all tests. */
+const SCHEDULES = 10_000;
+const PARTS = 4;
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Which seeds to try; the quick ones where nothing is provided. */
+    readonly faultSchedules?: { readonly from: number; readonly count: number };
+  }
+}
+
+export default defineConfig({
+  test: {
+    projects: Array.from({ length: PARTS }, (_, part) => ({
+      test: {
+        name: `part ${part + 1}`,
+        include: ["test/faults/faults.test.ts"],
+        testTimeout: 300_000,
+        provide: { faultSchedules: { from: 1 + (part * SCHEDULES) / PARTS, count: SCHEDULES / PARTS } },
+      },
+    })),
+  },
+});

@@ -1,0 +1,171 @@
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { expect } from "vitest";
+import * as z from "zod";
+import { type Answer, CLIENTS, type TestClient, type ToolResult, textOf } from "./clients.ts";
+import { startTestSandbox } from "./sandbox.ts";
+import { COMMAND, cleanEnvironment } from "./server-process.ts";
+
+/** What an answer about a write may hold in all, data and text together (contract). */
+const REPORT_TOKENS = 2500;
+
+const count = z.int().min(0);
+const failure = z.strictObject({
+  count: z.int().min(1),
+  outcome: z.enum(["failed", "unattempted", "unknown"]),
+  indexes: z.array(count).min(1).max(20),
+  ref: z.string().optional(),
+  errorCode: z.string(),
+  statusCode: z.int().optional(),
+  detail: z.record(z.string(), z.unknown()).optional(),
+  message: z.string().min(10),
+  remedy: z.string().min(5),
+});
+const result = z.strictObject({
+  index: count,
+  child: count.optional(),
+  grandchild: count.optional(),
+  outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]),
+  _id: z.string().optional(),
+  name: z.string().optional(),
+  errorCode: z.string().optional(),
+});
+
+/** The result of a tool that writes, as the contract has it. */
+const reportSchema = z.strictObject({
+  environment: z.enum(["live", "sandbox"]),
+  runId: z.string().optional(),
+  tool: z.string(),
+  status: z.enum([
+    "succeeded",
+    "partial",
+    "failed",
+    "unknown",
+    "running",
+    "interrupted",
+    "cancelled",
+    "planned",
+    "needs_confirmation",
+  ]),
+  counts: z.strictObject({
+    items: count,
+    succeeded: count,
+    alreadyDone: count,
+    failed: count,
+    unattempted: count,
+    unknown: count,
+    pending: count,
+  }),
+  requests: z.strictObject({ planned: count, sent: count, resent: count, waitedMs: count }).optional(),
+  failures: z.array(failure).max(10).default([]),
+  failuresOmitted: count.optional(),
+  results: z.array(result).max(10).default([]),
+  resultsOmitted: count.optional(),
+  resultsUri: z.string().optional(),
+  plan: z.array(z.looseObject({ operation: z.string(), items: count, bytes: count })).optional(),
+  planOmitted: count.optional(),
+  confirmation: z.strictObject({ token: z.string(), effect: z.string(), expiresAt: z.iso.datetime() }).optional(),
+  verdicts: z.array(z.looseObject({ index: count, predicted: z.string() })).optional(),
+  nextSteps: z.array(z.string()).default([]),
+});
+export type Report = z.infer<typeof reportSchema>;
+
+/** Tokens that a host shows the model at the most: data and text together (o200k). */
+export function tokensOfResult(given: ToolResult): number {
+  return countTokens(JSON.stringify(given.structuredContent)) + countTokens(textOf(given));
+}
+
+/** Checks an answer against every rule that the contract has for all of them, and gives it. */
+export function checkedReport(given: ToolResult): Report {
+  const report = reportSchema.parse(given.structuredContent);
+  const { items, ...outcomes } = report.counts;
+  const sum = Object.values(outcomes).reduce((total, one) => total + one, 0);
+  expect(sum, "the counts add up").toBe(items);
+  expect(tokensOfResult(given)).toBeLessThanOrEqual(REPORT_TOKENS);
+  const good = outcomes.succeeded + outcomes.alreadyDone;
+  if (["succeeded", "partial", "failed", "unknown"].includes(report.status)) {
+    expect(report.status).toBe(statusOf(items, good, outcomes.unknown));
+    expect(outcomes.pending).toBe(0);
+  }
+  expect(given.isError ?? false).toBe(report.status === "failed" || (report.status === "unknown" && good === 0));
+  checkText(report, textOf(given));
+  return report;
+}
+
+/** Status rules of the contract. */
+function statusOf(items: number, good: number, unknown: number): string {
+  if (good === items) return "succeeded";
+  if (good > 0) return "partial";
+  return unknown > 0 ? "unknown" : "failed";
+}
+
+/** Hosts show the model the text or the data: whatever one says, the other says too. */
+function checkText(report: Report, text: string): void {
+  const { tool, environment, runId = "", counts, failures, results, plan = [], confirmation, nextSteps } = report;
+  const said = [tool, environment, runId, `${counts.items} item`, ...nextSteps];
+  for (const { errorCode, message, remedy } of failures) said.push(errorCode, message, remedy);
+  for (const { _id = "", index } of results) said.push(/^[0-9A-Z]*$/.test(_id) ? _id : "", `${index}`);
+  for (const { items, bytes } of plan) said.push(`${items} items`, `${bytes} bytes`);
+  if (confirmation !== undefined) {
+    const [sentence = ""] = confirmation.effect.split("\n");
+    said.push(confirmation.token, sentence, confirmation.expiresAt);
+  }
+  for (const left of [report.failuresOmitted, report.resultsOmitted, report.planOmitted]) {
+    if (left !== undefined && left > 0) said.push(`(${left} more`);
+  }
+  for (const one of said) expect(text).toContain(one);
+}
+
+const journal = z.object({
+  requests: z.array(z.looseObject({ operation: z.string().nullable(), method: z.string(), bytes: z.number() })),
+});
+
+/** How a client connects; one of `CLIENTS`. */
+export type Connect = (typeof CLIENTS)[keyof typeof CLIENTS];
+
+/** A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test. */
+export async function startSession(
+  given: {
+    readonly connect?: Connect;
+    readonly answer?: Answer;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly live?: boolean;
+  } = {},
+) {
+  const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
+  const sandbox = await startTestSandbox();
+  const address = live
+    ? {
+        TARGETING_API_URL: sandbox.url,
+        TARGETING_API_KEY: "sandbox-key",
+        EVENT_API_URL: sandbox.url,
+        EVENT_APP_KEY: "sandbox-app-key",
+      }
+    : { TARGETING_MCP_SANDBOX_URL: sandbox.url };
+  const environment = cleanEnvironment({ ...address, ...env });
+  const client = await connect({ args: [COMMAND], env: environment, ...(answer && { answer }) });
+  return { sandbox, client, environment, ...overSandbox(sandbox.url, client) };
+}
+
+function overSandbox(url: string, client: TestClient) {
+  const control = async (path: string, body?: unknown): Promise<unknown> => {
+    const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    const answer = await fetch(`${url}/_sandbox${path}`, init);
+    if (!answer.ok) throw new Error(`the sandbox refused ${path}: ${await answer.text()}`);
+    return answer.json();
+  };
+  let seen = 0;
+  return {
+    control,
+    /** Calls a tool that writes, and checks its report against the rules for all of them. */
+    async write(name: string, args: Record<string, unknown>): Promise<Report> {
+      return checkedReport(await client.callTool(name, args));
+    },
+    /** The operations that wrote, of those that arrived since the last look. */
+    async writesSent(): Promise<readonly (string | null)[]> {
+      const { requests } = journal.parse(await control("/requests"));
+      const fresh = requests.slice(seen);
+      seen = requests.length;
+      return fresh.filter(({ method }) => method !== "GET").map(({ operation }) => operation);
+    },
+  };
+}
