@@ -3,7 +3,7 @@ import type { Message } from "./message.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
 
-const CELLS = 'A cell with a comma or a line break stands in quotes: "a, b".';
+const CELLS = 'Set a cell with a comma or a line break in quotes: "a, b".';
 
 const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
   scientific: ({ value }) => ({
@@ -23,28 +23,28 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
     remedy: "Write true or false, or leave the cell empty.",
   }),
   op: ({ value }) => ({ message: `op is ${text(value)}`, remedy: "Write add, remove or set." }),
-  noOption: () => ({ message: "the row names no option", remedy: "Fill _id, or name with targetingId in the call." }),
+  noOption: () => ({ message: "the row names no option", remedy: "Give _id, or name with targetingId in the call." }),
   noContextId: () => ({
     message: "the row has no Context ID",
     remedy: "Fill contextId or contexts, or take the row out.",
   }),
   rowsDisagree: ({ column }) => ({
     message: `an earlier row about the same option says something else in ${String(column)}`,
-    remedy: "Write the same in every row of an option, or only in its first.",
+    remedy: "Say the same in every row of an option, or only in its first.",
   }),
   spoilt: ({ line }) => ({
     message: `line ${String(line)}, which belongs to the same set, cannot be used: without it, its Context ID would be taken away`,
     remedy: "Mend that line, and send all rows of the option again.",
   }),
-  notJson: () => ({ message: "the row is no JSON", remedy: "An NDJSON file has one JSON object a line." }),
-  noObject: () => ({ message: "the row is no JSON object", remedy: "A row is an object with the fields of an item." }),
+  notJson: () => ({ message: "the row is no JSON", remedy: "Make it one JSON object on one line." }),
+  noObject: () => ({ message: "the row is no JSON object", remedy: "Make it an object with the fields of an item." }),
   unknownField: ({ field, valid }) => ({
     message: `the row has an unknown field ${text(field)}`,
-    remedy: Array.isArray(valid) ? `Valid fields: ${valid.join(", ")}.` : "Take it out.",
+    remedy: Array.isArray(valid) ? `Leave it out; valid fields: ${valid.join(", ")}.` : "Leave it out.",
   }),
   fieldType: ({ field, expected }) => ({
     message: `the field ${text(field)} is not as it should be: ${String(expected)} is expected`,
-    remedy: "Rows have the same fields as the items of the tool.",
+    remedy: "Give rows the same fields as the items of the tool have.",
   }),
 };
 
