@@ -26,26 +26,32 @@ export function contextsReader(header: Header): (cells: readonly string[]) => Ce
       `Keep contextId (one a row) or contexts (several, separated by ${BETWEEN_CONTEXTS}).`,
     );
   }
-  if (one >= 0) return (cells) => checked([cells[one] ?? ""]);
-  return (cells) => checked((cells[many] ?? "").split(BETWEEN_CONTEXTS));
+  if (one < 0) return (cells) => separated(cells[many] ?? "");
+  return (cells) => {
+    const contextId = trimContextId(cells[one] ?? "");
+    if (contextId === "") return { contexts: [] };
+    const reason = problemOf(contextId, 0);
+    return reason === undefined ? { contexts: [contextId] } : { reason };
+  };
 }
 
-function checked(given: readonly string[]): CellContexts {
-  const contexts: string[] = [];
-  for (const cell of given) {
-    const contextId = trimContextId(cell);
-    if (contextId === "") continue;
-    if (SCIENTIFIC.test(contextId)) {
-      return { reason: ownReason("INVALID_ROW", { problem: "scientific", value: contextId }) };
-    }
-    const problem = contextIdProblem(contextId);
-    if (problem !== undefined) {
-      const detail = { ...problem, position: contexts.length, value: contextId.slice(0, 40), count: 1 };
-      return { reason: ownReason("INVALID_CONTEXT_ID", detail) };
-    }
-    contexts.push(contextId);
+function separated(cell: string): CellContexts {
+  const contexts = cell
+    .split(BETWEEN_CONTEXTS)
+    .map(trimContextId)
+    .filter((contextId) => contextId !== "");
+  for (const [position, contextId] of contexts.entries()) {
+    const reason = problemOf(contextId, position);
+    if (reason !== undefined) return { reason };
   }
   return { contexts };
+}
+
+function problemOf(contextId: string, position: number): Reason | undefined {
+  if (SCIENTIFIC.test(contextId)) return ownReason("INVALID_ROW", { problem: "scientific", value: contextId });
+  const problem = contextIdProblem(contextId);
+  if (problem === undefined) return undefined;
+  return ownReason("INVALID_CONTEXT_ID", { ...problem, position, value: contextId.slice(0, 40), count: 1 });
 }
 
 /** The text of a column in a row; empty where the row or the file has none. */

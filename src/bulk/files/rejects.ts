@@ -22,8 +22,9 @@ export async function* rejectedRows<Item>(
   });
   for await (const rows of read) {
     for (const row of rows) {
-      const owner = "reason" in row ? row.index : ownerOf(row, owners);
-      const reason = ("reason" in row ? row.reason : undefined) ?? failed.get(row.index) ?? failed.get(owner);
+      const { content, index } = row;
+      const owner = "reason" in content ? index : ownerOf(row, owners);
+      const reason = ("reason" in content ? content.reason : undefined) ?? failed.get(index) ?? failed.get(owner);
       if (reason === undefined) continue;
       if (typeof row.raw === "string") yield `${rejectedJson(row.raw, words(reason))}\n`;
       else {
@@ -43,7 +44,7 @@ export interface Rejected {
 }
 
 /** The index under which a row's item is reported: that of the first row with the same key. */
-function ownerOf<Item>({ index, key }: FileRow<Item>, owners: Map<string, number>): number {
+function ownerOf<Item>({ index, content: { key } }: FileRow<Item>, owners: Map<string, number>): number {
   if (key === undefined) return index;
   const owner = owners.get(key) ?? index;
   owners.set(key, owner);

@@ -45,14 +45,15 @@ export interface RowShape<Item> {
 }
 
 /** A row of a file: where it stands, what it says, and its text for a reject file. */
-export type FileRow<Item> = RowContent<Item> & {
+export interface FileRow<Item> {
+  readonly content: RowContent<Item>;
   /** The data row, counted from 0. */
   readonly index: number;
   /** The line on which it begins, counted from 1. */
   readonly line: number;
   /** The cells of a CSV row, or the JSON text of any other. */
   readonly raw: readonly string[] | string;
-};
+}
 
 /** Where the columns of a CSV file are. */
 export interface Header {
@@ -98,7 +99,7 @@ async function* csvRows<Item>(
       if (cells.every((cell) => cell === "")) continue;
       const tooMany = cells.length > columns.length && cells.slice(columns.length).some((cell) => cell !== "");
       const content = tooMany ? invalidRow("tooManyCells", { columns: columns.length }) : read(cells);
-      rows.push({ ...content, index, line, raw: cells });
+      rows.push({ content, index, line, raw: cells });
       index += 1;
     }
     yield rows;
@@ -128,7 +129,7 @@ async function* jsonRows<Item>(
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   let index = 0;
   for await (const batch of texts) {
-    yield batch.map(({ line, text }) => ({ ...jsonRow(text, shape), index: index++, line, raw: text }));
+    yield batch.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
   }
 }
 
@@ -176,30 +177,32 @@ export async function itemsIn<Item>(
   shape: RowShape<Item>,
 ): Promise<readonly Given<Item>[]> {
   const given: Given<Item>[] = [];
-  const byKey = new Map<string, { readonly item: Item; readonly position: number }>();
+  const byKey = new Map<string, number>();
   const spoilt = new Map<string, number>();
   for await (const rows of rowsOf(bytes, file, shape)) {
-    for (const row of rows) {
-      const { index, line } = row;
-      if ("reason" in row) {
-        given.push({ index, line, reason: row.reason });
-        if (row.key !== undefined) spoilt.set(row.key, line);
+    for (const { index, line, content } of rows) {
+      const { key } = content;
+      if ("reason" in content) {
+        given.push({ index, line, reason: content.reason });
+        if (key !== undefined) spoilt.set(key, line);
         continue;
       }
-      const before = row.key === undefined ? undefined : byKey.get(row.key);
-      const clash = before === undefined ? undefined : shape.merge(before.item, row.item);
-      if (clash !== undefined) given.push({ index, line, reason: clash });
-      else if (before === undefined) {
-        if (row.key !== undefined) byKey.set(row.key, { item: row.item, position: given.length });
-        given.push({ index, line, item: row.item });
+      const before = key === undefined ? undefined : given[byKey.get(key) ?? -1];
+      if (before === undefined || "reason" in before) {
+        if (key !== undefined) byKey.set(key, given.length);
+        given.push({ index, line, item: content.item });
+        continue;
       }
+      const clash = shape.merge(before.item, content.item);
+      if (clash !== undefined) given.push({ index, line, reason: clash });
     }
   }
   for (const [key, line] of spoilt) {
-    const position = byKey.get(key)?.position;
-    const whole = position === undefined ? undefined : given[position];
-    if (position === undefined || whole === undefined) continue;
-    given[position] = { ...whole, reason: ownReason("INVALID_ROW", { problem: "spoilt", line }) };
+    const position = byKey.get(key) ?? -1;
+    const whole = given[position];
+    if (whole === undefined) continue;
+    const reason = ownReason("INVALID_ROW", { problem: "spoilt", line });
+    given[position] = { index: whole.index, ...(whole.line !== undefined && { line: whole.line }), reason };
   }
   return given;
 }
