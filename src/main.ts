@@ -46,6 +46,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [{ flag: "json", toggle: true }],
     run: async (line) => (await import("./commands/doctor.ts")).runDoctor(line),
   },
+  setup: {
+    usage: "setup HOST [--yes]",
+    meaning:
+      "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini, " +
+      "with the settings that are given; shows the change and asks first",
+    options: [{ flag: "yes", toggle: true }],
+    mostWords: 1,
+    run: async (line) => (await import("./commands/setup.ts")).runSetup(line),
+  },
 };
 
 const DEFAULT_COMMAND = "stdio";
