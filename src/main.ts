@@ -19,6 +19,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [],
     run: async (line) => (await import("./commands/stdio.ts")).runStdio(line),
   },
+  http: {
+    usage: "http [--host 127.0.0.1] [--port 3000]",
+    meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz",
+    options: [{ flag: "host" }, { flag: "port" }],
+    run: async (line) => (await import("./commands/http.ts")).runHttp(line),
+  },
   sandbox: {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL]",
     meaning: "serves the emulated event and management APIs over HTTP",

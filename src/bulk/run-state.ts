@@ -156,8 +156,7 @@ export class RunState {
 
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
-    const ids = [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
-    return ids.flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
+    return this.#stepsOf(object).flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
   }
 
   /** Whether other steps use the ID of an object that this run makes. */
@@ -165,12 +164,21 @@ export class RunState {
     return (this.#stepsBoundTo.get(object) ?? []).some((id) => this.steps[id]?.objects.includes(object) === false);
   }
 
-  /** Steps that may leave now, in the order in which they were made. */
+  /**
+   * Steps that may leave now, in the order in which they were made: one for each thing that is changed, since a request
+   * may name it only once (management-api 4.1).
+   */
   ready(): readonly Step[] {
     const ready: Step[] = [];
+    const changed = new Set<string>();
     for (const id of this.#pending) {
       const step = this.steps[id];
-      if (step !== undefined && this.#isReady(step)) ready.push(step);
+      if (step === undefined || !this.#isReady(step)) continue;
+      const binding = step.bindings.find(({ field }) => field === "_id");
+      const target = binding === undefined ? undefined : this.boundId(binding);
+      if (target !== undefined && changed.has(target)) continue;
+      if (target !== undefined) changed.add(target);
+      ready.push(step);
     }
     return ready;
   }
@@ -318,9 +326,14 @@ export class RunState {
   }
 
   #dropSteps(object: number, to: "dropped" | "unattempted"): void {
-    for (const id of this.#furtherSteps.get(object) ?? []) {
-      if (this.#pending.delete(id)) this.#stepStanding[id] = to;
+    for (const id of this.#stepsOf(object)) {
+      const wasOpen = this.#pending.delete(id) || this.#deferred.delete(id);
+      if (wasOpen) this.#stepStanding[id] = to;
     }
+  }
+
+  #stepsOf(object: number): readonly number[] {
+    return [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
   }
 
   #settle(settlement: Settlement): void {

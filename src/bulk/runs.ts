@@ -160,6 +160,11 @@ export class Runs {
     return undefined;
   }
 
+  /** Whether this process drives any run now. */
+  get isDriving(): boolean {
+    return this.#driven.size > 0;
+  }
+
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];

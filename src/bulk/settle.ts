@@ -69,7 +69,7 @@ export async function settleAnswers(
 
 async function refused(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Promise<Consequences> {
   const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
-  if (isDelete && GONE.has(reason.code) && (isSuspect(driver, step) || step.undoes !== undefined)) {
+  if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
   }
   if (step.operation === "addOptions" && step.objects.length === 1 && NAME_TAKEN.has(reason.code)) {

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
@@ -17,20 +16,31 @@ import type { EventEntry } from "../events/event-run-state.ts";
 import { type EventCall, EventRuns } from "../events/event-runs.ts";
 import { memorySuiteStore } from "../events/suite-store.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
+import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
-import { readSettings, type Settings } from "../settings/settings.ts";
+import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
 import { type Apis, openApis } from "./open-apis.ts";
 
+/** What the settings of this process are read from. */
+export function inputOf({ flags }: CommandLine): SettingsInput {
+  return { flags, environment: process.env, platform: process.platform, home: homedir() };
+}
+
 /** Reads the settings of this process. Throws a SettingsError, also for what only the API documents can judge. */
-export function settingsOf({ flags }: CommandLine): Settings {
-  const settings = readSettings({ flags, environment: process.env, platform: process.platform, home: homedir() });
+export function settingsOf(line: CommandLine): Settings {
+  return settingsFrom(inputOf(line));
+}
+
+/** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */
+export function settingsFrom(input: SettingsInput): Settings {
+  const settings = readSettings(input);
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
   if (foreign !== undefined) {
     throw new SettingsError(
@@ -47,18 +57,26 @@ export interface Connected {
   readonly offer: Offer;
   readonly redactor: Redactor;
   readonly log: Log;
+  readonly audit: Audit;
   /** Begins what should be there before the first call. */
   readonly start: () => void;
-  /** Closes the connections to the APIs. */
+  /** Stops runs between two requests, closes the connections to the APIs, and writes the rest of the audit. */
   readonly close: () => Promise<void>;
 }
 
-/**
- * Puts the rooms below the server together; no connection is made yet, and no file is touched. `stopping` is aborted
- * when the process is about to end.
- */
-export function connect(settings: Settings, stopping: AbortSignal): Connected {
-  const redactor = redactorFor(settings.secrets);
+/** What everything of one process shares. */
+export interface Shared {
+  /** Aborted when the process is about to end. */
+  readonly stopping: AbortSignal;
+  /** Gives the key that seals confirmations. */
+  readonly sealKey: () => Promise<Uint8Array>;
+  /** Secrets besides those of the settings. */
+  readonly secrets?: readonly string[];
+}
+
+/** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
+export function connect(settings: Settings, { stopping, sealKey, secrets = [] }: Shared): Connected {
+  const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
     write: (line) => process.stderr.write(line),
@@ -66,7 +84,8 @@ export function connect(settings: Settings, stopping: AbortSignal): Connected {
     now: systemClock.now,
   });
   const apis = openApis(settings);
-  const services = { ...servicesOver(apis, settings, log), stopping };
+  const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
+  const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
   // Runs that go on in the background stop between two requests; a later process can take them up.
   const stopRuns = () => Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
   stopping.addEventListener("abort", () => void stopRuns());
@@ -80,17 +99,21 @@ export function connect(settings: Settings, stopping: AbortSignal): Connected {
     },
     redactor,
     log,
+    audit,
     start: () => {
       apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
     },
     close: async () => {
       await stopRuns();
       await apis.close();
+      await audit.written();
     },
   };
 }
 
-function servicesOver(apis: Apis, settings: Settings, log: Log): Omit<ToolServices, "stopping"> {
+type Services = Omit<ToolServices, "stopping" | "sealKey">;
+
+function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs } = settings;
   const routes = routesOf(settings);
@@ -114,7 +137,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Omit<ToolServic
     suites: memorySuiteStore(),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
-    sealKey: randomBytes(32),
+    ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
     clock: systemClock,
     waitMs,

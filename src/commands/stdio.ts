@@ -3,8 +3,9 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { questionSeal } from "../server/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
-import { listedTools } from "../server/listing.ts";
+import { listedTools, toolsThatWrite } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
+import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
@@ -23,16 +24,25 @@ export async function runStdio(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
   const settings = settingsOf(line);
   const stopping = new AbortController();
-  const { services, offer, redactor, log, start, close } = connect(settings, stopping.signal);
+  const seals = sealKeys(settings);
+  const { services, offer, redactor, log, audit, start, close } = connect(settings, {
+    stopping: stopping.signal,
+    sealKey: () => seals("confirmation"),
+  });
+  // Runs that go on in the background stop between two requests; a later process can take them up.
+  stopping.signal.addEventListener("abort", () => void services.runs?.stopAll());
   const calls = callsUnderWay();
   const parts = {
     version: VERSION,
     tools: listedTools(TOOLS, offer),
     services,
+    // One process serves the whole connection, so that nobody else needs to open the questions that it asks.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
     calls,
+    audit,
+    writingTools: toolsThatWrite(TOOLS),
   };
   const connection = serveOverStdio({
     input: process.stdin,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 
 const LONGEST_SHOWN = 300;
+const LONGEST_BRIEF = 60;
 
 /** Controls and formats (bidirectional marks, zero-width characters), separators, and all that is drawn as nothing. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
@@ -20,7 +21,16 @@ export function fenced(lines: readonly string[]): string {
  * longer than 300 characters cut, saying how much is missing.
  */
 export function shown(text: string): string {
-  const { kept, cut } = cutAt(text, LONGEST_SHOWN);
+  return quoted(text, LONGEST_SHOWN);
+}
+
+/** As `shown`, but cut after 60 characters: for what may come many times in one sentence. */
+export function shownBriefly(text: string): string {
+  return quoted(text, LONGEST_BRIEF);
+}
+
+function quoted(text: string, most: number): string {
+  const { kept, cut } = cutAt(text, most);
   return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
 }
 

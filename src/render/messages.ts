@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { Outcome, Reason } from "../bulk/work.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
+import { isUlid } from "../spec/ulid.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
@@ -24,7 +25,7 @@ function list(value: unknown, most = 3): string {
 
 /** IDs stand as they are; anything else from outside is shown with care. */
 function plainOrShown(entry: string): string {
-  return /^[0-9A-Za-z-]{1,40}$/.test(entry) ? entry : shown(entry);
+  return isUlid(entry) ? entry : shown(entry);
 }
 
 const conflict = z.looseObject({

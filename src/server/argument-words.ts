@@ -1,14 +1,19 @@
 import type * as z from "zod";
 import { nearestName } from "../events/near-names.ts";
-import { shown } from "../render/fence.ts";
+import { shownBriefly } from "../render/fence.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
 import { formsOf } from "./understand.ts";
 
 const MOST_SHOWN = 3;
+/** Of all words together, in characters: whatever came, the answer stays short. */
+const LONGEST_WORDS = 1500;
 
 /** What is wrong with arguments, in our words: which one, what was expected, what came, and what would be valid. */
 export function argumentWords(issues: readonly z.core.$ZodIssue[], given: unknown, schema: JsonSchema): string {
-  const words = issues.slice(0, MOST_SHOWN).map((issue) => wordsOf(issue, given, schema));
+  const words: string[] = [];
+  for (const issue of issues.slice(0, MOST_SHOWN)) {
+    if (words.join().length < LONGEST_WORDS) words.push(wordsOf(issue, given, schema));
+  }
   const more = issues.length - words.length;
   return [...words, ...(more > 0 ? [`and ${more} more problems of this kind`] : [])].join("; ");
 }
@@ -46,7 +51,7 @@ function unknownWords(keys: readonly string[], path: readonly PropertyKey[], sch
   const words = keys.slice(0, MOST_SHOWN).map((key) => {
     const nearest = nearestName(key, valid);
     const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
-    return `unknown ${what} ${shown(pathText([...path, key]))}${meant}`;
+    return `unknown ${what} ${shownBriefly(pathText([...path, key]))}${meant}`;
   });
   const more = keys.length > MOST_SHOWN ? ` and ${keys.length - MOST_SHOWN} more` : "";
   const list = valid.length === 0 ? "there are none" : `valid ${what}s: ${valid.join(", ")}`;
@@ -95,7 +100,7 @@ function expectedWords(expected: string): string {
 }
 
 function kindOf(value: unknown): string {
-  if (typeof value === "string") return `the text ${shown(value)}`;
+  if (typeof value === "string") return `the text ${shownBriefly(value)}`;
   if (typeof value === "number" || typeof value === "boolean" || value === null) return String(value);
   if (Array.isArray(value)) return "an array";
   return value === undefined ? "missing" : "an object";

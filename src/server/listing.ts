@@ -41,19 +41,32 @@ export interface ListedTool {
 
 /** The tools that are listed and callable, in their fixed order. */
 export function listedTools(tools: readonly Tool[], offer: Offer): readonly ListedTool[] {
-  return tools
-    .filter((tool) => !HIDDEN_BY.some((hides) => hides(tool, offer)))
-    .map((tool) => ({
-      tool,
-      annotations: {
-        readOnlyHint: tool.effect === "reads",
-        destructiveHint: tool.effect === "changes",
-        idempotentHint: tool.idempotent,
-        openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
-      },
-      inputSchema: once(() => advertised(tool.input(), "input")),
-      outputSchema: once(() => advertised(tool.output(), "output")),
-    }));
+  return offered(catalogue(tools), offer);
+}
+
+/** Of a catalogue, the tools that are listed and callable, in their fixed order. */
+export function offered(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
+  return tools.filter(({ tool }) => !HIDDEN_BY.some((hides) => hides(tool, offer)));
+}
+
+/** All tools as clients may see them: made once, for every server of a process. */
+export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
+  return tools.map((tool) => ({
+    tool,
+    annotations: {
+      readOnlyHint: tool.effect === "reads",
+      destructiveHint: tool.effect === "changes",
+      idempotentHint: tool.idempotent,
+      openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
+    },
+    inputSchema: once(() => advertised(tool.input(), "input")),
+    outputSchema: once(() => advertised(tool.output(), "output")),
+  }));
+}
+
+/** The names of the tools that change an API. */
+export function toolsThatWrite(tools: readonly Tool[]): ReadonlySet<string> {
+  return new Set(tools.filter(({ effect }) => effect === "adds" || effect === "changes").map(({ name }) => name));
 }
 
 function once<Value>(make: () => Value): () => Value {

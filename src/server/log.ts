@@ -6,24 +6,37 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** A log of JSON lines. */
-export type Log = Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>>;
+export interface Log
+  extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
+  /** The same log with facts that stand in each of its lines. */
+  with(fields: LogFields): Log;
+}
 
-/** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
-export function createLog(options: {
+/** How a log is set up. */
+interface LogOptions {
   readonly level: LogLevel;
   readonly write: (line: string) => void;
   readonly redact: (line: string) => string;
   readonly now: () => number;
-}): Log {
+}
+
+/** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
+export function createLog(options: LogOptions, always: LogFields = {}): Log {
   const least = LOG_LEVELS.indexOf(options.level);
   const at =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}) => {
       if (LOG_LEVELS.indexOf(level) < least) return;
-      const line = { time: new Date(options.now()).toISOString(), level, message, ...fields };
+      const line = { time: new Date(options.now()).toISOString(), level, message, ...always, ...fields };
       options.write(`${options.redact(JSON.stringify(line, (_name, value: unknown) => loggable(value)))}\n`);
     };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    with: (fields) => createLog(options, { ...always, ...fields }),
+  };
 }
 
 function loggable(value: unknown): unknown {

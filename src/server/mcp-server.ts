@@ -10,6 +10,7 @@ import type { ToolContext, ToolServices } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
+import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { instructions } from "./instructions.ts";
@@ -28,6 +29,11 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
+  readonly audit: Audit;
+  /** Names of tools that change an API, whether they are listed or not. */
+  readonly writingTools: ReadonlySet<string>;
+  /** Of the HTTP request that a server is made for. */
+  readonly requestId?: string;
 }
 
 /** Makes an MCP server for one connection; it takes no resources of its own. */
@@ -76,14 +82,20 @@ async function answerCall(
   given: unknown,
   call: ServerContext,
   server: McpServer,
-  { services, seal, redactor, log }: ServerParts,
+  { services, seal, redactor, log, audit, requestId }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
+  const caller = call.http?.authInfo?.clientId ?? "local";
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],
     structuredContent: redactor.record(structured),
     isError,
   });
+  const written = (answer: ToolAnswer | undefined): void => {
+    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
+      log.error("what became of a run could not be written down", { tool: tool.name, error }),
+    );
+  };
   try {
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
@@ -95,14 +107,19 @@ async function answerCall(
     const outcome = await prepared.run({
       ...services,
       signal: call.mcpReq.signal,
-      caller: call.http?.authInfo?.clientId ?? "local",
+      caller,
       canAsk: canAsk(call, server),
       ...progressOf(call, log),
       ...(reply && { reply }),
     });
-    if (!("ask" in outcome)) return resultOf(outcome);
-    return asking({ ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } }, seal, call, asked);
+    if ("ask" in outcome) {
+      const ask = { ...outcome.ask, message: redactor.text(outcome.ask.message) };
+      return await asking({ ask }, seal, call, asked);
+    }
+    written(outcome);
+    return resultOf(outcome);
   } catch (thrown) {
+    written(undefined);
     // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
     if (call.mcpReq.signal.aborted)
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));

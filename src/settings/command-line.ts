@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { SettingsError } from "./error.ts";
+import type { Form } from "./forms.ts";
 import { SETTING_LIST } from "./registry.ts";
 
 /** An option that belongs to one command, beside the settings: name without dashes, and whether it stands alone. */
@@ -41,6 +42,15 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
     flags.set(token.name, token.value ?? "on");
   }
   return { words, flags };
+}
+
+/** Reads an option of a command; undefined where it is not given. Throws a SettingsError where it is not of the form. */
+export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form<Value>): Value | undefined {
+  const given = flags.get(flag);
+  if (given === undefined) return undefined;
+  const value = form.read(given);
+  if (value === undefined) throw new SettingsError(`--${flag} must be ${form.words}; it is ${JSON.stringify(given)}`);
+  return value;
 }
 
 function variableOf(flag: string): string | undefined {

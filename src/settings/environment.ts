@@ -42,15 +42,18 @@ const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as
 
 /**
  * Decides between the real APIs and the sandbox. Throws a SettingsError that names the missing variable where a pair
- * of address and key is half set, and where live mode has no pair at all.
+ * of address and key is half set, and where live mode has no pair at all. Where callers bring keys, an address without
+ * a key is no error: that API is just not configured for whoever brings none.
  */
-export function resolveEnvironment(settings: EnvironmentSettings): Environment {
+export function resolveEnvironment(settings: EnvironmentSettings, callersBringKeys = false): Environment {
   const { targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey } = settings;
   const nothingSet = [targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey].every((one) => one === undefined);
   if (settings.mode === "sandbox" || (settings.mode === "auto" && nothingSet)) return sandboxOf(settings);
-  const management = pairOf(["TARGETING_API_URL", targetingApiUrl], ["TARGETING_API_KEY", targetingApiKey]);
-  const events = pairOf(["EVENT_API_URL", eventApiUrl], ["EVENT_APP_KEY", eventAppKey]);
-  if (management === undefined && events === undefined) {
+  const pair = (url: Named, key: Named) => (callersBringKeys && key[1] === undefined ? undefined : pairOf(url, key));
+  const management = pair(["TARGETING_API_URL", targetingApiUrl], ["TARGETING_API_KEY", targetingApiKey]);
+  const events = pair(["EVENT_API_URL", eventApiUrl], ["EVENT_APP_KEY", eventAppKey]);
+  const hasAddress = targetingApiUrl !== undefined || eventApiUrl !== undefined;
+  if (management === undefined && events === undefined && !(callersBringKeys && hasAddress)) {
     throw new SettingsError(
       "live mode (TARGETING_MCP_MODE, --mode) needs TARGETING_API_URL with TARGETING_API_KEY, " +
         "or EVENT_API_URL with EVENT_APP_KEY; neither pair is set",

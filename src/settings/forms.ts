@@ -1,4 +1,5 @@
 import { delimiter, resolve } from "node:path";
+import { isLoopback } from "./proxy.ts";
 
 /**
  * How the text of a setting is read. `words` completes "… must be"; `read` gives the value, or undefined where the
@@ -28,6 +29,24 @@ export const address: Form<string> = {
     if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return undefined;
     return url.origin + url.pathname.replace(/\/+$/, "");
   },
+};
+
+/** The identifier of an authorization server, as it stands in its tokens: kept to the letter. Plain http only on this machine. */
+export const issuer: Form<string> = {
+  words: "an https:// address (http:// on this machine only) without a query or fragment",
+  read(given) {
+    if (address.read(given) === undefined) return undefined;
+    return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
+  },
+};
+
+const SEAL_BYTES = 32;
+
+/** A key that seals: base64 or base64url. */
+export const sealKey: Form<string> = {
+  words: `at least ${SEAL_BYTES} random bytes in base64`,
+  read: (given) =>
+    /^[A-Za-z0-9+/_-]+={0,2}$/.test(given) && Buffer.from(given, "base64").length >= SEAL_BYTES ? given : undefined,
 };
 
 /** The address of a proxy; it may hold a user and a password. */

@@ -4,9 +4,11 @@ import {
   type Form,
   folders,
   headerKey,
+  issuer,
   oneOf,
   path,
   proxyAddress,
+  sealKey,
   someOf,
   text,
   toggle,
@@ -43,8 +45,8 @@ function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
-function key(variable: string, meaning: string): Setting<string, undefined> {
-  return { variable, secret: true, form: headerKey, fallback: undefined, otherwise: "none", meaning };
+function key(variable: string, meaning: string, form = headerKey, otherwise = "none"): Setting<string, undefined> {
+  return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
 /** A variable that other programs read too: without a flag. */
@@ -129,6 +131,72 @@ export const SETTINGS = {
     "milliseconds until a call answers with what it has, while its run goes on",
   ),
   sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
+  sealKey: key(
+    "TARGETING_MCP_SEAL_KEY",
+    "seals confirmations and questions; replicas that share no state folder need the same one",
+    sealKey,
+    "made once, in the state folder",
+  ),
+  accessFile: setting(
+    "TARGETING_MCP_ACCESS_FILE",
+    path,
+    undefined,
+    "over HTTP: JSON file of bearer tokens, and of the projects they open",
+  ),
+  oauthIssuer: setting(
+    "TARGETING_MCP_OAUTH_ISSUER",
+    issuer,
+    undefined,
+    "over HTTP: the authorization server whose access tokens (JWTs) are accepted",
+  ),
+  oauthAudience: setting(
+    "TARGETING_MCP_OAUTH_AUDIENCE",
+    text,
+    undefined,
+    "what the `aud` of an access token must hold",
+    "TARGETING_MCP_PUBLIC_URL",
+  ),
+  oauthJwksUrl: setting(
+    "TARGETING_MCP_OAUTH_JWKS_URL",
+    address,
+    undefined,
+    "where the issuer's public keys are",
+    "as the issuer's metadata says",
+  ),
+  oauthProjectClaim: setting(
+    "TARGETING_MCP_OAUTH_PROJECT_CLAIM",
+    text,
+    undefined,
+    "claim of an access token that names a project of the access file",
+    "none: the configured keys are used",
+  ),
+  ownKeys: setting(
+    "TARGETING_MCP_OWN_KEYS",
+    toggle,
+    false,
+    "over HTTP: callers bring their own keys in `x-targeting-api-key` and `x-event-app-key`",
+    "off",
+  ),
+  publicUrl: setting(
+    "TARGETING_MCP_PUBLIC_URL",
+    address,
+    undefined,
+    "over HTTP: the address of `/mcp` as clients see it",
+    "the address it listens on",
+  ),
+  allowedHosts: setting(
+    "TARGETING_MCP_ALLOWED_HOSTS",
+    commaList,
+    [],
+    "over HTTP: host names that `Host` and `Origin` may carry, besides loopback, the bound address and the public one",
+    "none",
+  ),
+  maxConcurrency: setting(
+    "TARGETING_MCP_MAX_CONCURRENCY",
+    wholeNumber(1, 10_000),
+    64,
+    "over HTTP: most requests under way at once; one more is answered with 503",
+  ),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",
     oneOf("debug", "info", "warn", "error", "silent"),

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Environment, type EnvironmentSettings, resolveEnvironment } from "./environment.ts";
 import { SettingsError } from "./error.ts";
+import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
 import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
 import { type Platform, stateFolder } from "./state-folder.ts";
@@ -28,7 +29,10 @@ export interface Settings {
   readonly requestTimeoutMs: number;
   readonly retryBudgetMs: number;
   readonly waitMs: number;
-  readonly sessions: boolean;
+  /** Base64; undefined: one is made in the state folder. */
+  readonly sealKey: string | undefined;
+  /** What only `targeting-mcp http` looks at. */
+  readonly http: HttpSettings;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
   readonly proxies: Proxies;
   /** Every configured key and secret, for the redactor. */
@@ -42,6 +46,8 @@ export interface Settings {
 /** What settings are read from. */
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
+  /** Set where callers may bring keys of their own: an address may then stand without its key. */
+  readonly overHttp?: true;
 }
 
 /**
@@ -64,12 +70,15 @@ export function readSettings(input: SettingsInput): Settings {
     sandboxUrl: read(SETTINGS.sandboxUrl),
     sandboxPort: read(SETTINGS.sandboxPort),
   };
-  const environment = resolveEnvironment(addresses);
+  const forHttp = readHttpSettings(read);
+  const callersBringKeys = input.overHttp === true && (forHttp.ownKeys || forHttp.accessFile !== undefined);
+  const environment = resolveEnvironment(addresses, callersBringKeys);
   const projectName = read(SETTINGS.project);
   const https = read(SETTINGS.httpsProxy);
   const http = read(SETTINGS.httpProxy);
   const none = read(SETTINGS.noProxy);
   const routes = read(SETTINGS.routes);
+  const sealKey = read(SETTINGS.sealKey);
   return Object.freeze({
     environment,
     sandboxUrl: addresses.sandboxUrl,
@@ -85,10 +94,11 @@ export function readSettings(input: SettingsInput): Settings {
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
-    sessions: read(SETTINGS.sessions),
+    sealKey,
+    http: forHttp,
     logLevel: read(SETTINGS.logLevel),
     proxies: { ...(https && { https }), ...(http && { http }), ...(none && { none }) },
-    secrets: secretsOf([addresses.targetingApiKey, addresses.eventAppKey, https, http]),
+    secrets: secretsOf([addresses.targetingApiKey, addresses.eventAppKey, sealKey, https, http]),
     sources,
     unknownVariables: unknownVariables(input.environment),
   });

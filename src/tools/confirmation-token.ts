@@ -10,19 +10,19 @@ export interface AskedFor {
 }
 
 /** Seals what a person is to agree to; `effect` says what it is. */
-export function askFor(
+export async function askFor(
   planned: Pick<Confirmation, "run" | "digest">,
   effect: string,
   { clock, sealKey, caller }: ToolContext,
-): AskedFor {
+): Promise<AskedFor> {
   const expiresAt = clock.now() + CONFIRMATION_MS;
-  const token = sealConfirmation(sealKey, { ...planned, caller, expiresAt });
+  const token = sealConfirmation(await sealKey(), { ...planned, caller, expiresAt });
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
 /** What a token stands for, expired or not. Throws a ToolError when this server did not give it to this caller. */
-export function confirmationIn(token: string, { sealKey, caller }: ToolContext): Confirmation {
-  const confirmation = openConfirmation(sealKey, token);
+export async function confirmationIn(token: string, { sealKey, caller }: ToolContext): Promise<Confirmation> {
+  const confirmation = openConfirmation(await sealKey(), token);
   if (confirmation !== undefined && confirmation.caller === caller) return confirmation;
   throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
 }

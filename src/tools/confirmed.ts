@@ -3,6 +3,7 @@ import { type WriteCall, type WriteTool, writeCall } from "../bulk/call.ts";
 import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError, type ToolOutcome } from "./definition.ts";
@@ -25,7 +26,7 @@ export interface GivenConfirmation {
 /** Starts the planned run that a confirmation stands for; when it was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const runs = runsOf(context);
-  const confirmation = confirmationIn(given.token, context);
+  const confirmation = await confirmationIn(given.token, context);
   const stored = await runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
   checkBeside(given, stored.header.call);
@@ -40,6 +41,7 @@ async function startConfirmed(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   checkNotExpired(confirmation, context);
+  await checkAllowed(header.call, context);
   const plan = await runs.plan(header.call, context.signal);
   const isAsAgreed = lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
   if (isAsAgreed) return begin(header, plan, runs, context);

@@ -39,8 +39,10 @@ export interface ToolServices {
   readonly readOnly: boolean;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
-  /** Seals confirmations: at least 32 bytes. */
-  readonly sealKey: Uint8Array;
+  /** Gives the key that seals confirmations: at least 32 bytes. */
+  readonly sealKey: () => Promise<Uint8Array>;
+  /** The only targetings that may change; absent: all. */
+  readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
   readonly clock: Clock;

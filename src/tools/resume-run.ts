@@ -2,6 +2,7 @@ import * as z from "zod";
 import { CONFIRMATION_MS, openConfirmation, sealConfirmation } from "../bulk/confirmation.ts";
 import type { Run } from "../bulk/runs.ts";
 import { renderReport } from "../render/report.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
 import { confirmationArgument } from "./confirmed.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
@@ -33,6 +34,7 @@ export const resumeRun = {
     const counts = run.state.counts();
     const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
     if (run.status() !== "running" && open) {
+      await checkAllowed(run.header.call, context);
       const question = await askAgain(run, confirmation, context);
       if (question !== undefined) return question;
     }
@@ -52,7 +54,7 @@ async function askAgain(
   if (!deletes || context.confirm === "off" || now - createdAt < CONFIRMATION_MS) return undefined;
   const digest = `resume ${runId}`;
   if (confirmation !== undefined) {
-    const opened = openConfirmation(context.sealKey, confirmation);
+    const opened = openConfirmation(await context.sealKey(), confirmation);
     const valid = opened?.digest === digest && opened.caller === context.caller && opened.expiresAt >= now;
     if (valid) return undefined;
     throw new ToolError("confirmation is not valid for this run, or has expired", "Call again without it.");
@@ -68,7 +70,7 @@ async function askAgain(
     throw new ToolError("this needs a person's yes, and this client cannot ask one", "Use a client that can ask.");
   }
   const expiresAt = now + CONFIRMATION_MS;
-  const token = sealConfirmation(context.sealKey, { run: runId, digest, caller: context.caller, expiresAt });
+  const token = sealConfirmation(await context.sealKey(), { run: runId, digest, caller: context.caller, expiresAt });
   return renderReport({
     ...reported(run, context.environment),
     status: "needs_confirmation",

@@ -97,7 +97,7 @@ async function runLive(kept: KeptSuite, context: ToolContext): Promise<ToolOutco
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
     );
   }
-  const confirmation = askFor({ run: kept.suiteId, digest: newToken() }, effect, context);
+  const confirmation = await askFor({ run: kept.suiteId, digest: newToken() }, effect, context);
   const nextSteps = ["show the effect to the person and wait for their decision"];
   return {
     structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
@@ -109,7 +109,7 @@ async function runLive(kept: KeptSuite, context: ToolContext): Promise<ToolOutco
 /** Runs the tests that a token stands for; used again it gives the report of that run. */
 async function confirmed(token: string, given: Input, context: ToolContext): Promise<ToolAnswer> {
   refuseReadOnly(context);
-  const confirmation = confirmationIn(token, context);
+  const confirmation = await confirmationIn(token, context);
   const kept = await context.suites.find(context.caller, confirmation.run);
   if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
   const isGiven = given.suite !== undefined || given.suiteId !== undefined;

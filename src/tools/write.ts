@@ -11,6 +11,7 @@ import type { Run, Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
@@ -46,6 +47,7 @@ export async function write(
   const runs = runsOf(context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
+  await checkAllowed(call, context);
   const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
   if (going !== undefined) {
     return reportRun(going, context, [
@@ -192,7 +194,7 @@ export async function needsYes(
     counts: countsOf(state),
     failures: toldFailures(failureGroups(state)),
     results: [],
-    confirmation: askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
+    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: [...hints, "show the effect to the person and wait for their decision"],
   });
 }

@@ -21,6 +21,8 @@ export function randomCall(project: Project, random: Random, size: Size): WriteC
   return random.pick([
     () => from.createTargetings(),
     () => from.renameTargetings(),
+    () => from.passNamesOn(),
+    () => from.exchangeContexts(),
     () => from.deleteTargetings(),
     () => from.addOptions(),
     () => from.addOptions(),
@@ -56,6 +58,38 @@ class CallMaker {
   renameTargetings(): WriteCall {
     const items = this.#several(5, 5, () => ({ _id: this.#targetingId(), name: this.#name(TARGETING_NAMES, 0) }));
     return { tool: "rename_targetings", input: { items } };
+  }
+
+  /** Names go round among targetings, or among the options of one. */
+  passNamesOn(): WriteCall {
+    const some = <T extends { readonly id: string; readonly name: string }>(list: readonly T[]) => {
+      const chosen = this.#random.some(list, this.#random.between(2, 4));
+      const isRing = this.#random.chance(0.7);
+      return chosen.map(({ id }, position) => {
+        const next = chosen[position + 1] ?? (isRing ? chosen[0] : undefined);
+        return { _id: id, name: next?.name ?? this.#name([], 1) };
+      });
+    };
+    if (this.#random.chance(0.5)) {
+      return { tool: "rename_targetings", input: { items: some([...this.#project.targetings.values()]) } };
+    }
+    const items = some(this.#project.optionsOf(this.#contextTargetingId())).map((item) => ({
+      ...item,
+      ...this.#maybe(0.2, () => ({ parent: this.#random.chance(0.4) ? null : this.#groupId() })),
+    }));
+    return { tool: "update_options", input: { items } };
+  }
+
+  /** Context IDs leave one group for another. */
+  exchangeContexts(): WriteCall {
+    const groups = this.#random.some(this.#project.groups(), 3);
+    const items = groups.map((group, position) => {
+      const giver = groups[(position + 1) % groups.length];
+      const remove = this.#random.some([...group.contexts], 2);
+      const add = this.#random.some([...(giver?.contexts ?? [])], 2).filter((each) => !remove.includes(each));
+      return { _id: group.id, ...(add.length > 0 ? { add } : {}), remove };
+    });
+    return { tool: "update_contexts", input: { items: this.#random.some(items, items.length) } };
   }
 
   deleteTargetings(): WriteCall {

@@ -63,6 +63,32 @@ export function mortalProcess(
   };
 }
 
+/** A store whose disk is full after so many flushes: what was not flushed by then is lost. */
+export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
+  let left = flushes;
+  return {
+    ...store,
+    journal: async (runId) => {
+      const journal = await store.journal(runId);
+      const buffer: JournalEntry[] = [];
+      const flush = async (): Promise<void> => {
+        if (left === 0) throw new Error("no space left on device");
+        left -= 1;
+        for (const entry of buffer.splice(0)) journal.append(entry);
+        await journal.flush();
+      };
+      return {
+        append: (entry) => void buffer.push(entry),
+        flush,
+        close: async () => {
+          await flush();
+          await journal.close();
+        },
+      };
+    },
+  };
+}
+
 class Life {
   #left: number;
 

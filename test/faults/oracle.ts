@@ -6,7 +6,7 @@ import { checkCreate } from "./oracle/creates.ts";
 import { checkGone } from "./oracle/deletes.ts";
 import { Evidence, type Snapshot } from "./oracle/evidence.ts";
 import { foreignEffects } from "./oracle/foreign-effects.ts";
-import { needlessFailures } from "./oracle/needless-failures.ts";
+import { needlessFailures, needlesslyOpen } from "./oracle/needless-failures.ts";
 import { checkUpdate } from "./oracle/updates.ts";
 import type { Schedule } from "./schedule.ts";
 import { type PlacedWish, wishesOf } from "./wishes.ts";
@@ -54,7 +54,8 @@ export function judge(of: Case): readonly string[] {
     for (const what of wrong) violations.push(`${at} ${JSON.stringify(each.result)}: ${what}`);
   }
   violations.push(...foreignEffects(evidence));
-  if (isCalm(schedule)) violations.push(...needlessFailures(evidence));
+  if (isCalm(schedule)) violations.push(...needlesslyOpen(evidence));
+  if (isCalm(schedule) || (of.isSettled && isMended(schedule))) violations.push(...needlessFailures(evidence));
   return violations;
 }
 
@@ -96,6 +97,9 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
     wrong.push("no reason");
   }
   if (outcome === "unknown" && !evidence.mayBeUnknown(wish)) wrong.push("unknown, though nothing put it in doubt");
+  const { faults } = evidence.of.schedule;
+  const isGivenUp = outcome === "failed" && reason?.code === "UNCATCHED";
+  if (isGivenUp && faults.filter(({ fault }) => fault.kind === "uncatched").length < 3) wrong.push("given up at once");
   if (!evidence.of.isSettled) return wrong;
   if (outcome === "unknown" && reason?.code !== "OWNER_UNCLEAR") wrong.push("still unknown");
   if (outcome === "unattempted" && reason?.code !== "NEEDS_FAILED") wrong.push("still unattempted");
@@ -103,7 +107,13 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
 }
 
 /** Nothing disturbs such a schedule: every outcome has to be the best that is possible. */
-export function isCalm({ faults, others, failingReads, stop, kills, settings }: Schedule): boolean {
+function isCalm({ faults, others, failingReads, stop, kills, diskFullAfter, settings }: Schedule): boolean {
   const quiet = faults.length + others.length + failingReads.length + kills.length === 0 && stop === undefined;
-  return quiet && settings.poison === undefined && settings.bodyBytes > 1_000_000;
+  return quiet && diskFullAfter === undefined && settings.poison === undefined && settings.bodyBytes > 1_000_000;
+}
+
+/** What disturbed such a schedule is over and made nothing fail: neither may the report. */
+function isMended({ faults, others, settings }: Schedule): boolean {
+  const uncatched = faults.filter(({ fault }) => fault.kind === "uncatched");
+  return others.length + uncatched.length === 0 && settings.poison === undefined && settings.bodyBytes > 1_000_000;
 }

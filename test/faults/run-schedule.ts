@@ -8,7 +8,7 @@ import { type Run, Runs } from "../../src/bulk/runs.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidOf } from "./model/facts.ts";
 import { ModelService } from "./model/service.ts";
-import { Killed, mortalProcess } from "./mortal.ts";
+import { Killed, mortalProcess, storeOnFullDisk } from "./mortal.ts";
 import { type Ended, judge, snapshotOf } from "./oracle.ts";
 import { writeAsOther } from "./others.ts";
 import { randomFrom } from "./random.ts";
@@ -71,8 +71,9 @@ export async function runSchedule(schedule: Schedule): Promise<Verdict> {
   const store = memoryRunStore();
   const random = randomFrom(schedule.seed * 31 + 7);
   let runIds = 0;
-  const processOf = (dieAt: number) => {
-    const mortal = mortalProcess({ store, api: service }, dieAt, random);
+  const processOf = (dieAt: number, diskFullAfter?: number) => {
+    const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
+    const mortal = mortalProcess({ store: disk, api: service }, dieAt, random);
     const runs = new Runs({
       api: mortal.api,
       routes: ROUTES,
@@ -107,7 +108,7 @@ export async function runSchedule(schedule: Schedule): Promise<Verdict> {
   };
   let isFirst = true;
   for (const dieAt of [...schedule.kills, Number.POSITIVE_INFINITY]) {
-    const { runs, mortal } = processOf(dieAt);
+    const { runs, mortal } = processOf(dieAt, isFirst ? schedule.diskFullAfter : undefined);
     await begin(runs, isFirst);
     isFirst = false;
     if (!mortal.isDead()) break;

@@ -40,6 +40,8 @@ export interface Schedule {
   readonly stop: { readonly on: number; readonly cause: "cancelled" | "interrupted" } | undefined;
   /** The process dies at these counts of journal entries, flushes and requests, one process after the other. */
   readonly kills: readonly number[];
+  /** The disk takes nothing any more after so many flushes of the first process. */
+  readonly diskFullAfter: number | undefined;
 }
 
 const START = Date.UTC(2026, 2, 1, 12);
@@ -59,7 +61,7 @@ export function scheduleOf(seed: number): Schedule {
   const { project } = worldOf(seed, settings.skewMs);
   const size = random.chance(0.03) ? "large" : random.chance(0.06) ? "many" : "small";
   const call = randomCall(project, random, size);
-  const isCalm = random.chance(0.15);
+  const isCalm = random.chance(0.25);
   const some = <T>(probability: number, make: () => T[]): T[] => (!isCalm && random.chance(probability) ? make() : []);
   return {
     seed,
@@ -69,6 +71,7 @@ export function scheduleOf(seed: number): Schedule {
     others: some(0.4, () => randomOthers(random, project, call)),
     failingReads: some(0.2, () => random.some([0, 1, 2, 3, 4, 5], 3)),
     stop: isCalm || random.chance(0.85) ? undefined : { on: random.below(4), cause: randomCause(random) },
+    diskFullAfter: isCalm || random.chance(0.93) ? undefined : random.below(6),
     kills: some(0.25, () =>
       Array.from({ length: random.between(1, 3) }, () => random.below(size === "many" ? 30 : 18)),
     ),
@@ -138,11 +141,14 @@ function randomOthers(random: Random, project: Project, call: WriteCall): Schedu
 
 /** Somebody else is interested in the same names and things as the call. */
 function randomWrite(random: Random, project: Project, call: WriteCall): OtherWrite {
-  const targeting = random.pick(contextTargetings(project)).id;
+  const { input } = call;
+  const anyTargeting = random.pick(contextTargetings(project)).id;
+  const targeting = "targetingId" in input && random.chance(0.8) ? (input.targetingId ?? anyTargeting) : anyTargeting;
   const options = allOptions(project);
   const option = options.length === 0 ? targeting : random.pick(options).id;
-  const name = random.pick([...namesIn(call), ...OPTION_NAMES.slice(0, 2)]);
-  const targetingName = random.pick([...namesIn(call), ...TARGETING_NAMES.slice(0, 2)]);
+  const names = namesIn(call);
+  const name = random.pick(names.length > 0 && random.chance(0.8) ? names : OPTION_NAMES);
+  const targetingName = random.pick(names.length > 0 && random.chance(0.8) ? names : TARGETING_NAMES);
   const contexts = someContexts(random, 3);
   const api = (request: Extract<OtherWrite, { readonly by: "api" }>["request"]) => ({ by: "api" as const, request });
   return random.pick<() => OtherWrite>([

@@ -28,6 +28,7 @@ export async function shrink(failing: Schedule): Promise<Schedule> {
 
 function* smallerThan(schedule: Schedule): Generator<Schedule> {
   const { faults, others, failingReads, kills, stop } = schedule;
+  if (schedule.diskFullAfter !== undefined) yield { ...schedule, diskFullAfter: undefined };
   if (stop !== undefined) yield { ...schedule, stop: undefined };
   for (const each of withoutOne(others)) yield { ...schedule, others: each };
   for (const each of withoutOne(faults)) yield { ...schedule, faults: each };

@@ -53,7 +53,7 @@ describe("where a value comes from", () => {
       requestTimeoutMs: 60_000,
       retryBudgetMs: 120_000,
       waitMs: 45_000,
-      sessions: false,
+      http: { sessions: false, ownKeys: false, maxConcurrency: 64 },
       logLevel: "info",
     });
   });

@@ -52,6 +52,8 @@ const parts = {
   redactor,
   log,
   calls,
+  audit: () => undefined,
+  writingTools: new Set<string>(),
 };
 serveOverStdio({
   input: process.stdin,

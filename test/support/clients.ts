@@ -26,7 +26,7 @@ type OnProgress = (progress: { readonly progress: number; readonly total?: numbe
 
 const resourceResult = z.looseObject({ contents: z.array(z.looseObject({ text: z.string() })) });
 
-const toolResult = z.looseObject({
+export const toolResult = z.looseObject({
   content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
   structuredContent: z.record(z.string(), z.unknown()).optional(),
   isError: z.boolean().optional(),

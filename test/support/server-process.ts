@@ -31,7 +31,11 @@ export function startNode(args: readonly string[], environment: Readonly<Record<
   });
   const lines: string[] = [];
   let stderr = "";
-  let wake = () => {};
+  const waiting = new Set<() => void>();
+  const wake = (): void => {
+    for (const resolve of waiting) resolve();
+    waiting.clear();
+  };
   createInterface({ input: child.stdout }).on("line", (line) => {
     lines.push(line);
     wake();
@@ -61,7 +65,7 @@ export function startNode(args: readonly string[], environment: Readonly<Record<
         if (found !== undefined) return found;
         if (child.exitCode !== null) throw new Error(`the command ended without answering ${id}: ${stderr}`);
         await new Promise<void>((resolve) => {
-          wake = resolve;
+          waiting.add(resolve);
         });
       }
     },

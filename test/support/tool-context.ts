@@ -51,6 +51,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
 
 /** What servers and tools share, without any API; `clock` tells the time. */
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
+  const sealKey = randomBytes(32);
   return {
     environment: "sandbox",
     memory: targetingMemory({
@@ -63,7 +64,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     suites: memorySuiteStore(),
     readOnly: false,
     confirm: "ask",
-    sealKey: randomBytes(32),
+    sealKey: async () => sealKey,
     maxDeletes: 500,
     clock,
     waitMs,

@@ -103,7 +103,7 @@ function checkText(report: Report, text: string): void {
   const { tool, environment, runId = "", counts, failures, results, plan = [], confirmation, nextSteps } = report;
   const said = [tool, environment, runId, `${counts.items} item`, ...nextSteps];
   for (const { errorCode, message, remedy } of failures) said.push(errorCode, message, remedy);
-  for (const { _id = "", index } of results) said.push(_id, `${index}`);
+  for (const { _id = "", index } of results) said.push(/^[0-9A-Z]*$/.test(_id) ? _id : "", `${index}`);
   for (const { items, bytes } of plan) said.push(`${items} items`, `${bytes} bytes`);
   if (confirmation !== undefined) {
     const [sentence = ""] = confirmation.effect.split("\n");

@@ -131,19 +131,19 @@ function parsed(operation: BulkOperation, entries: readonly string[]): BulkReque
   }
 }
 
-/** Names and IDs that a request is about: what a lost answer leaves in doubt. */
-export function touchedBy(request: BulkRequest): readonly string[] {
+/** Names and IDs that each item of a request is about: what a lost answer leaves in doubt. */
+export function touchedBy(request: BulkRequest): readonly (readonly string[])[] {
   switch (request.operation) {
     case "createTargetings":
-      return request.items.flatMap((item) => [item.name, ...namesIn(item.options ?? [])]);
+      return request.items.map((item) => [item.name, ...namesIn(item.options ?? [])]);
     case "addOptions":
-      return namesIn(request.items);
+      return request.items.map((item) => namesIn([item]));
     case "renameTargetings":
     case "updateOptions":
-      return request.items.map((item) => item._id);
+      return request.items.map((item) => [item._id]);
     case "deleteTargetings":
     case "deleteOptions":
-      return request.items;
+      return request.items.map((id) => [id]);
   }
 }
 

@@ -53,6 +53,10 @@ export class ModelService implements ManagementApi {
   readonly improper: string[] = [];
   /** Names and IDs for which an answer was lost, with the service's time when the request left first. */
   readonly inDoubt = new Map<string, number>();
+  /** Requests whose answers were lost: the names and IDs in each. */
+  readonly #lost: (readonly string[])[] = [];
+  /** What a later request made, though an answer about it had been lost. */
+  readonly #madeLater = new Set<string>();
   writes = 0;
   reads = 0;
   /** Whether faults and other writers are still about. */
@@ -81,6 +85,15 @@ export class ModelService implements ManagementApi {
   /** Whether a write whose answer was lost still runs: others have to wait for it too (management-api 4.2). */
   isBusy(): boolean {
     return this.#options.time.now() < this.#busyUntil;
+  }
+
+  /**
+   * Whether every lost request that held a name was shown not to have been applied: a later one made something else out
+   * of it (management-api 4.1, "applied as one unit").
+   */
+  madeBesides(name: string): boolean {
+    const lost = this.#lost.filter((keys) => keys.includes(name));
+    return lost.every((keys) => keys.some((key) => key !== name && this.#madeLater.has(key)));
   }
 
   async getTargeting(targetingId: string) {
@@ -140,6 +153,8 @@ export class ModelService implements ManagementApi {
     if (effect !== undefined) throw this.#loseAnswer(request, effect, fault);
     this.#refuseWhole(request);
     const outcomes = this.#apply(request, disturbanceOf(request, fault));
+    const made = touchedBy(request).filter((_, index) => isMade(outcomes[index]));
+    for (const key of made.flat()) if (this.inDoubt.has(key)) this.#madeLater.add(key);
     time.advance(fault?.kind === "slow" ? fault.ms : latencyMs / 2);
     return { results: outcomes.map(resultOf), ...this.#date() };
   }
@@ -159,7 +174,9 @@ export class ModelService implements ManagementApi {
   #loseAnswer(request: BulkRequest, effect: Effect, fault: Fault | undefined): ApiError {
     const { time, latencyMs, skewMs } = this.#options;
     const since = time.now() + skewMs - latencyMs;
-    for (const key of touchedBy(request)) if (!this.inDoubt.has(key)) this.inDoubt.set(key, since);
+    const keys = touchedBy(request).flat();
+    this.#lost.push(keys);
+    for (const key of keys) if (!this.inDoubt.has(key)) this.inDoubt.set(key, since);
     const lost = ambiguous(request.operation, fault);
     if (effect === "whole" || effect === "part") {
       this.#applyUnlessRefused(request, effect === "part" ? { takenOver: (index) => index % 2 === 1 } : {});
@@ -231,6 +248,10 @@ export class ModelService implements ManagementApi {
   async #unused(operation: Operation): Promise<never> {
     throw this.#complain(`${operation}: the engine sends bulk requests only`);
   }
+}
+
+function isMade(outcome: ItemOutcome | undefined): boolean {
+  return outcome !== undefined && "data" in outcome;
 }
 
 function effectOf(fault: Fault | undefined): Effect | undefined {

@@ -99,6 +99,7 @@ function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult
   const made = evidence.changes(_id).find((change) => change.actor === "other" && /Created$/.test(change.what));
   const since = evidence.of.service.inDoubt.get(wish.name);
   if (made === undefined || since === undefined || made.at < since) return false;
+  if (evidence.of.service.madeBesides(wish.name)) return false;
   if (wish.kind === "targeting") return true;
   const option = evidence.of.project.options.get(_id);
   const looksSame = option?.isGroup === wish.isGroup && option.contexts.size === new Set(wish.contexts).size;

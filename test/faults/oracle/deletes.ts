@@ -2,6 +2,12 @@ import type { ObjectResult } from "../../../src/bulk/report.ts";
 import type { Wish } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
+/** Whether an earlier attempt, whose answer was lost, may have deleted it. */
+function mayBeSent(evidence: Evidence, id: string): boolean {
+  const { schedule, service } = evidence.of;
+  return service.inDoubt.has(id) || schedule.kills.length > 0 || schedule.diskFullAfter !== undefined;
+}
+
 type GoneWish = Extract<Wish, { readonly kind: "targetingGone" | "optionGone" }>;
 
 /** Holds the outcome of something that was to be deleted against whether it is, and by whom. */
@@ -15,7 +21,8 @@ export function checkGone(evidence: Evidence, wish: GoneWish, result: ObjectResu
     case "succeeded":
       return isByRun && !isThere ? [] : ["succeeded, though the run did not delete it"];
     case "alreadyDone":
-      return isThere ? ["alreadyDone, but it is there"] : [];
+      if (isThere) return ["alreadyDone, but it is there"];
+      return mayBeSent(evidence, id) ? [] : ["alreadyDone, though no answer was lost"];
     case "failed":
     case "unattempted":
       return isByRun ? [`${result.outcome}, though the run deleted it`] : [];

@@ -69,7 +69,8 @@ export class Evidence {
   /** Whether an answer about this was lost, or others wrote meanwhile. */
   mayBeUnknown(wish: Wish): boolean {
     const { schedule, service } = this.of;
-    if (schedule.others.length > 0 || schedule.kills.length > 0) return true;
+    const { others, kills, diskFullAfter } = schedule;
+    if (others.length > 0 || kills.length > 0 || diskFullAfter !== undefined) return true;
     const isHalfDone = schedule.faults.some(({ fault }) => fault.kind === "uncatched" && fault.addFirst);
     if (wish.kind === "contexts" && isHalfDone) return true;
     return this.keysOf(wish).some(

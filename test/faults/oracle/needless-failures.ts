@@ -6,23 +6,61 @@ import type { Judged } from "../oracle.ts";
 import type { Wish } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
+/** What is open in a schedule without any disturbance. */
+export function needlesslyOpen(evidence: Evidence): readonly string[] {
+  return evidence.judged.flatMap(({ index, result }) => {
+    const isOpen = result.outcome === "unknown" || result.outcome === "unattempted";
+    return isOpen && result.reason?.code !== "NEEDS_FAILED"
+      ? [`${index} ${JSON.stringify(result)}: open, though nothing happened`]
+      : [];
+  });
+}
+
 /**
- * Failures that were not needed: what failed in a schedule without any disturbance, and yet the service would do as it
- * stands now. A ring of renames that all wait for each other is one as well.
+ * Failures that were not needed: what failed though nothing disturbed it, and yet the service would do as it stands
+ * now. A ring of renames that all wait for each other is one as well.
  */
 export function needlessFailures(evidence: Evidence): readonly string[] {
-  return evidence.judged.flatMap((judged) => {
+  const ring = isFailedRing(evidence) ? ["a ring of names failed, though temporary names would have made it work"] : [];
+  const alone = evidence.judged.flatMap((judged) => {
     const { result, wish } = judged;
     const at = `${judged.index}.${judged.child}.${judged.grandchild} ${JSON.stringify(result)}`;
-    if (result.outcome === "unknown" || result.outcome === "unattempted") {
-      return result.reason?.code === "NEEDS_FAILED" ? [] : [`${at}: open, though nothing happened`];
-    }
     if (result.outcome !== "failed" || WRONG_BY_THEMSELVES.has(result.reason?.code ?? "")) return [];
     if (isOneOfSeveral(evidence, wish)) return [];
     const request = requestFor(evidence, wish, judged);
     if (request === undefined) return [];
     return wouldWork(evidence, request) ? [`${at}: failed, though it would work`] : [];
   });
+  return [...ring, ...alone];
+}
+
+/** Whether the failed renames of a call would all work if none of them had its old name. */
+function isFailedRing(evidence: Evidence): boolean {
+  const { project } = evidence.of;
+  const failed = evidence.judged.filter(
+    ({ wish, result }) => result.outcome === "failed" && result.reason?.code !== "DUPLICATE_IN_INPUT" && isRename(wish),
+  );
+  let works = failed.length > 1;
+  project.attempt(() => {
+    for (const [position, { wish }] of failed.entries()) {
+      const id = "id" in wish ? wish.id : "";
+      const [option, targeting] = [project.options.get(id), project.targetings.get(id)];
+      if (option !== undefined) project.renameOption("other", option, `free ${position}`);
+      if (targeting !== undefined) project.renameTargeting("other", targeting, `free ${position}`);
+    }
+    for (const judged of failed) {
+      const request = requestFor(evidence, judged.wish, judged);
+      const [outcome] =
+        request === undefined ? [] : applyBulk(project, evidence.of.schedule.settings.limits, "other", request);
+      works &&= outcome !== undefined && !isError(outcome);
+    }
+    return false;
+  });
+  return works;
+}
+
+function isRename(wish: Wish): boolean {
+  return wish.kind === "targetingName" || (wish.kind === "update" && wish.name !== undefined);
 }
 
 /** Reasons that lie in the call. */

@@ -1,0 +1,78 @@
+import { appendFile, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import type { ToolServices } from "../tools/context.ts";
+import type { Tool } from "../tools/registry.ts";
+import type { Log } from "./log.ts";
+
+const FILE = "audit.ndjson";
+
+/** What is written down about one write: who did what, through which run, and how it ended. */
+export interface AuditLine {
+  readonly requestId?: string | undefined;
+  readonly caller: string;
+  readonly environment: string;
+  readonly tool: string;
+  readonly runId?: string | undefined;
+  /** The status of the run; `error` where the call ended without one. */
+  readonly outcome: string;
+  readonly counts?: unknown;
+}
+
+/** Keeps lines about writes. */
+export type Audit = (line: AuditLine) => void;
+
+/**
+ * Appends lines to `audit.ndjson` in the state folder, one after another, readable by the owner only. No line holds
+ * a key: each passes `redact`. A line that cannot be written is an error in the log, and goes there.
+ */
+export function auditIn(
+  stateDir: string,
+  { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
+): Audit & { readonly written: () => Promise<void> } {
+  let turn = Promise.resolve();
+  const append = async (line: string): Promise<void> => {
+    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    await appendFile(join(stateDir, FILE), `${line}\n`, { mode: 0o600 });
+  };
+  const audit = (given: AuditLine): void => {
+    const line = redact(JSON.stringify({ time: new Date(now()).toISOString(), ...given }));
+    turn = turn
+      .then(() => append(line))
+      .catch((error: unknown) => log.error("a line of the audit could not be written", { error, line }));
+  };
+  return Object.assign(audit, { written: () => turn });
+}
+
+/** What a report says that is written down. */
+const report = z.object({ status: z.string(), runId: z.string().optional(), counts: z.unknown() });
+
+/** A call that is to be written down. */
+export interface AuditedCall {
+  readonly tool: Pick<Tool, "name" | "effect">;
+  readonly caller: string;
+  readonly requestId: string | undefined;
+  readonly services: Pick<ToolServices, "environment" | "runs">;
+}
+
+/**
+ * Writes a call down, if it may have changed an API: when it is answered, and again when a run that goes on after
+ * the answer has come to rest. `answer` is the structured answer; undefined where the call failed without a report.
+ */
+export async function auditCall(
+  audit: Audit,
+  { tool, caller, requestId, services }: AuditedCall,
+  answer: Readonly<Record<string, unknown>> | undefined,
+): Promise<void> {
+  if (tool.effect !== "adds" && tool.effect !== "changes") return;
+  const line = { requestId, caller, environment: services.environment, tool: tool.name };
+  const { data: told } = report.safeParse(answer);
+  if (told?.status === "planned") return;
+  const { runId } = told ?? {};
+  audit({ ...line, runId, outcome: told?.status ?? "error", counts: told?.counts });
+  if (told?.status !== "running" || runId === undefined) return;
+  const run = await services.runs?.find(runId);
+  if (run === undefined) return;
+  await run.rest;
+  audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });
+}

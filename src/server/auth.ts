@@ -1,0 +1,161 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
+import type { Access, AccessToken, ProjectKeys } from "../settings/access.ts";
+import { headerKey } from "../settings/forms.ts";
+import { type AccessClaims, IssuerUnreachable, type JwtVerifier } from "./auth-jwt.ts";
+
+/** Who calls over HTTP: under which name, with whose keys, and what they may do. */
+export interface Caller {
+  /** Runs and confirmations are theirs alone: no two callers have the same. */
+  readonly name: string;
+  readonly readOnly: boolean;
+  /** Folders that `file` and `saveTo` may use. */
+  readonly folders: readonly string[];
+  /** Undefined: the configured keys. */
+  readonly keys: ProjectKeys | undefined;
+  /** A caller who may only read could be given this scope; undefined where no scope would change that. */
+  readonly missingScope?: string;
+}
+
+/** Finds out who sends a request: the caller, or the answer that refuses it. */
+export type Authenticate = (request: Request) => Promise<Caller | Response>;
+
+/** The scopes of access tokens. Writing includes reading. */
+export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
+
+/** Headers in which callers bring their own keys. */
+export const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
+
+/** How callers are known. */
+export interface AuthOptions {
+  readonly access: Access;
+  /** Absent: no access tokens of an authorization server are accepted. */
+  readonly jwt?: JwtVerifier | undefined;
+  readonly ownKeys: boolean;
+  /** Where the protected-resource metadata is (RFC 9728), for challenges. */
+  readonly resourceMetadataUrl?: string | undefined;
+}
+
+/** Whether anybody is asked who they are. */
+export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
+  return access.tokens.length > 0 || jwt !== undefined || ownKeys;
+}
+
+/**
+ * Makes the check of who calls: a bearer token of the access file, an access token of the issuer, and keys of the
+ * caller's own where they are allowed. Nothing that is sent is kept.
+ */
+export function authenticator(options: AuthOptions): Authenticate {
+  const findToken = tokenFinder(options.access.tokens);
+  const needsToken = options.access.tokens.length > 0 || options.jwt !== undefined;
+  return async (request) => {
+    try {
+      const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
+      return withOwnKeys(caller, request, options, !needsToken && options.ownKeys);
+    } catch (thrown) {
+      if (thrown instanceof IssuerUnreachable) return refusal(503, thrown.message, { "retry-after": "5" });
+      if (thrown instanceof NoAccess) return refusal(thrown.status, thrown.message);
+      if (!(thrown instanceof OAuthError)) throw thrown;
+      return challenge(thrown, SCOPES.read, options.resourceMetadataUrl);
+    }
+  };
+}
+
+/** The answer to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
+export function scopeChallenge(scope: string, resourceMetadataUrl: string | undefined): Response {
+  const error = new OAuthError(OAuthErrorCode.InsufficientScope, `this call needs the scope ${scope}`);
+  return challenge(error, scope, resourceMetadataUrl);
+}
+
+const NOBODY: Caller = { name: "local", readOnly: false, folders: [], keys: undefined };
+
+/** A request that is understood and refused, whatever token comes with it. */
+class NoAccess extends Error {
+  readonly status: 401 | 403;
+  constructor(status: 401 | 403, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function challenge(error: OAuthError, scope: string, resourceMetadataUrl: string | undefined): Response {
+  return bearerAuthChallengeResponse(error, {
+    requiredScopes: [scope],
+    ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
+  });
+}
+
+function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {
+  return Response.json({ jsonrpc: "2.0", error: { code: -32_000, message }, id: null }, { status, headers });
+}
+
+async function tokenCaller(
+  request: Request,
+  findToken: (token: string) => AccessToken | undefined,
+  { access, jwt }: AuthOptions,
+): Promise<Caller> {
+  const [, token] = /^bearer +([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  if (token === undefined) throw invalid("a bearer token is needed: Authorization: Bearer …");
+  const known = findToken(token);
+  if (known !== undefined) {
+    const keys = known.project === undefined ? undefined : access.projects.get(known.project);
+    return { name: `token:${known.name}`, readOnly: known.readOnly, folders: known.folders, keys };
+  }
+  if (jwt === undefined) throw invalid("the bearer token is not known");
+  return claimedCaller(await jwt.verify(token), access);
+}
+
+function claimedCaller({ subject, scopes, project }: AccessClaims, { projects }: Access): Caller {
+  const writes = scopes.includes(SCOPES.write);
+  if (!writes && !scopes.includes(SCOPES.read)) {
+    throw new OAuthError(
+      OAuthErrorCode.InsufficientScope,
+      `the token needs the scope ${SCOPES.read} or ${SCOPES.write}`,
+    );
+  }
+  const keys = project === undefined ? undefined : projects.get(project);
+  if (project !== undefined && keys === undefined) throw new NoAccess(403, "the token's project is not known here");
+  const caller = { name: `oauth:${subject}`, readOnly: !writes, folders: [], keys };
+  return writes ? caller : { ...caller, missingScope: SCOPES.write };
+}
+
+/** Every token is compared in the same time, whichever it is and however far it agrees. */
+function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
+  const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
+  return (token) => {
+    const digest = digestOf(token);
+    const found = known.filter((candidate) => timingSafeEqual(candidate.digest, digest));
+    return found[0]?.one;
+  };
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function invalid(message: string): OAuthError {
+  return new OAuthError(OAuthErrorCode.InvalidToken, message);
+}
+
+/** Puts the keys that a request brings in place of others. Callers with different keys are different callers. */
+function withOwnKeys(caller: Caller, { headers }: Request, { ownKeys }: AuthOptions, needed: boolean): Caller {
+  const keys: ProjectKeys = {
+    targetingApiKey: headers.get(KEY_HEADERS.targetingApiKey) ?? undefined,
+    eventAppKey: headers.get(KEY_HEADERS.eventAppKey) ?? undefined,
+  };
+  const given = [keys.targetingApiKey, keys.eventAppKey].filter((key) => key !== undefined);
+  const names = Object.values(KEY_HEADERS).join(" or ");
+  if (given.length === 0) {
+    if (needed) throw new NoAccess(401, `your own key is needed, in the header ${names}`);
+    return caller.keys === undefined ? caller : { ...caller, name: named(caller.name, caller.keys) };
+  }
+  if (!ownKeys) throw new NoAccess(403, `this server takes no keys of callers: leave out ${names}`);
+  if (given.some((key) => headerKey.read(key) === undefined)) {
+    throw new NoAccess(403, `a key in ${names} must be ${headerKey.words}`);
+  }
+  return { ...caller, keys, name: named(caller.name, keys) };
+}
+
+function named(name: string, { targetingApiKey = "", eventAppKey = "" }: ProjectKeys): string {
+  return `${name}@${digestOf(`${targetingApiKey}\n${eventAppKey}`).toString("hex").slice(0, 16)}`;
+}

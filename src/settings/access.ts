@@ -1,0 +1,92 @@
+import { readFileSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import * as z from "zod";
+import { SettingsError } from "./error.ts";
+import { headerKey } from "./forms.ts";
+import { SETTINGS } from "./registry.ts";
+
+/** Keys of one project; at least one of them. */
+export interface ProjectKeys {
+  readonly targetingApiKey?: string | undefined;
+  readonly eventAppKey?: string | undefined;
+}
+
+/** A bearer token: who holds it, which project it opens, and what it allows. */
+export interface AccessToken {
+  readonly name: string;
+  readonly token: string;
+  /** Name of a project; undefined: the configured keys. */
+  readonly project?: string | undefined;
+  readonly readOnly: boolean;
+  /** Folders that `file` and `saveTo` may use; none: both are refused. */
+  readonly folders: readonly string[];
+}
+
+/** What the access file holds. */
+export interface Access {
+  readonly projects: ReadonlyMap<string, ProjectKeys>;
+  readonly tokens: readonly AccessToken[];
+}
+
+const SHORTEST_TOKEN = 16;
+
+const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
+const accessFile = z.strictObject({
+  projects: z
+    .record(
+      z.string(),
+      z
+        .strictObject({ targetingApiKey: headerText.optional(), eventAppKey: headerText.optional() })
+        .refine((keys) => keys.targetingApiKey ?? keys.eventAppKey, "needs targetingApiKey, eventAppKey or both"),
+    )
+    .default({}),
+  tokens: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1),
+        token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
+        project: z.string().optional(),
+        readOnly: z.boolean().default(false),
+        folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
+      }),
+    )
+    .default([]),
+});
+
+/** Reads the access file; an absent one gives nobody access. Throws a SettingsError that shows no key or token. */
+export function readAccess(file: string | undefined): Access {
+  if (file === undefined) return { projects: new Map(), tokens: [] };
+  const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
+  const refuse = (why: string) => new SettingsError(`${where}, ${why}`, SETTINGS.accessFile.variable);
+  const parsed = accessFile.safeParse(contentOf(file, refuse));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw refuse(`where ${issue?.path.join(".") || "the whole"} is not as it must be: ${issue?.message}`);
+  }
+  const { tokens } = parsed.data;
+  const projects = new Map(Object.entries(parsed.data.projects));
+  for (const { name, project } of tokens) {
+    if (project !== undefined && !projects.has(project)) {
+      throw refuse(`where the token of ${name} names the project ${project}, which is not in projects`);
+    }
+  }
+  if (new Set(tokens.map(({ name }) => name)).size < tokens.length) throw refuse("where two tokens have one name");
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length) throw refuse("where two names have one token");
+  return { projects, tokens };
+}
+
+function contentOf(file: string, refuse: (why: string) => SettingsError): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    // A message of the JSON parser quotes the text, which holds keys.
+    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is no JSON";
+    throw refuse(`which cannot be read: ${reason}`);
+  }
+}
+
+/** Every key and token of the file, for the redactor. */
+export function secretsIn({ projects, tokens }: Access): readonly string[] {
+  const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
+  return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);
+}

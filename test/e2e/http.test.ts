@@ -1,0 +1,274 @@
+import { readFile } from "node:fs/promises";
+import { request as httpRequest } from "node:http";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { textOf } from "../support/clients.ts";
+import { HTTP_CLIENTS, type HttpClient, post, startHttp } from "../support/http-server.ts";
+import { startCommand } from "../support/server-process.ts";
+import { optionItems, startService } from "../support/service.ts";
+
+const report = z.looseObject({
+  status: z.string(),
+  runId: z.string().default(""),
+  results: z.array(z.looseObject({ _id: z.string() })).default([]),
+  confirmation: z.object({ token: z.string() }).default({ token: "" }),
+});
+
+async function call(client: HttpClient, name: string, args: Record<string, unknown>) {
+  return report.parse((await client.callTool(name, args)).structuredContent);
+}
+
+async function newTargeting(client: HttpClient): Promise<string> {
+  const { results } = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
+  return results[0]?._id ?? "";
+}
+
+/** Sends a request with any headers, Host included; gives the status. */
+function statusOf(url: string, headers: Record<string, string>, method = "GET"): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(url, { method, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
+  test("lists and calls tools, and hears of progress before the answer", async () => {
+    const service = await startService();
+    const { url } = await startHttp(service.live);
+    const client = await connect({ url });
+    expect(await client.toolNames()).toEqual(expect.arrayContaining(["get_targeting", "track_event"]));
+    const targetingId = await newTargeting(client);
+    await service.slow("addOptions", 300, 2);
+    const heard: number[] = [];
+    const result = await client.callTool("bulk_add_options", { targetingId, items: optionItems(6000) }, (done) =>
+      heard.push(done),
+    );
+    expect(report.parse(result.structuredContent).status).toBe("succeeded");
+    expect(heard).toContain(5000);
+  });
+
+  test("a client that cannot be asked gets a token, which is good once, here, and unchanged", async () => {
+    const service = await startService();
+    const { url } = await startHttp(service.live);
+    const client = await connect({ url });
+    const targetingId = await newTargeting(client);
+    const planned = await call(client, "delete_targeting", { ids: [targetingId] });
+    expect(planned.status).toBe("needs_confirmation");
+    const { token } = planned.confirmation;
+    const altered = `${token.slice(0, -2)}${token.endsWith("A") ? "B" : "A"}A`;
+    for (const bad of [altered, "made.up", token.split(".")[0] ?? "", `${token}.more`]) {
+      const refused = await client.callTool("delete_targeting", { confirmation: bad });
+      expect(textOf(refused)).toContain("not a token that this server gave");
+    }
+    expect(await service.count("deleteTargetings")).toBe(0);
+    const done = await call(client, "delete_targeting", { confirmation: token });
+    expect(done.status).toBe("succeeded");
+    const again = await call(client, "delete_targeting", { confirmation: token });
+    expect(again).toMatchObject({ status: "succeeded", runId: done.runId });
+    expect(await service.count("deleteTargetings")).toBe(1);
+  });
+});
+
+test("a confirmation outlives the server that gave it", async () => {
+  const service = await startService();
+  const first = await startHttp(service.live);
+  const client = await HTTP_CLIENTS["2025 client"]({ url: first.url });
+  const targetingId = await newTargeting(client);
+  const { confirmation } = await call(client, "delete_targeting", { ids: [targetingId] });
+  first.child.kill("SIGKILL");
+  const second = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir });
+  const later = await HTTP_CLIENTS["2025 client"]({ url: second.url });
+  expect(await call(later, "delete_targeting", { confirmation: confirmation.token })).toMatchObject({
+    status: "succeeded",
+  });
+});
+
+describe("a person is asked", () => {
+  const yes = () => ({ action: "accept" as const, content: { confirm: true } });
+
+  test.each([
+    ["2026 client, modern", {}],
+    ["2026 client, legacy", { TARGETING_MCP_SESSIONS: "on" }],
+    ["2025 client", { TARGETING_MCP_SESSIONS: "on" }],
+  ] as const)("%s %j", async (name, more) => {
+    const service = await startService();
+    const { url } = await startHttp({ ...service.live, ...more });
+    const asked: string[] = [];
+    const answer = (message: string) => {
+      asked.push(message);
+      return yes();
+    };
+    const client = await HTTP_CLIENTS[name]({ url, answer });
+    const targetingId = await newTargeting(client);
+    expect((await call(client, "delete_targeting", { ids: [targetingId] })).status).toBe("succeeded");
+    expect(asked).toHaveLength(1);
+    expect(asked[0]).toContain("Spring");
+  });
+
+  test("a session is of use to nobody else, and ends when it is closed", async () => {
+    const { url } = await startHttp({ TARGETING_MCP_SESSIONS: "on" });
+    const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "t", version: "1" } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+    const opened = await fetch(url, { method: "POST", headers, body });
+    const session = { ...headers, "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" };
+    const list = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/list" });
+    const listing = (given: Record<string, string>) => fetch(url, { method: "POST", headers: given, body: list });
+    expect((await listing(session)).status).toBe(200);
+    expect((await listing({ ...session, "mcp-session-id": "made-up" })).status).toBe(404);
+    expect((await listing(headers)).status).toBe(400);
+    expect((await fetch(url, { method: "DELETE", headers: session })).status).toBe(200);
+    expect((await listing(session)).status).toBe(404);
+  });
+});
+
+describe("what is refused before anything else", () => {
+  test("a Host or Origin of another site", async () => {
+    const { url } = await startHttp({ TARGETING_MCP_ALLOWED_HOSTS: "mcp.example.com" });
+    const { port } = new URL(url);
+    for (const path of ["/mcp", "/healthz", "/nothing"]) {
+      const at = `http://127.0.0.1:${port}${path}`;
+      expect(await statusOf(at, { host: "evil.example" })).toBe(403);
+      expect(await statusOf(at, { host: `evil.example:${port}` })).toBe(403);
+      expect(await statusOf(at, { origin: "https://evil.example" })).toBe(403);
+      expect(await statusOf(at, { origin: "null" })).toBe(403);
+    }
+    const health = `http://127.0.0.1:${port}/healthz`;
+    for (const host of [`localhost:${port}`, `[::1]:${port}`, "mcp.example.com"]) {
+      expect(await statusOf(health, { host })).toBe(200);
+    }
+    expect(await statusOf(health, { origin: `http://localhost:${port}` })).toBe(200);
+  });
+
+  test("bodies that are too large, no JSON, or of another kind", async () => {
+    const { url } = await startHttp();
+    const send = async (body: string, type = "application/json") => {
+      const headers = { "content-type": type, accept: "application/json, text/event-stream" };
+      return (await fetch(url, { method: "POST", headers, body })).status;
+    };
+    expect(await send(`"${"a".repeat(16 * 1_048_576)}"`)).toBe(413);
+    expect(await send("{")).toBe(400);
+    expect(await send("{}", "text/plain")).toBe(415);
+    expect(await statusOf(url, {}, "PUT")).toBe(405);
+    const large = await post(url, "tools/call", { name: "get_targeting", arguments: { x: "a".repeat(12_000_000) } });
+    expect(large.status).toBe(200);
+  });
+
+  test("one request more than there is room for", async () => {
+    const service = await startService();
+    await service.slow("getTargeting", 3000);
+    const { url } = await startHttp({ ...service.live, TARGETING_MCP_MAX_CONCURRENCY: "1" });
+    const targetingId = "01JABCDEFGHJKMNPQRSTVWXYZ0";
+    const first = post(url, "tools/call", { name: "get_targeting", arguments: { targetingId } });
+    await expect.poll(() => service.count("getTargeting")).toBe(1);
+    const second = await post(url, "tools/list", {});
+    expect(second.status).toBe(503);
+    expect(second.headers.get("retry-after")).toBe("1");
+    expect(await second.text()).toContain("too many requests");
+    expect((await first).status).toBe(200);
+    expect((await post(url, "tools/list", {})).status).toBe(200);
+  });
+
+  test.each([["0.0.0.0"], ["::"], ["192.0.2.1"]])("serving on %s without knowing who calls", async (host) => {
+    const command = startCommand(["http", "--port", "0", "--host", host]);
+    expect((await command.exited).code).toBe(2);
+    expect(command.stderr()).toContain("TARGETING_MCP_ACCESS_FILE");
+  });
+});
+
+test("every line about a request carries its ID, and so does the audit", async () => {
+  const service = await startService();
+  const server = await startHttp({ ...service.live, TARGETING_MCP_LOG_LEVEL: "debug" });
+  const args = { name: "create_targetings", arguments: { items: [{ name: "Spring" }] } };
+  const made = await post(server.url, "tools/call", args, { headers: { "x-request-id": "given-by-proxy" } });
+  expect(made.headers.get("x-request-id")).toBe("given-by-proxy");
+  expect((await post(server.url, "tools/list", {})).headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+  expect(server.logged().some((line) => line.requestId === "given-by-proxy")).toBe(true);
+  const audit = () => readFile(join(server.stateDir, "audit.ndjson"), "utf8").catch(() => "");
+  await expect.poll(audit).toContain("\n");
+  expect(JSON.parse(await audit())).toMatchObject({
+    requestId: "given-by-proxy",
+    caller: "local",
+    environment: "live",
+    tool: "create_targetings",
+    runId: expect.any(String),
+    outcome: "succeeded",
+    counts: { items: 1, succeeded: 1 },
+  });
+});
+
+describe("stopping", () => {
+  test("SIGTERM ends an idle server at once, kept-alive connections included", async () => {
+    const { url, child, exited } = await startHttp();
+    expect((await post(url, "tools/list", {})).status).toBe(200);
+    child.kill("SIGTERM");
+    expect(await exited).toEqual({ code: 0, signal: null });
+  });
+
+  test("what is in flight is finished and answered, the rest is kept for later", async () => {
+    const service = await startService();
+    const first = await startHttp(service.live);
+    const client = await HTTP_CLIENTS["2026 client, modern"]({ url: first.url });
+    const targetingId = await newTargeting(client);
+    await service.slow("addOptions", 1500);
+    const adding = call(client, "bulk_add_options", { targetingId, items: optionItems(12_000) });
+    await expect.poll(() => service.count("addOptions")).toBe(1);
+    first.child.kill("SIGTERM");
+    const { status, runId } = await adding;
+    expect(status).toBe("interrupted");
+    expect((await first.exited).code).toBe(0);
+    expect(await service.count("addOptions")).toBe(1);
+
+    const second = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir });
+    const later = await HTTP_CLIENTS["2026 client, modern"]({ url: second.url });
+    expect(await call(later, "resume_run", { runId })).toMatchObject({
+      status: "succeeded",
+      counts: { items: 12_000, succeeded: 12_000 },
+    });
+  });
+});
+
+test.each([["2026-07-28"], ["2025-06-18"]])(
+  "a client of %s that vanishes leaves no lock, no orphan and no write that is not journaled",
+  async (revision) => {
+    const service = await startService();
+    const { url } = await startHttp(service.live);
+    const client = await HTTP_CLIENTS["2026 client, modern"]({ url });
+    const targetingId = await newTargeting(client);
+    await service.slow("addOptions", 500);
+    const gone = new AbortController();
+    const params = { name: "bulk_add_options", arguments: { targetingId, items: optionItems(11_000) } };
+    const sent =
+      revision === "2026-07-28"
+        ? post(url, "tools/call", params, { signal: gone.signal })
+        : fetch(url, {
+            method: "POST",
+            signal: gone.signal,
+            headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+            body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+          }).then((response) => response.text());
+    const dropped = expect(sent).rejects.toThrow();
+    await expect.poll(() => service.count("addOptions")).toBe(1);
+    gone.abort();
+    await dropped;
+    const stopped = async () => {
+      const list = await client.callTool("get_run", {});
+      const runs = z.object({
+        runs: z.array(z.looseObject({ runId: z.string(), tool: z.string(), status: z.string() })),
+      });
+      return runs.parse(list.structuredContent).runs.find(({ tool }) => tool === "bulk_add_options");
+    };
+    await expect.poll(async () => (await stopped())?.status).not.toBe("running");
+    expect(await service.count("addOptions")).toBe(1);
+    const runId = (await stopped())?.runId;
+    expect(await call(client, "resume_run", { runId })).toMatchObject({
+      status: "succeeded",
+      counts: { items: 11_000, succeeded: 11_000 },
+    });
+  },
+);

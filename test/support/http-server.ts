@@ -1,0 +1,117 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { onTestFinished } from "vitest";
+import * as z from "zod";
+import { type Answer, type ToolResult, toolResult } from "./clients.ts";
+import { COMMAND, cleanEnvironment, startNode } from "./server-process.ts";
+
+const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
+
+/** Starts the built command over HTTP on a free port; it is killed when the test ends. */
+export async function startHttp(given: Readonly<Record<string, string>> = {}, args: readonly string[] = []) {
+  const env = cleanEnvironment(given);
+  const command = startNode([COMMAND, "http", "--port", "0", ...args], env);
+  const logged = () =>
+    command
+      .stderr()
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line) => logLine.parse(JSON.parse(line)));
+  let url: string | undefined;
+  while (url === undefined) {
+    url = logged().find(({ message }) => message === "serving")?.url;
+    if (command.child.exitCode !== null) throw new Error(`the server ended: ${command.stderr()}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return { ...command, url, logged, stateDir: env.TARGETING_MCP_STATE_DIR ?? "" };
+}
+
+interface Connect {
+  readonly url: string;
+  readonly headers?: Record<string, string>;
+  readonly answer?: Answer;
+}
+
+/** A client over HTTP. */
+export interface HttpClient {
+  toolNames(): Promise<readonly string[]>;
+  callTool(name: string, args: Record<string, unknown>, onprogress?: (done: number) => void): Promise<ToolResult>;
+  close(): Promise<void>;
+}
+
+const INFO = { name: "test-client", version: "1.0.0" };
+
+/** The clients of both eras over HTTP; they end with the test. */
+export const HTTP_CLIENTS = {
+  "2026 client, modern": (to: Connect) => newClient(to, "auto"),
+  "2026 client, legacy": (to: Connect) => newClient(to, "legacy"),
+  "2025 client": oldClient,
+} as const;
+
+async function newClient({ url, headers, answer }: Connect, mode: "auto" | "legacy"): Promise<HttpClient> {
+  const client = new Client(INFO, {
+    versionNegotiation: { mode },
+    capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
+  });
+  if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: headers ?? {} } }));
+  onTestFinished(() => client.close());
+  return {
+    toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
+    callTool: async (name, input, onprogress) =>
+      toolResult.parse(
+        await client.callTool(
+          { name, arguments: input },
+          onprogress && { onprogress: ({ progress }) => onprogress(progress) },
+        ),
+      ),
+    close: () => client.close(),
+  };
+}
+
+async function oldClient({ url, headers, answer }: Connect): Promise<HttpClient> {
+  const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
+  if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message));
+  const transport = new OldTransport(new URL(url), { requestInit: { headers: headers ?? {} } });
+  await client.connect(transport);
+  onTestFinished(() => client.close());
+  return {
+    toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
+    callTool: async (name, input, onprogress) =>
+      toolResult.parse(
+        await client.callTool(
+          { name, arguments: input },
+          undefined,
+          onprogress && { onprogress: ({ progress }) => onprogress(progress) },
+        ),
+      ),
+    close: () => client.close(),
+  };
+}
+
+const REVISION = "2026-07-28";
+
+/** Sends one message of the 2026 era by hand. */
+export function post(url: string, method: string, params: Record<string, unknown>, init: RequestInit = {}) {
+  const name = typeof params.name === "string" ? { "mcp-name": params.name } : {};
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/clientInfo": INFO,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  return fetch(url, {
+    method: "POST",
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { _meta, ...params } }),
+    ...init,
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": REVISION,
+      "mcp-method": method,
+      ...name,
+      ...init.headers,
+    },
+  });
+}

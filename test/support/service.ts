@@ -1,0 +1,42 @@
+import { onTestFinished } from "vitest";
+import * as z from "zod";
+import { type SandboxOptions, startSandbox } from "../../src/sandbox/index.ts";
+
+const journal = z.object({
+  requests: z.array(
+    z.looseObject({ operation: z.string().nullish(), headers: z.record(z.string(), z.unknown()).optional() }),
+  ),
+});
+
+/** Starts a sandbox that stands for the live service, with its control plane; it ends with the test. */
+export async function startService(options: SandboxOptions = {}) {
+  const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
+  onTestFinished(() => sandbox.close());
+  const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+    return (await fetch(`${sandbox.url}/_sandbox${path}`, init)).json();
+  };
+  const requests = async () => journal.parse(await control("GET", "/requests")).requests;
+  return {
+    url: sandbox.url,
+    /** Settings with which a server takes the sandbox for the live service. */
+    live: {
+      TARGETING_API_URL: sandbox.url,
+      TARGETING_API_KEY: "sandbox-key",
+      EVENT_API_URL: sandbox.url,
+      EVENT_APP_KEY: "sandbox-app-key",
+      TARGETING_MCP_MODE: "live",
+    },
+    control,
+    /** How many requests of an operation have come in. */
+    count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
+    /** Makes requests of an operation slow, from the nth on. */
+    slow: (operation: string, delayMs: number, nth = 1) =>
+      control("POST", "/faults", { faults: [{ kind: "slow", delayMs, on: operation, nth }] }),
+  };
+}
+
+/** Options to add, with names of their own. */
+export function optionItems(count: number): readonly { readonly name: string }[] {
+  return Array.from({ length: count }, (_, number) => ({ name: `Option ${number + 1}` }));
+}
