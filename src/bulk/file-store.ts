@@ -3,9 +3,8 @@ import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile 
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
-import { writeCall } from "./call.ts";
-import { journalEntry } from "./journal-format.ts";
 import { isLeased, tryLease } from "./lease.ts";
+import type { RunForm } from "./run-form.ts";
 import {
   type RunHeader,
   type RunJournal,
@@ -14,7 +13,6 @@ import {
   type RunSummary,
   type StoredRun,
 } from "./store.ts";
-import type { JournalEntry } from "./work.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
 const VERSION = 1;
@@ -35,7 +33,7 @@ const FILES = {
 const header = z.object({
   version: z.number(),
   runId: z.string(),
-  call: writeCall,
+  call: z.unknown(),
   project: z.string(),
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
@@ -56,9 +54,14 @@ const summary = z.object({
 
 /**
  * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
- * of JSON lines, what was taken away, a summary. Folders are made when the first run is.
+ * of JSON lines, what was taken away, a summary. Folders are made when the first run is. `form` says what calls and
+ * entries are like.
  */
-export function fileRunStore(folder: string, now: () => number): RunStore {
+export function fileRunStore<Call, Entry>(
+  folder: string,
+  now: () => number,
+  form: RunForm<Call, Entry>,
+): RunStore<Call, Entry> {
   const at = (runId: string, file: string): string => join(folder, runId, file);
   return {
     async create(given) {
@@ -75,7 +78,7 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
       await usable(folder, () => replaceDurably(at(runId, FILES.header), JSON.stringify({ ...kept, call })));
     },
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
-    journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal))),
+    journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal), form)),
     async keepRemoved(runId, removed) {
       if (removed.length === 0) return;
       const lines = removed.map((entry) => `${JSON.stringify(entry)}\n`).join("");
@@ -84,7 +87,7 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
     async removed(runId) {
       return (await readText(at(runId, FILES.removed))) ?? "";
     },
-    read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
+    read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
     async list() {
       return (await usable(folder, () => namesIn(folder))).filter(isRunId).sort().reverse();
     },
@@ -148,7 +151,10 @@ async function createMarker(file: string): Promise<boolean> {
 }
 
 /** Opens a journal for appending. A last line that was cut off by a crash never took effect, and is cut away. */
-async function openJournal(file: string): Promise<RunJournal> {
+async function openJournal<Entry>(
+  file: string,
+  { parts }: Pick<RunForm<unknown, Entry>, "parts">,
+): Promise<RunJournal<Entry>> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
   let waiting: string[] = [];
@@ -160,7 +166,7 @@ async function openJournal(file: string): Promise<RunJournal> {
     await handle.datasync();
   };
   return {
-    append: (entry) => void waiting.push(...linesOf(entry)),
+    append: (entry) => void waiting.push(...parts(entry).map((part) => `${JSON.stringify(part)}\n`)),
     flush,
     async close() {
       try {
@@ -170,21 +176,6 @@ async function openJournal(file: string): Promise<RunJournal> {
       }
     },
   };
-}
-
-const STEPS_PER_LINE = 500;
-
-/** An entry as lines; a plan of many steps takes several, so that no line grows with the call. */
-function linesOf(entry: JournalEntry): readonly string[] {
-  const line = (part: JournalEntry): string => `${JSON.stringify(part)}\n`;
-  if (entry.t === "steps") return chunks(entry.steps).map((steps) => line({ t: "steps", steps }));
-  if (entry.t === "objects") return chunks(entry.objects).map((objects) => line({ t: "objects", objects }));
-  return [line(entry)];
-}
-
-function chunks<T>(list: readonly T[]): readonly (readonly T[])[] {
-  const count = Math.ceil(list.length / STEPS_PER_LINE);
-  return Array.from({ length: count }, (_, chunk) => list.slice(chunk * STEPS_PER_LINE, (chunk + 1) * STEPS_PER_LINE));
 }
 
 async function endOfLastLine(handle: FileHandle): Promise<number> {
@@ -200,22 +191,30 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
+async function readRun<Call, Entry>(
+  folder: string,
+  runId: string,
+  form: RunForm<Call, Entry>,
+): Promise<StoredRun<Call, Entry> | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   if (text === undefined) return undefined;
-  const { version: _, ...found } = parseHeader(runId, text);
+  const found = parseHeader(runId, text, form);
   const started = (await readText(join(folder, runId, FILES.started))) !== undefined;
-  return { header: found, started, entries: readJournal(join(folder, runId, FILES.journal), runId) };
+  return { header: found, started, entries: readJournal(join(folder, runId, FILES.journal), runId, form) };
 }
 
-function parseHeader(runId: string, text: string): RunHeader & { readonly version: number } {
+function parseHeader<Call>(runId: string, text: string, form: Pick<RunForm<Call, unknown>, "call">): RunHeader<Call> {
   const value = parseJson(text);
   const { data } = versioned.safeParse(value);
   if (data !== undefined && data.version > VERSION) {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
   const parsed = header.safeParse(value);
-  if (parsed.success) return parsed.data;
+  const call = form.call.safeParse(parsed.data?.call);
+  if (parsed.success && call.success) {
+    const { version: _, ...found } = parsed.data;
+    return { ...found, call: call.data };
+  }
   throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
 }
 
@@ -228,12 +227,16 @@ function parseJson(text: string): unknown {
 }
 
 /** Reads a journal line by line. A damaged last line was cut off by a crash; a damaged line before it is an error. */
-async function* readJournal(file: string, runId: string): AsyncGenerator<JournalEntry> {
+async function* readJournal<Entry>(
+  file: string,
+  runId: string,
+  form: Pick<RunForm<unknown, Entry>, "entry">,
+): AsyncGenerator<Entry> {
   if ((await openOrUndefined(file)) === undefined) return;
   let damaged = false;
   for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
     if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-    const entry = journalEntry.safeParse(parseJson(line));
+    const entry = form.entry.safeParse(parseJson(line));
     if (entry.success) yield entry.data;
     else damaged = true;
   }
