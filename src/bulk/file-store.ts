@@ -1,18 +1,12 @@
-import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import * as z from "zod";
+import { parseJson } from "../api/answers.ts";
+import { ulidTime } from "../spec/ulid.ts";
+import { openJournal, readJournal, START_ANEW } from "./journal-file.ts";
 import { isLeased, tryLease } from "./lease.ts";
 import type { RunForm } from "./run-form.ts";
-import {
-  type RunHeader,
-  type RunJournal,
-  type RunStore,
-  RunStoreError,
-  type RunSummary,
-  type StoredRun,
-} from "./store.ts";
+import { type RunHeader, type RunStore, RunStoreError, type RunSummary, type StoredRun } from "./store.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
 const VERSION = 1;
@@ -104,8 +98,6 @@ export function fileRunStore<Call, Entry>(
   };
 }
 
-const START_ANEW = "Look at what was applied with list_options, and start anew.";
-
 /** Only names that we make are ever looked up: no path leads out of the folder. */
 function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
@@ -150,47 +142,6 @@ async function createMarker(file: string): Promise<boolean> {
   }
 }
 
-/** Opens a journal for appending. A last line that was cut off by a crash never took effect, and is cut away. */
-async function openJournal<Entry>(
-  file: string,
-  { parts }: Pick<RunForm<unknown, Entry>, "parts">,
-): Promise<RunJournal<Entry>> {
-  const handle = await open(file, "a+", 0o600);
-  await handle.truncate(await endOfLastLine(handle));
-  let waiting: string[] = [];
-  const flush = async (): Promise<void> => {
-    if (waiting.length === 0) return;
-    const text = waiting.join("");
-    waiting = [];
-    await handle.appendFile(text);
-    await handle.datasync();
-  };
-  return {
-    append: (entry) => void waiting.push(...parts(entry).map((part) => `${JSON.stringify(part)}\n`)),
-    flush,
-    async close() {
-      try {
-        await flush();
-      } finally {
-        await handle.close();
-      }
-    },
-  };
-}
-
-async function endOfLastLine(handle: FileHandle): Promise<number> {
-  const { size } = await handle.stat();
-  const chunk = Buffer.alloc(65_536);
-  for (let end = size; end > 0; ) {
-    const start = Math.max(0, end - chunk.length);
-    const { bytesRead } = await handle.read(chunk, 0, end - start, start);
-    const newline = chunk.subarray(0, bytesRead).lastIndexOf(0x0a);
-    if (newline >= 0) return start + newline + 1;
-    end = start;
-  }
-  return 0;
-}
-
 async function readRun<Call, Entry>(
   folder: string,
   runId: string,
@@ -216,40 +167,6 @@ function parseHeader<Call>(runId: string, text: string, form: Pick<RunForm<Call,
     return { ...found, call: call.data };
   }
   throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Reads a journal line by line. A damaged last line was cut off by a crash; a damaged line before it is an error. */
-async function* readJournal<Entry>(
-  file: string,
-  runId: string,
-  form: Pick<RunForm<unknown, Entry>, "entry">,
-): AsyncGenerator<Entry> {
-  if ((await openOrUndefined(file)) === undefined) return;
-  let damaged = false;
-  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
-    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-    const entry = form.entry.safeParse(parseJson(line));
-    if (entry.success) yield entry.data;
-    else damaged = true;
-  }
-}
-
-async function openOrUndefined(file: string): Promise<true | undefined> {
-  try {
-    await (await open(file, "r")).close();
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
 }
 
 async function readText(file: string): Promise<string | undefined> {
@@ -291,11 +208,11 @@ async function removeOld(folder: string, now: number): Promise<void> {
   }
 }
 
-/** The time inside a run's ID. */
+/** When a run was kept. A folder whose header is just being written is as old as its ID says. */
 async function createdAt(folder: string, runId: string): Promise<number> {
   const text = await readText(join(folder, runId, FILES.header));
   const parsed = header.partial().safeParse(parseJson(text ?? ""));
-  return parsed.data?.createdAt ?? 0;
+  return parsed.data?.createdAt ?? ulidTime(runId);
 }
 
 function hasCode(thrown: unknown, code: string): boolean {

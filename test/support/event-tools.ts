@@ -46,6 +46,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     sandbox: look,
     testBench: { events, sandbox: look },
     caller: "local",
+    arrivedAt: systemClock.now(),
     signal: new AbortController().signal,
     canAsk: false,
     ...more,
