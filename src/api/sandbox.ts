@@ -14,6 +14,8 @@ const sandboxEvent = z.looseObject({
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
   /** What was sent; absent where that was no JSON, or where too much of it would travel. */
   body: z.unknown(),
+  /** What was sent, where that was no JSON. */
+  text: z.string().optional(),
 });
 
 const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(), dropped: z.number() });

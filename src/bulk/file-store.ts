@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
+import { ulidTime } from "../spec/ulid.ts";
 import { writeCall } from "./call.ts";
 import { FileError, hasCode } from "./files/file-error.ts";
 import { journalEntry } from "./journal-format.ts";
@@ -289,9 +290,9 @@ async function removeOld(folder: string, now: number): Promise<void> {
   }
 }
 
-/** The time inside a run's ID. */
+/** When a run was kept. A folder whose header is just being written is as old as its ID says. */
 async function createdAt(folder: string, runId: string): Promise<number> {
   const text = await readText(join(folder, runId, FILES.header));
   const parsed = header.partial().safeParse(parseJson(text ?? ""));
-  return parsed.data?.createdAt ?? 0;
+  return parsed.data?.createdAt ?? ulidTime(runId);
 }

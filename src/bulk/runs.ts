@@ -160,10 +160,14 @@ export class Runs {
     }
   }
 
-  /** An unfinished run of the same call by the same caller, to be attached to instead of starting another one. */
+  /**
+   * An unfinished run of the same call by the same caller, to be attached to instead of starting another one. One that
+   * was interrupted is taken up again, but for deletions: what they meant may be something else by now.
+   */
   async unfinished(call: WriteCall, caller: string): Promise<Run | undefined> {
     const fingerprint = this.#fingerprint(call, caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    if (call.tool === "delete_targeting" || call.tool === "delete_options") return undefined;
     const { store } = this.#context;
     for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
@@ -401,8 +405,12 @@ async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uin
   throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
 
+/** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */
 function stopReason(thrown: unknown): Reason {
-  if (isApiError(thrown)) return requestReason("deleteTargetings", thrown);
+  if (isApiError(thrown)) {
+    const reason = requestReason("deleteTargetings", thrown);
+    return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+  }
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 

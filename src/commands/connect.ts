@@ -27,7 +27,7 @@ import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
-import { type Apis, openApis } from "./open-apis.ts";
+import { type Apis, openApis, withoutSecrets } from "./open-apis.ts";
 
 /** What the settings of this process are read from. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
@@ -61,7 +61,9 @@ export interface Connected {
   readonly audit: Audit;
   /** Begins what should be there before the first call. */
   readonly start: () => void;
-  /** Stops runs between two requests, closes the connections to the APIs, and writes the rest of the audit. */
+  /** Stops runs between two requests, so that a later process can take them up; resolves when they rest. */
+  readonly stopRuns: () => Promise<void>;
+  /** Stops runs, closes the connections to the APIs, and writes the rest of the audit. */
   readonly close: () => Promise<void>;
 }
 
@@ -84,12 +86,12 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
     redact: redactor.text,
     now: systemClock.now,
   });
-  const apis = openApis(settings);
+  const apis = withoutSecrets(openApis(settings), redactor.text);
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
   const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
-  // Runs that go on in the background stop between two requests; a later process can take them up.
-  const stopRuns = () => Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
-  stopping.addEventListener("abort", () => void stopRuns());
+  const stopRuns = async () => {
+    await Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
+  };
   return {
     services,
     offer: {
@@ -104,6 +106,7 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
     start: () => {
       apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
     },
+    stopRuns,
     close: async () => {
       await stopRuns();
       await apis.close();

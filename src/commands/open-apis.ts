@@ -24,6 +24,25 @@ export function openApis(settings: Settings): Apis {
   return environment.kind === "sandbox" ? openSandbox(environment, requestTimeoutMs) : openLive(environment, settings);
 }
 
+/** What an API repeats of a key stops here, before it is shown, logged or kept in a file. */
+export function withoutSecrets(apis: Apis, redact: (text: string) => string): Apis {
+  const clean = (http: Http | undefined): Http | undefined =>
+    http && {
+      ...http,
+      async send(request) {
+        const answer = await http.send(request);
+        return { ...answer, body: redact(answer.body) };
+      },
+    };
+  return {
+    ...apis,
+    management: clean(apis.management),
+    events: clean(apis.events),
+    bench: clean(apis.bench),
+    sandbox: clean(apis.sandbox),
+  };
+}
+
 function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, sandboxUrl }: Settings): Apis {
   const open = (endpoint: Endpoint | undefined, header: string) =>
     endpoint &&

@@ -38,7 +38,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
       return found;
     },
     async interrupt() {
-      await Promise.all(everyone().map(({ services }) => services.runs?.stopAll()));
+      await Promise.all(everyone().map((project) => project.stopRuns()));
     },
     async close() {
       await Promise.all(everyone().map((project) => project.close()));
@@ -50,7 +50,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
 function forgetOldest(ready: Map<string, Connected>): void {
   if (ready.size <= MOST_READY) return;
   for (const [id, { services }] of ready) {
-    if (services.runs?.isDriving) continue;
+    if (services.runs?.isDriving || services.eventRuns?.isDriving) continue;
     ready.delete(id);
     return;
   }

@@ -1,5 +1,8 @@
 import { once } from "node:events";
-import { type SandboxOptions, startSandbox } from "../sandbox/index.ts";
+import { parseJson } from "../api/answers.ts";
+import { coverageOf } from "../events/coverage.ts";
+import { coverageText } from "../render/arrived-events.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 
 /** What `targeting-mcp sandbox` is told. */
@@ -48,7 +51,11 @@ export async function runSandbox({ host, port, data, forward, keys }: SandboxCom
   await Promise.race([once(process, "SIGINT", { signal }), once(process, "SIGTERM", { signal })]);
   stopped.abort();
   await sandbox.close();
-  print([sandbox.shutdownSummary()]);
+  print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
+}
+
+function arrivedEvent({ text, isJson, verdict, at }: ReturnType<Sandbox["events"]>[number]) {
+  return { body: isJson ? parseJson(text) : undefined, verdict, arrivedAt: Date.parse(at) };
 }
 
 function print(lines: readonly string[]): void {

@@ -25,12 +25,12 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const settings = settingsOf(line);
   const stopping = new AbortController();
   const seals = sealKeys(settings);
-  const { services, offer, redactor, log, audit, start, close } = connect(settings, {
+  const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
     stopping: stopping.signal,
     sealKey: () => seals("confirmation"),
   });
-  // Runs that go on in the background stop between two requests; a later process can take them up.
-  stopping.signal.addEventListener("abort", () => void services.runs?.stopAll());
+  // Runs that go on in the background would otherwise outlive their client.
+  stopping.signal.addEventListener("abort", () => void stopRuns());
   const calls = callsUnderWay();
   const parts = {
     version: VERSION,
@@ -41,6 +41,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     redactor,
     log,
     calls,
+    caller: "local",
     audit,
     writingTools: toolsThatWrite(TOOLS),
   };

@@ -1,14 +1,15 @@
+import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_NAMES, EVENT_SHAPES, isJsonObject } from "./catalogue.ts";
 import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./near-names.ts";
-import type { RuleName } from "./rules.ts";
+import { RULES, type RuleName } from "./rules.ts";
 import { validateEvent } from "./validate.ts";
 
 /** What was wrong with the events of one name: how many of how many, and which rules they broke how often. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;
-  /** Counts by `rule path`, the positions within `items` left out; at most ten, the most frequent first. */
+  /** Counts by `rule path`, the positions within `items` left out; at most three, the most frequent first. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
@@ -28,7 +29,7 @@ export interface Coverage {
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
   /** The parameters that no event of a name had, for the events that were seen. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
-  /** Names that are not supported, at most ten, the most frequent first. */
+  /** Names that are not supported, at most ten, the most frequent first, long ones cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
   /** Every rule that the traffic broke or that warned, with its count. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
@@ -41,7 +42,14 @@ interface Seen {
   readonly rules: Map<string, number>;
 }
 
-const LISTED = 10;
+const NAMES_LISTED = 10;
+const RULES_LISTED = 3;
+const LONGEST_NAME = 80;
+
+/** The parameters that an event of each name may have, besides the fields that every event has. */
+const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
+  ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
+);
 
 /** Tells which events, parameters and rules the traffic touched, and which events are right. */
 export function coverageOf(arrived: readonly ArrivedEvent[]): Coverage {
@@ -85,19 +93,24 @@ function inLists(
   const always = events.filter(([, { wrong, count }]) => wrong === count);
   const unseen = events.map(([name, { parameters }]) => [name, unseenParameters(name, parameters)] as const);
   return {
-    summary: summaryOf([right.length, sometimes.length, always.length], unsupported.size),
+    summary: [
+      eventsSummary([right.length, sometimes.length, always.length]),
+      parametersSummary(seen),
+      `${rules.size} of ${Object.keys(RULES).length} rules`,
+      `unsupported names: ${unsupported.size}`,
+    ].join("; "),
     neverSeen: EVENT_NAMES.filter((name) => !seen.has(name)),
     alwaysRight: Object.fromEntries(right.map(([name, { count }]) => [name, count])),
     sometimesWrong: Object.fromEntries(sometimes.map(wrongOf)),
     alwaysWrong: Object.fromEntries(always.map(wrongOf)),
     parametersNeverSeen: Object.fromEntries(unseen.filter(([, names]) => names.length > 0)),
-    unsupported: Object.fromEntries(mostFrequent(unsupported).map(unsupportedName)),
+    unsupported: Object.fromEntries(mostFrequent(unsupported, NAMES_LISTED).map(unsupportedName)),
     rules: Object.fromEntries(rules),
   };
 }
 
 function wrongOf([name, { wrong, count, rules }]: readonly [string, Seen]): readonly [string, WrongEvents] {
-  return [name, { wrong, of: count, rules: Object.fromEntries(mostFrequent(rules)) }];
+  return [name, { wrong, of: count, rules: Object.fromEntries(mostFrequent(rules, RULES_LISTED).map(cutName)) }];
 }
 
 function unseenParameters(eventName: string, parameters: ReadonlySet<string>): readonly string[] {
@@ -106,19 +119,28 @@ function unseenParameters(eventName: string, parameters: ReadonlySet<string>): r
 
 function unsupportedName([name, count]: readonly [string, number]): readonly [string, UnsupportedName] {
   const nearest = nearestName(name, EVENT_NAMES);
-  return [name, nearest === undefined ? { count } : { count, nearest }];
+  return cutName([name, nearest === undefined ? { count } : { count, nearest }]);
 }
 
-function summaryOf([right, sometimes, always]: readonly [number, number, number], unsupported: number): string {
-  const seen = right + sometimes + always;
+function eventsSummary([right, sometimes, always]: readonly [number, number, number]): string {
   const states = `${right} always right, ${sometimes} sometimes wrong, ${always} always wrong`;
-  return `${seen} of ${EVENT_NAMES.length} events seen: ${states}; unsupported names: ${unsupported}`;
+  return `${right + sometimes + always} of ${EVENT_NAMES.length} events seen: ${states}`;
+}
+
+function parametersSummary(seen: ReadonlyMap<string, Seen>): string {
+  const all = OWN_PARAMETERS.flatMap(([eventName, names]) => names.map((name) => ({ eventName, name })));
+  const touched = all.filter(({ eventName, name }) => seen.get(eventName)?.parameters.has(name));
+  return `${touched.length} of ${all.length} parameters`;
+}
+
+function cutName<Value>([name, value]: readonly [string, Value]): readonly [string, Value] {
+  return [name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`, value];
 }
 
 function increase<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-function mostFrequent(counts: ReadonlyMap<string, number>): readonly (readonly [string, number])[] {
-  return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, LISTED);
+function mostFrequent(counts: ReadonlyMap<string, number>, most: number): readonly (readonly [string, number])[] {
+  return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, most);
 }

@@ -76,6 +76,11 @@ export class EventRuns {
     this.#context = context;
   }
 
+  /** Whether this process drives any run now. */
+  get isDriving(): boolean {
+    return this.#driven.size > 0;
+  }
+
   /**
    * Starts a run and drives it in the background. The same call of the same caller while its run is under way gives
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.

@@ -1,16 +1,17 @@
 import type { Reason } from "../bulk/work.ts";
 import type { EventCode } from "../events/event-reason.ts";
+import { plain } from "./fence.ts";
 import type { Message } from "./message.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
 
 /** What the validator found, in its own words; names that it quotes are shortened there. */
 function found({ finding, section }: Detail): string {
-  return typeof finding === "string" ? `, since ${finding} (event-tracking-api ${String(section)})` : "";
+  return typeof finding === "string" ? `, since ${plain(finding)} (event-tracking-api ${String(section)})` : "";
 }
 
 function mend({ fix }: Detail, otherwise: string): string {
-  return typeof fix === "string" ? `To mend it: ${fix}.` : otherwise;
+  return typeof fix === "string" ? `To mend it: ${plain(fix)}.` : otherwise;
 }
 
 const ENDS: Readonly<Record<string, string>> = {

@@ -83,6 +83,11 @@ function invalidName(detail: Detail): Message {
   return { message: problems[String(detail.rule)] ?? "the name breaks a rule", remedy: NAME_RULE };
 }
 
+const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
+  empty: "is empty",
+  halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
+};
+
 const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
   childrenOfAtomic: {
     message: "children was given with type atomic",
@@ -187,7 +192,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_CONTEXT_ID: (detail) => ({
     message:
       `${number(detail.count)} of its Context IDs cannot be kept: the first, at position ${number(detail.position)}, ` +
-      (detail.rule === "empty" ? "is empty" : `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
+      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
   INVALID_ROW: rowMessage,
@@ -248,7 +253,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   PARTLY_APPLIED: (detail) => ({
     message: `a part of it was applied and the rest was not${because(detail)}`,
-    remedy: `${RESUME} It finishes what can be finished; look at the option with get_option.`,
+    remedy: `Look at it with get_option, and decide what is to become of it. ${RESUME} It finishes what can be finished.`,
   }),
   OWNER_UNCLEAR: (detail) => ({
     message:

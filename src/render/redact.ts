@@ -3,6 +3,8 @@ export interface Redactor {
   text(given: string): string;
   /** A copy of a JSON object with every text in it redacted, property names too. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
+  /** Whether a secret stands in any text of some data. */
+  holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
@@ -27,5 +29,11 @@ export function redactorFor(secrets: readonly string[]): Redactor {
   };
   const record = (given: Readonly<Record<string, unknown>>): Record<string, unknown> =>
     Object.fromEntries(Object.entries(given).map(([name, value]) => [text(name), data(value)]));
-  return ordered.length === 0 ? { text: (given) => given, record: (given) => ({ ...given }) } : { text, record };
+  const holds = (given: unknown): boolean => {
+    if (typeof given === "string") return ordered.some((form) => given.includes(form));
+    if (typeof given !== "object" || given === null) return false;
+    return Object.entries(given).some(([name, value]) => holds(name) || holds(value));
+  };
+  if (ordered.length > 0) return { text, record, holds };
+  return { text: (given) => given, record: (given) => ({ ...given }), holds: () => false };
 }

@@ -1,5 +1,6 @@
 import { sandboxApp } from "./app.ts";
 import { dataFile, readDataFile } from "./data-file.ts";
+import type { ArrivedEvent } from "./event-log.ts";
 import { checkForward } from "./forward.ts";
 import type { ManagementKey } from "./keys.ts";
 import { listen } from "./listen.ts";
@@ -35,6 +36,8 @@ export interface Sandbox {
   close(): Promise<void>;
   /** Lets the process end while the sandbox still listens, or holds connections. */
   unref(): void;
+  /** The events that arrived and are still remembered, oldest first. */
+  events(): readonly ArrivedEvent[];
   /** One line about the events seen so far. */
   shutdownSummary(): string;
 }
@@ -69,6 +72,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       return closing;
     },
     unref: listening.unref,
+    events: () => world.events.read({}, Number.POSITIVE_INFINITY).events,
     shutdownSummary: () => {
       const { recorded, ignored, rejected } = world.events.counts();
       return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected`;

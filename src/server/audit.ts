@@ -52,7 +52,7 @@ export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
   readonly caller: string;
   readonly requestId: string | undefined;
-  readonly services: Pick<ToolServices, "environment" | "runs">;
+  readonly services: Pick<ToolServices, "environment" | "runs" | "eventRuns">;
 }
 
 /**
@@ -71,7 +71,7 @@ export async function auditCall(
   const { runId } = told ?? {};
   audit({ ...line, runId, outcome: told?.status ?? "error", counts: told?.counts });
   if (told?.status !== "running" || runId === undefined) return;
-  const run = await services.runs?.find(runId);
+  const run = (await services.runs?.find(runId)) ?? (await services.eventRuns?.find(runId));
   if (run === undefined) return;
   await run.rest;
   audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });

@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server as HttpServer } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import { type AuthInfo, createMcpHandler, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
+import {
+  type AuthInfo,
+  createMcpHandler,
+  isJsonContentType,
+  isLegacyRequest,
+  type McpServer,
+} from "@modelcontextprotocol/server";
 import { Hono } from "hono";
 import * as z from "zod";
 import { SettingsError } from "../settings/error.ts";
@@ -93,24 +99,25 @@ export function httpFace(options: HttpOptions): HttpFace {
 function mcpRoute(options: HttpOptions) {
   const { log, stopping } = options;
   const free = slots(options.maxConcurrency);
-  const partsOf = new WeakMap<Request, ServerParts>();
+  const serverOf = new WeakMap<Request, () => McpServer>();
   const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
   const handler = createMcpHandler(
     ({ requestInfo }) => {
-      const parts = requestInfo && partsOf.get(requestInfo);
-      if (parts === undefined) throw new Error("a request came in without having been let in");
-      return createMcpServer(parts);
+      const create = requestInfo && serverOf.get(requestInfo);
+      if (create === undefined) throw new Error("a request came in without having been let in");
+      return create();
     },
     { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
   );
   const sessions = options.sessions ? httpSessions(onerror) : undefined;
   const pass = async ({ request, caller, parts, authInfo, body }: Admitted): Promise<Response> => {
-    const scope = caller.missingScope;
-    if (scope !== undefined && writes(body, parts)) return scopeChallenge(scope, options.resourceMetadataUrl);
+    const called = calledTool(body);
+    const scope = called !== undefined && parts.writingTools.has(called) ? caller.missingScope : undefined;
+    if (scope !== undefined) return scopeChallenge(scope, options.resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
       return sessions.answer(request, { authInfo, parsedBody: body }, () => createMcpServer(parts));
     }
-    partsOf.set(request, parts);
+    serverOf.set(request, () => createMcpServer(parts, called));
     return handler.fetch(request, { authInfo, parsedBody: body });
   };
   return {
@@ -184,10 +191,10 @@ function isOpenEnded(request: Request, body: unknown): boolean {
   return request.method === "GET" || message.safeParse(body).data?.method === "subscriptions/listen";
 }
 
-/** Whether a message calls a tool that the caller could have with another scope. */
-function writes(body: unknown, { writingTools }: ServerParts): boolean {
-  const called = message.safeParse(body).data;
-  return called?.method === "tools/call" && writingTools.has(called.params?.name ?? "");
+/** The name of the tool that a message calls. */
+function calledTool(body: unknown): string | undefined {
+  const { data } = message.safeParse(body);
+  return data?.method === "tools/call" ? data.params?.name : undefined;
 }
 
 /** What clients find out about who may call (RFC 9728), by the paths at which they look. */

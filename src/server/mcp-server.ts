@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
-import type { ToolAnswer } from "../tools/definition.ts";
+import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall } from "./audit.ts";
@@ -17,6 +17,7 @@ import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import { PROMPTS, registerPrompts } from "./prompts.ts";
 import { RESOURCES, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
 
@@ -29,6 +30,8 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
+  /** Who calls: runs and confirmations are theirs alone. */
+  readonly caller: string;
   readonly audit: Audit;
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
@@ -36,17 +39,35 @@ export interface ServerParts {
   readonly requestId?: string;
 }
 
-/** Makes an MCP server for one connection; it takes no resources of its own. */
-export function createMcpServer(parts: ServerParts): McpServer {
+/** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
+const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
+const CACHE_HINTS = {
+  "tools/list": STEADY,
+  "prompts/list": STEADY,
+  "resources/templates/list": STEADY,
+} as const;
+
+/**
+ * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but
+ * the tool that it calls, where it calls one.
+ */
+export function createMcpServer(parts: ServerParts, called?: string): McpServer {
   const server = new McpServer(
     { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
     {
-      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
+      capabilities: {
+        tools: { listChanged: false },
+        resources: { listChanged: false },
+        prompts: { listChanged: false },
+        completions: {},
+      },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
+      cacheHints: CACHE_HINTS,
     },
   );
-  for (const listed of parts.tools) {
+  const one = parts.tools.find(({ tool }) => tool.name === called);
+  for (const listed of one === undefined ? parts.tools : [one]) {
     const { name, title, description } = listed.tool;
     server.registerTool(
       name,
@@ -60,7 +81,10 @@ export function createMcpServer(parts: ServerParts): McpServer {
       (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
     );
   }
-  registerResources(server, RESOURCES, parts.services, parts.redactor);
+  if (one !== undefined) return server;
+  const context = { ...parts.services, caller: parts.caller };
+  registerResources(server, RESOURCES, context, parts.redactor);
+  registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context);
   return server;
 }
 
@@ -77,15 +101,20 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
+/** What is done is kept in files, and keys are not to stand there. */
+const KEY_IN_ARGUMENTS = new ToolError(
+  "the arguments hold a key or token of this server; nothing was done",
+  "Leave it out: this server adds its keys by itself.",
+);
+
 async function answerCall(
   listed: ListedTool,
   given: unknown,
   call: ServerContext,
   server: McpServer,
-  { services, seal, redactor, log, audit, requestId }: ServerParts,
+  { services, seal, redactor, log, audit, caller, requestId }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const caller = call.http?.authInfo?.clientId ?? "local";
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],
     structuredContent: redactor.record(structured),
@@ -97,6 +126,7 @@ async function answerCall(
     );
   };
   try {
+    if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
       const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;
@@ -104,17 +134,19 @@ async function answerCall(
     }
     const asked = { tool: tool.name, input: prepared.input };
     const reply = replyTo(call, asked);
+    const arrivedAt = reply?.arrivedAt ?? services.clock.now();
     const outcome = await prepared.run({
       ...services,
       signal: call.mcpReq.signal,
       caller,
+      arrivedAt,
       canAsk: canAsk(call, server),
       ...progressOf(call, log),
       ...(reply && { reply }),
     });
     if ("ask" in outcome) {
       const ask = { ...outcome.ask, message: redactor.text(outcome.ask.message) };
-      return await asking({ ask }, seal, call, asked);
+      return await asking({ ask }, seal, call, { asked, arrivedAt });
     }
     written(outcome);
     return resultOf(outcome);

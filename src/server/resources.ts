@@ -1,9 +1,9 @@
 import {
+  type CacheHint,
   type McpServer,
   ProtocolError,
   ProtocolErrorCode,
   ResourceTemplate,
-  type ServerContext,
 } from "@modelcontextprotocol/server";
 import { objectResult } from "../bulk/report.ts";
 import type { Run } from "../bulk/runs.ts";
@@ -11,14 +11,17 @@ import type { RunPart } from "../bulk/store.ts";
 import { messageFor } from "../render/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolServices } from "../tools/context.ts";
+import { runsLike } from "./completion.ts";
+import { SPEC_RESOURCES } from "./spec-resources.ts";
 import { SUITE_RESOURCES } from "./suite-resources.ts";
+import { TARGETING_RESOURCES } from "./targeting-resources.ts";
 
 /** What a resource is read with. */
 export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }
 
-/** A resource, as data: where it is, what it holds, and how it is read. */
+/** A resource, as data: where it is, what it holds, and how it is read. A template without variables is a URI. */
 export interface ResourceDefinition {
   readonly name: string;
   readonly title: string;
@@ -31,6 +34,10 @@ export interface ResourceDefinition {
   ) => Promise<ResourceContent | undefined>;
   /** Gives those that there are; absent where lists leave them out. */
   readonly list?: (context: ResourceContext) => Promise<readonly ListedResource[]>;
+  /** By variable: what may be meant by what was typed. */
+  readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
+  /** How long clients may keep it; absent: they ask again. */
+  readonly cacheHint?: CacheHint;
 }
 
 /** What a resource holds. */
@@ -59,6 +66,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     description:
       "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
     uriTemplate: "targeting://runs/{runId}/results",
+    complete: { runId: runsLike },
     read: async ({ runId = "" }, context) => ndjson(await readResults(runId, 0, context)),
   },
   {
@@ -73,6 +81,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     title: "What a run took away",
     description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
     uriTemplate: "targeting://runs/{runId}/removed",
+    complete: { runId: runsLike },
     read: async ({ runId = "" }, context) => ndjson(await readPart(runId, "removed", 0, context)),
   },
   {
@@ -80,6 +89,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     title: "Further things that a run took away",
     description: "What a run took away from a byte on.",
     uriTemplate: "targeting://runs/{runId}/removed/{from}",
+    complete: { runId: runsLike },
     read: async ({ runId = "", from = "" }, context) => ndjson(await readPart(runId, "removed", Number(from), context)),
   },
   {
@@ -89,6 +99,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
       "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are mended. " +
       "A last line with `next` names the next part.",
     uriTemplate: "targeting://runs/{runId}/rejects",
+    complete: { runId: runsLike },
     read: async ({ runId = "" }, context) => plainText(await readPart(runId, "rejects", 0, context)),
   },
   {
@@ -96,34 +107,44 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     title: "Further rows that failed",
     description: "The rows of a run's file that failed, from a byte on.",
     uriTemplate: "targeting://runs/{runId}/rejects/{from}",
+    complete: { runId: runsLike },
     read: async ({ runId = "", from = "" }, context) =>
       plainText(await readPart(runId, "rejects", Number(from), context)),
   },
   ...SUITE_RESOURCES,
+  ...TARGETING_RESOURCES,
+  ...SPEC_RESOURCES,
 ];
 
 /** Registers resources with a server. What is read passes the redactor. */
 export function registerResources(
   server: McpServer,
   resources: readonly ResourceDefinition[],
-  services: ToolServices,
+  context: ResourceContext,
   redactor: Redactor,
 ): void {
-  const contextOf = (call: ServerContext): ResourceContext => ({
-    ...services,
-    caller: call.http?.authInfo?.clientId ?? "local",
-  });
-  for (const { name, title, description, uriTemplate, read, list } of resources) {
-    const listing = list && (async (call: ServerContext) => ({ resources: [...(await list(contextOf(call)))] }));
-    const template = new ResourceTemplate(uriTemplate, { list: listing });
-    server.registerResource(name, template, { title, description }, async (uri, variables, call) => {
+  for (const { name, title, description, uriTemplate, read, list, complete = {}, cacheHint } of resources) {
+    const about = { title, description, ...(cacheHint && { cacheHint }) };
+    const answer = async (uri: URL, variables: Readonly<Record<string, string | string[]>>) => {
       const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
-      const content = await read(given, contextOf(call));
+      const content = await read(given, context);
       if (content === undefined) {
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is nothing at ${uri.href}`);
       }
       return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
+    };
+    if (!uriTemplate.includes("{")) {
+      server.registerResource(name, uriTemplate, about, (uri) => answer(uri, {}));
+      continue;
+    }
+    const completions = Object.entries(complete).map(
+      ([variable, find]) => [variable, (typed: string) => find(typed, context)] as const,
+    );
+    const template = new ResourceTemplate(uriTemplate, {
+      list: list && (async () => ({ resources: [...(await list(context))] })),
+      complete: Object.fromEntries(completions),
     });
+    server.registerResource(name, template, about, answer);
   }
 }
 

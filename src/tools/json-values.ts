@@ -3,15 +3,21 @@ import { ToolError } from "./definition.ts";
 /** Deeper than any event needs, and far from where reading it back would fail. */
 const DEEPEST = 100;
 
-/** Throws a ToolError for values that JSON cannot carry as they are: numbers beyond its range, and endless nesting. */
-export function checkJsonValues(given: unknown): void {
+/**
+ * Throws a ToolError for values that JSON cannot carry as they are: numbers beyond its range, and endless nesting.
+ * `where` says what is looked at.
+ */
+export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth > DEEPEST) {
-      throw new ToolError(`a value is nested more than ${DEEPEST} levels deep; nothing was sent`, "Make it flatter.");
+      throw new ToolError(`${where} is nested more than ${DEEPEST} levels deep; nothing was sent`, "Make it flatter.");
     }
     if (level.some((value) => typeof value === "number" && !Number.isFinite(value))) {
-      throw new ToolError("a number is too large to be sent; nothing was sent", "Give a smaller one, or a text.");
+      throw new ToolError(
+        `${where} holds a number that is too large to be sent; nothing was sent`,
+        "Give a smaller one, or a text.",
+      );
     }
     level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
   }

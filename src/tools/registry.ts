@@ -10,6 +10,7 @@ import { generateEventTestsTool } from "./generate-event-tests.ts";
 import { getOption } from "./get-option.ts";
 import { getRun } from "./get-run.ts";
 import { getTargeting } from "./get-targeting.ts";
+import { inspectEvents } from "./inspect-events.ts";
 import { listEventTypesTool } from "./list-event-types.ts";
 import { listOptions } from "./list-options.ts";
 import { renameTargetings } from "./rename-targetings.ts";
@@ -50,6 +51,7 @@ export const TOOLS: readonly Tool[] = [
   toolOf(trackEvents),
   toolOf(generateEventTestsTool),
   toolOf(runEventTestsTool),
+  toolOf(inspectEvents),
 ];
 
 /** Hides the input type of a definition. */

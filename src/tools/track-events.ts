@@ -3,6 +3,7 @@ import { eventRunsOf } from "./apis.ts";
 import type { ToolDefinition } from "./definition.ts";
 import { eventReport, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
+import { checkJsonValues } from "./json-values.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
 
 const input = () =>
@@ -31,6 +32,7 @@ export const trackEvents = {
   output: runOutput,
   async handler({ events, onUnknown, dryRun }, context) {
     const { environment } = context;
+    for (const [index, event] of events.entries()) checkJsonValues(event, `event ${index}`);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events", events });
     const run = eventRunsOf(context).start({ tool: "track_events", input: { events, onUnknown } }, context.caller);
     await followRun(run, context);

@@ -97,7 +97,7 @@ describe("coverage", () => {
     const click: ArrivedEvent = { ...at(1, "click", { elementId: "b" }), verdict: "ignored" };
     const coverage = coverageOf([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]);
     expect(coverage.summary).toBe(
-      "4 of 13 events seen: 2 always right, 1 sometimes wrong, 1 always wrong; unsupported names: 1",
+      "4 of 13 events seen: 2 always right, 1 sometimes wrong, 1 always wrong; 6 of 44 parameters; 5 of 23 rules; unsupported names: 1",
     );
     expect(coverage.alwaysRight).toEqual({ view_item: 1, add_to_cart: 1 });
     expect(coverage.sometimesWrong).toEqual({ purchase: { wrong: 1, of: 2, rules: { "requiredMissing tx_id": 1 } } });

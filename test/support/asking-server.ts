@@ -52,6 +52,7 @@ const parts = {
   redactor,
   log,
   calls,
+  caller: "local",
   audit: () => undefined,
   writingTools: new Set<string>(),
 };

@@ -95,7 +95,8 @@ const REVISION = "2026-07-28";
 
 /** Sends one message of the 2026 era by hand. */
 export function post(url: string, method: string, params: Record<string, unknown>, init: RequestInit = {}) {
-  const name = typeof params.name === "string" ? { "mcp-name": params.name } : {};
+  const named = params.name ?? params.uri;
+  const name = typeof named === "string" ? { "mcp-name": named } : {};
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
     "io.modelcontextprotocol/clientInfo": INFO,

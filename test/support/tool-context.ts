@@ -86,6 +86,7 @@ export function toolContext(management: ManagementApi) {
     ...testServices(clock),
     management,
     caller: "local",
+    arrivedAt: time,
     signal: new AbortController().signal,
     canAsk: false,
   };

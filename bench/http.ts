@@ -1,0 +1,147 @@
+// Calls per second over HTTP, against a bare SDK handler with one small tool: `npm run bench:http`.
+import { randomBytes } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { Pool } from "undici";
+import * as z from "zod";
+import { systemClock } from "../src/api/clock.ts";
+import { targetingMemory } from "../src/bulk/memory.ts";
+import { memorySuiteStore } from "../src/events/suite-store.ts";
+import { redactorFor } from "../src/render/redact.ts";
+import { questionSeal } from "../src/server/ask.ts";
+import { authenticator } from "../src/server/auth.ts";
+import { callsUnderWay } from "../src/server/calls-under-way.ts";
+import { httpFace } from "../src/server/http.ts";
+import { allowedHostnames } from "../src/server/http-guards.ts";
+import { listedTools, toolsThatWrite } from "../src/server/listing.ts";
+import { createLog } from "../src/server/log.ts";
+import { contextIdShelf } from "../src/tools/context-id-shelf.ts";
+import { TOOLS } from "../src/tools/registry.ts";
+
+const CONNECTIONS = 16;
+const ROUND_MS = 2000;
+const ROUNDS = 5;
+const REVISION = "2026-07-28";
+const TOOL = "get_targeting";
+
+const input = z.object({});
+
+function bare(): Server {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: "bare", version: "1" });
+    server.registerTool(TOOL, { inputSchema: input }, () => ({
+      content: [{ type: "text", text: "nothing" }],
+    }));
+    return server;
+  });
+  return createServer(getRequestListener((request) => handler.fetch(request)));
+}
+
+function ours(): Server {
+  const redactor = redactorFor(["some-secret-key", "some-other-key"]);
+  const log = createLog({ level: "info", write: () => undefined, redact: redactor.text, now: Date.now });
+  const key = randomBytes(32);
+  const parts = {
+    version: "0.0.0",
+    tools: listedTools(TOOLS, {
+      readOnly: false,
+      toolsets: ["targeting", "events"],
+      configured: ["targeting", "events"],
+      hasSandbox: true,
+    }),
+    services: {
+      environment: "sandbox" as const,
+      memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
+      shelf: contextIdShelf(systemClock),
+      suites: memorySuiteStore(),
+      readOnly: false,
+      confirm: "ask" as const,
+      sealKey: async () => key,
+      maxDeletes: 500,
+      allowedDirs: [],
+      clock: systemClock,
+      waitMs: 1000,
+      stopping: new AbortController().signal,
+    },
+    seal: questionSeal(key),
+    redactor,
+    log,
+    calls: callsUnderWay(),
+    caller: "local",
+    audit: () => undefined,
+    writingTools: toolsThatWrite(TOOLS),
+  };
+  return httpFace({
+    hostnames: allowedHostnames([]),
+    authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, ownKeys: false }),
+    partsFor: () => parts,
+    metadata: new Map(),
+    sessions: false,
+    maxConcurrency: 64,
+    log,
+    stopping: new AbortController().signal,
+  }).server;
+}
+
+const _meta = {
+  "io.modelcontextprotocol/protocolVersion": REVISION,
+  "io.modelcontextprotocol/clientInfo": { name: "bench", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+const CALLS = {
+  "legacy tools/call": { method: "tools/call", params: { name: TOOL, arguments: {} } },
+  "modern tools/call": { method: "tools/call", params: { name: TOOL, arguments: {}, _meta } },
+} as const;
+
+async function callsPerSecond(port: number, { method, params }: (typeof CALLS)[keyof typeof CALLS]): Promise<number> {
+  const pool = new Pool(`http://127.0.0.1:${port}`, { connections: CONNECTIONS });
+  const modern = "_meta" in params ? { "mcp-protocol-version": REVISION, "mcp-method": method, "mcp-name": TOOL } : {};
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream", ...modern };
+  const end = performance.now() + ROUND_MS;
+  let done = 0;
+  const caller = async (): Promise<void> => {
+    while (performance.now() < end) {
+      const response = await pool.request({ path: "/mcp", method: "POST", headers, body });
+      const text = await response.body.text();
+      if (response.statusCode !== 200 || !text.includes('"content"')) throw new Error(`${response.statusCode} ${text}`);
+      done += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, caller));
+  await pool.close();
+  return (done * 1000) / ROUND_MS;
+}
+
+async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address: AddressInfo | string | null = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server listens on no port");
+  return address.port;
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0;
+}
+
+const servers = { bare: bare(), ours: ours() };
+const ports = { bare: await listening(servers.bare), ours: await listening(servers.ours) };
+for (const [name, call] of Object.entries(CALLS)) {
+  const rates: { bare: number[]; ours: number[] } = { bare: [], ours: [] };
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    for (const which of ["bare", "ours"] as const) {
+      const rate = await callsPerSecond(ports[which], call);
+      // The first round warms up.
+      if (round > 0) rates[which].push(rate);
+    }
+  }
+  const [plain, full] = [median(rates.bare), median(rates.ours)];
+  console.log(`${name}: bare ${plain.toFixed(0)}/s, ours ${full.toFixed(0)}/s, ratio ${(full / plain).toFixed(2)}`);
+}
+for (const server of Object.values(servers)) {
+  server.closeAllConnections();
+  server.close();
+}

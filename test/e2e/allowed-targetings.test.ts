@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
+
+const made = z.looseObject({ results: z.array(z.looseObject({ _id: z.string() })) });
+const WRITES = [
+  "createTargetings",
+  "renameTargetings",
+  "deleteTargetings",
+  "addOptions",
+  "updateOptions",
+  "deleteOptions",
+] as const;
+
+test("only listed targetings change, whichever tool is called", async () => {
+  const service = await startService();
+  const connect = (more: Record<string, string>) =>
+    CLIENTS["2026 client, modern"]({ args: [COMMAND], env: cleanEnvironment({ ...service.live, ...more }) });
+  const free = await connect({});
+  const idsOf = async (name: string, args: Record<string, unknown>) =>
+    made.parse((await free.callTool(name, args)).structuredContent).results.map(({ _id }) => _id);
+  const [mine = "", other = ""] = await idsOf("create_targetings", { items: [{ name: "Mine" }, { name: "Other" }] });
+  const items = [{ name: "One", contexts: ["a"] }];
+  const [myOption = ""] = await idsOf("bulk_add_options", { targetingId: mine, items });
+  const [otherOption = ""] = await idsOf("bulk_add_options", { targetingId: other, items });
+  const counts = () => Promise.all(WRITES.map((operation) => service.count(operation)));
+  const before = await counts();
+
+  const bound = await connect({ TARGETING_MCP_ALLOWED_TARGETINGS: mine, TARGETING_MCP_CONFIRM: "off" });
+  const refused: readonly (readonly [string, Record<string, unknown>])[] = [
+    ["create_targetings", { items: [{ name: "Third" }] }],
+    [
+      "rename_targetings",
+      {
+        items: [
+          { _id: mine, name: "Ours" },
+          { _id: other, name: "Theirs" },
+        ],
+      },
+    ],
+    ["delete_targeting", { ids: [other] }],
+    ["bulk_add_options", { targetingId: other, items: [{ name: "Two" }] }],
+    ["update_options", { items: [{ _id: otherOption, name: "Two" }] }],
+    [
+      "update_options",
+      {
+        items: [
+          { _id: myOption, name: "Two" },
+          { _id: otherOption, name: "Two" },
+        ],
+      },
+    ],
+    ["update_contexts", { items: [{ _id: otherOption, add: ["b"] }] }],
+    ["update_contexts", { targetingId: mine, items: [{ _ids: [myOption, otherOption], add: ["b"] }] }],
+    ["update_contexts", { targetingId: other, items: [{ name: "One", add: ["b"] }] }],
+    ["delete_options", { ids: [otherOption] }],
+    ["delete_options", { targetingId: other, names: ["One"] }],
+    ["delete_options", { ids: [otherOption], dryRun: true }],
+  ];
+  for (const [name, args] of refused) {
+    const result = await bound.callTool(name, args);
+    expect(result.isError).toBe(true);
+    expect(textOf(result)).toContain("TARGETING_MCP_ALLOWED_TARGETINGS");
+  }
+  expect(await counts()).toEqual(before);
+
+  for (const [name, args] of [
+    ["update_contexts", { items: [{ _id: myOption, addFrom: [otherOption], add: ["b"] }] }],
+    ["delete_options", { ids: [myOption] }],
+    ["rename_targetings", { items: [{ _id: mine, name: "Ours" }] }],
+  ] as const) {
+    expect((await bound.callTool(name, args)).structuredContent).toMatchObject({ status: "succeeded" });
+  }
+  const missing = await bound.callTool("delete_options", { ids: ["01JABCDEFGHJKMNPQRSTVWXYZ0"] });
+  expect(missing.structuredContent).toMatchObject({ status: "failed" });
+});

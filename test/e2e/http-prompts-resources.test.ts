@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { HTTP_CLIENTS, post, startHttp } from "../support/http-server.ts";
+import { optionItems, startService } from "../support/service.ts";
+
+const rpc = z.object({ result: z.record(z.string(), z.unknown()) });
+const contents = z.object({ contents: z.array(z.object({ text: z.string(), mimeType: z.string() })).length(1) });
+const completion = z.object({ completion: z.object({ values: z.array(z.string()) }) });
+
+async function start() {
+  const service = await startService();
+  const { url } = await startHttp(service.live);
+  const ask = async (method: string, params: Record<string, unknown> = {}) =>
+    rpc.parse(await (await post(url, method, params)).json()).result;
+  const read = async (uri: string) => {
+    const [content] = contents.parse(await ask("resources/read", { uri })).contents;
+    return content?.text ?? "";
+  };
+  const complete = async (ref: Record<string, string>, name: string, value: string) =>
+    completion.parse(await ask("completion/complete", { ref, argument: { name, value } })).completion.values;
+  const client = await HTTP_CLIENTS["2026 client, modern"]({ url });
+  const make = async (name: string, args: Record<string, unknown>) => {
+    const made = z.looseObject({ runId: z.string(), results: z.array(z.looseObject({ _id: z.string() })) });
+    const { runId, results } = made.parse((await client.callTool(name, args)).structuredContent);
+    return { runId, _id: results[0]?._id ?? "" };
+  };
+  return { ask, read, complete, make };
+}
+
+test("the documents can be looked up", async () => {
+  const { ask, read } = await start();
+  const listed = JSON.stringify(await ask("resources/list"));
+  for (const page of ["events", "limits", "errors"]) expect(listed).toContain(`targeting://spec/${page}`);
+  expect(JSON.parse(await read("targeting://spec/limits"))).toMatchObject({
+    management: { optionItems: { value: 5000 } },
+    events: { items: { value: 100 } },
+  });
+  expect(await read("targeting://spec/events")).toContain("begin_checkout");
+  expect(await read("targeting://spec/errors")).toContain("TARGETING_LOCKED");
+  expect(await ask("resources/read", { uri: "targeting://spec/limits" })).toMatchObject({ ttlMs: 86_400_000 });
+});
+
+test("the options of a targeting are read in parts", async () => {
+  const { read, make } = await start();
+  const { _id } = await make("create_targetings", { items: [{ name: "Spring" }] });
+  const group = { name: "Group", children: [{ name: "Child" }] };
+  await make("bulk_add_options", { targetingId: _id, items: [group, ...optionItems(5500)] });
+  const names: unknown[] = [];
+  let uri: unknown = `targeting://targetings/${_id}/options`;
+  let parts = 0;
+  while (typeof uri === "string") {
+    const rows = (await read(uri))
+      .trim()
+      .split("\n")
+      .map((line) => z.looseObject({}).parse(JSON.parse(line)));
+    names.push(...rows.flatMap(({ name }) => (name === undefined ? [] : [name])));
+    uri = rows.at(-1)?.next;
+    parts += 1;
+  }
+  expect(parts).toBeGreaterThan(1);
+  expect(names).toEqual(["Group", "Child", ...optionItems(5500).map(({ name }) => name)]);
+});
+
+test("prompts name the tools, and what was seen before completes their arguments", async () => {
+  const { ask, complete, make } = await start();
+  const { _id, runId } = await make("create_targetings", { items: [{ name: "Spring" }] });
+  expect(JSON.stringify(await ask("prompts/list"))).toMatch(
+    /edit_targeting.*import_options.*generate_event_tests.*explain_run/,
+  );
+  const prompt = { name: "edit_targeting", arguments: { targeting: "Spring", change: "drop \u202Eit" } };
+  const text = JSON.stringify(await ask("prompts/get", prompt));
+  expect(text).toContain("Spring");
+  expect(text).not.toContain("\u202E");
+  const ofPrompt = (name: string) => ({ type: "ref/prompt", name });
+  expect(await complete(ofPrompt("edit_targeting"), "targeting", "spr")).toEqual(["Spring"]);
+  expect(await complete(ofPrompt("edit_targeting"), "targeting", _id.slice(0, 20))).toEqual([_id]);
+  expect(await complete(ofPrompt("generate_event_tests"), "eventName", "add_to")).toEqual([
+    "add_to_wishlist",
+    "add_to_cart",
+  ]);
+  expect(await complete(ofPrompt("explain_run"), "runId", "")).toEqual([runId]);
+  const template = { type: "ref/resource", uri: "targeting://targetings/{targetingId}/options" };
+  expect(await complete(template, "targetingId", "")).toEqual([_id]);
+});
+
+test("tools are listed in one order, and may be kept for a while", async () => {
+  const { ask } = await start();
+  const list = z.looseObject({ tools: z.array(z.looseObject({ name: z.string() })), ttlMs: z.number() });
+  const [one, other] = [list.parse(await ask("tools/list")), list.parse(await ask("tools/list"))];
+  expect(one).toEqual(other);
+  expect(one.tools[0]?.name).toBe("get_targeting");
+  expect(one.ttlMs).toBeGreaterThan(0);
+});

@@ -1,0 +1,27 @@
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { startStub } from "./stub-server.ts";
+
+const ALGORITHM = "ES256";
+
+/** Starts an authorization server that publishes its metadata and keys; it ends with the test. */
+export async function startIssuer() {
+  const pair = await generateKeyPair(ALGORITHM);
+  const stranger = await generateKeyPair(ALGORITHM);
+  const jwk = { ...(await exportJWK(pair.publicKey)), kid: "one", alg: ALGORITHM, use: "sig" };
+  const { url } = await startStub((request) => {
+    if (request.url === "/.well-known/oauth-authorization-server") {
+      return {
+        status: 200,
+        json: { issuer: `http://${request.headers.host}`, jwks_uri: `http://${request.headers.host}/keys` },
+      };
+    }
+    return request.url === "/keys" ? { status: 200, json: { keys: [jwk] } } : { status: 404, json: {} };
+  });
+  const now = () => Math.floor(Date.now() / 1000);
+  /** An access token that is valid, but for what is given otherwise. */
+  const token = (claims: Record<string, unknown>, by: "issuer" | "stranger" = "issuer") =>
+    new SignJWT({ iss: url, sub: "alice", exp: now() + 300, ...claims })
+      .setProtectedHeader({ alg: ALGORITHM, kid: "one" })
+      .sign(by === "issuer" ? pair.privateKey : stranger.privateKey);
+  return { url, token, now };
+}
