@@ -131,9 +131,9 @@ function authOf({ http }: Settings, access: Access, publicUrl: string) {
 function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">): (caller: Caller) => ServerParts {
   const tools = catalogue(TOOLS);
   const writingTools = toolsThatWrite(TOOLS);
-  return ({ name: caller, keys, readOnly }) => {
+  return ({ name: caller, keys, readOnly, folders }) => {
     const { services, offer, redactor, log, audit } = all.of(keys);
-    const mine = { ...services, readOnly: services.readOnly || readOnly };
+    const mine = { ...services, readOnly: services.readOnly || readOnly, allowedDirs: folders };
     const listed = offered(tools, { ...offer, readOnly: mine.readOnly });
     return { ...shared, version: VERSION, caller, tools: listed, writingTools, services: mine, redactor, log, audit };
   };
