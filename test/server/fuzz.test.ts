@@ -12,7 +12,7 @@ const schema = z.looseObject({
   type: z.string().optional(),
   enum: z.array(z.unknown()).optional(),
   anyOf: z.array(z.unknown()).optional(),
-  items: z.unknown(),
+  items: z.unknown().optional(),
   properties: z.record(z.string(), z.unknown()).optional(),
 });
 const listed = z.object({
@@ -60,7 +60,6 @@ test("no arguments make a tool fail in an unforeseen way", { timeout: 180_000 },
   const { url, logged } = await startHttp({
     TARGETING_MCP_WAIT_MS: "300",
     TARGETING_MCP_RETRY_BUDGET_MS: "200",
-    TARGETING_MCP_LOG_LEVEL: "error",
   });
   const { tools } = listed.parse(await (await post(url, "tools/list", {})).json()).result;
   expect(tools.length).toBeGreaterThan(10);
@@ -76,7 +75,7 @@ test("no arguments make a tool fail in an unforeseen way", { timeout: 180_000 },
       { seed: SEED, numRuns: RUNS_PER_TOOL },
     );
   }
-  expect(logged().map(({ message }) => message)).toEqual([]);
+  expect(logged().filter(({ level }) => level === "error")).toEqual([]);
 });
 
 /** Sends bytes as they are; gives what came back before the connection was closed. */
