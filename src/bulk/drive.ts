@@ -88,17 +88,40 @@ interface Deferred {
   readonly reason: Reason;
 }
 
-/** What an update changes besides the name: it travels with the temporary name, so that it fails before names move. */
+/** What an update changes besides the name. */
 const otherChanges = z.object({
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
 });
 
 /**
- * Finds renames that wait for each other in a circle, and gives one of them a temporary name first. Its old name is the
- * one that the rename before it in the circle wants.
+ * Finds renames that wait for each other in a circle, and gives one of them a temporary name first. What else that one
+ * changes travels along, so that it is refused before any name has moved; for this reason a circle in which several
+ * change more than their names is left alone.
  */
 function breakCircle(driver: Driver, deferred: readonly Deferred[], maker: StepMaker): Step | undefined {
+  for (const circle of circlesIn(deferred)) {
+    const changes = ({ step }: Deferred) => otherChanges.parse(JSON.parse(step.json));
+    const withMore = circle.filter((each) => Object.keys(changes(each)).length > 0);
+    const chosen = withMore[0] ?? circle[0];
+    if (withMore.length > 1 || chosen === undefined) continue;
+    const before = circle.at(circle.indexOf(chosen) - 1);
+    const id = targetOf(chosen.step);
+    // The old name of each is the one that the rename before it wants.
+    const formerName = before === undefined ? undefined : wantedName(before.step);
+    const tried = driver.state.stepsChanging(id ?? "").some((step) => step.prepares);
+    if (id === undefined || formerName === undefined || tried) continue;
+    const name = `tmp ${ulidSource(() => driver.clock.now(), driver.random)()}`;
+    const fields = { objects: chosen.step.objects, prepares: true, formerName } as const;
+    return chosen.step.operation === "renameTargetings"
+      ? maker.renameTargeting(id, name, fields)
+      : maker.updateOption({ id }, { ...changes(chosen), name }, fields);
+  }
+  return undefined;
+}
+
+/** Renames of which each wants the name that the next one has, and the last the first one's. */
+function* circlesIn(deferred: readonly Deferred[]): Generator<readonly Deferred[]> {
   const byTarget = new Map(deferred.map((entry) => [targetOf(entry.step), entry]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>
     existingIds(reason)
@@ -106,23 +129,11 @@ function breakCircle(driver: Driver, deferred: readonly Deferred[], maker: StepM
       .find((entry) => entry !== undefined);
   for (const start of deferred) {
     const seen = new Set<Deferred>();
-    let before: Deferred | undefined;
     let at: Deferred | undefined = start;
     while (at !== undefined && !seen.has(at)) {
       seen.add(at);
-      before = at;
       at = blockerOf(at);
     }
-    if (at !== start || before === undefined) continue;
-    const id = targetOf(start.step);
-    const formerName = wantedName(before.step);
-    const tried = driver.state.stepsChanging(id ?? "").some((step) => step.prepares);
-    if (id === undefined || formerName === undefined || tried) continue;
-    const name = `tmp ${ulidSource(() => driver.clock.now(), driver.random)()}`;
-    const fields = { objects: start.step.objects, prepares: true, formerName } as const;
-    return start.step.operation === "renameTargetings"
-      ? maker.renameTargeting(id, name, fields)
-      : maker.updateOption({ id }, { ...otherChanges.parse(JSON.parse(start.step.json)), name }, fields);
+    if (at === start) yield [...seen];
   }
-  return undefined;
 }

@@ -3,9 +3,13 @@ import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile 
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
+import { isApiError } from "../api/errors.ts";
+import { ulidTime } from "../spec/ulid.ts";
 import { writeCall } from "./call.ts";
+import { FileError, hasCode } from "./files/file-error.ts";
 import { journalEntry } from "./journal-format.ts";
 import { isLeased, tryLease } from "./lease.ts";
+import { keepPart, partIn } from "./run-parts.ts";
 import {
   type RunHeader,
   type RunJournal,
@@ -28,7 +32,9 @@ const FILES = {
   header: "run.json",
   started: "started",
   journal: "journal.ndjson",
+  input: "input",
   removed: "removed.ndjson",
+  rejects: "rejects",
   summary: "summary.json",
 } as const;
 
@@ -76,14 +82,8 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
     },
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
     journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal))),
-    async keepRemoved(runId, removed) {
-      if (removed.length === 0) return;
-      const lines = removed.map((entry) => `${JSON.stringify(entry)}\n`).join("");
-      await usable(folder, () => writeDurably(at(runId, FILES.removed), lines));
-    },
-    async removed(runId) {
-      return (await readText(at(runId, FILES.removed))) ?? "";
-    },
+    keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+    part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
     async list() {
       return (await usable(folder, () => namesIn(folder))).filter(isRunId).sort().reverse();
@@ -112,6 +112,8 @@ async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
+    // What was to be kept may come from elsewhere, and fail there.
+    if (isApiError(thrown) || thrown instanceof FileError) throw thrown;
     const why = thrown instanceof Error ? thrown.message : String(thrown);
     throw new RunStoreError(
       `runs cannot be kept in ${folder} (${why}); nothing was sent`,
@@ -288,13 +290,9 @@ async function removeOld(folder: string, now: number): Promise<void> {
   }
 }
 
-/** The time inside a run's ID. */
+/** When a run was kept. A folder whose header is just being written is as old as its ID says. */
 async function createdAt(folder: string, runId: string): Promise<number> {
   const text = await readText(join(folder, runId, FILES.header));
   const parsed = header.partial().safeParse(parseJson(text ?? ""));
-  return parsed.data?.createdAt ?? 0;
-}
-
-function hasCode(thrown: unknown, code: string): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === code;
+  return parsed.data?.createdAt ?? ulidTime(runId);
 }

@@ -54,6 +54,7 @@ const change = z.union([
 ]);
 const object = z.object({
   index: z.number(),
+  line: z.number().exactOptional(),
   child: z.number().exactOptional(),
   grandchild: z.number().exactOptional(),
   name: z.string().exactOptional(),

@@ -23,6 +23,9 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
+/** How a step ends that did not do what it was to do. */
+type NotDone = "failed" | "refused" | "unknown" | "unattempted";
+
 /** How many objects stand where; the numbers add up to the number of objects. */
 export type Counts = Readonly<Record<Standing, number>>;
 
@@ -149,11 +152,6 @@ export class RunState {
     return this.#suspectSince.get(step);
   }
 
-  /** Whether something was applied for an object by an earlier step. */
-  isTouched(object: number): boolean {
-    return this.#touched.has(object);
-  }
-
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
     return this.#stepsOf(object).flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
@@ -271,7 +269,7 @@ export class RunState {
         this.#stepStanding[step.id] = change.to;
         if (change.to === "failed") this.#suspectSince.delete(step.id);
         if (change.undone) return;
-        this.#failStep(step, change.to === "refused" ? "failed" : change.to, change.reason);
+        this.#failStep(step, change.to, change.reason);
     }
   }
 
@@ -296,23 +294,25 @@ export class RunState {
   }
 
   /** A refused create fails for the object it is about; what was to be made inside was just never made. */
-  #failStep(step: Step, outcome: "failed" | "unknown" | "unattempted", reason: Reason): void {
+  #failStep(step: Step, to: NotDone, reason: Reason): void {
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
+    const isOver = to === "failed" || to === "refused";
     for (const object of step.objects) {
-      if (object === main || outcome !== "failed" || !makes) this.#fail(object, outcome, reason);
+      if (object === main || !isOver || !makes) this.#fail(object, to, reason);
       else this.#fail(object, "unattempted", ownReason("NEEDS_FAILED", { needs: main }));
     }
   }
 
-  #fail(object: number, outcome: "failed" | "unknown" | "unattempted", reason: Reason): void {
-    const partly = outcome === "unattempted" && this.#touched.has(object);
+  #fail(object: number, to: NotDone, reason: Reason): void {
+    const partly = (to === "unattempted" || to === "refused") && this.#touched.has(object);
+    const outcome = to === "refused" ? "failed" : to;
     this.#settle({
       object,
       outcome: partly ? "unknown" : outcome,
       reason: partly ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason,
     });
-    const drop = outcome === "failed" ? "dropped" : "unattempted";
+    const drop = to === "failed" ? "dropped" : "unattempted";
     this.#dropSteps(object, drop);
     if (this.idOf(object) !== undefined) return;
     for (const id of this.#stepsBoundTo.get(object) ?? []) {
@@ -354,7 +354,9 @@ export class RunState {
     // A request whose answer was never put into effect may have been applied.
     for (const step of this.#inFlight?.steps ?? []) this.#change({ step, to: "suspect" });
     this.#inFlight = undefined;
-    for (const id of [...this.#pending, ...this.#deferred.keys()]) {
+    // Those in doubt first, since an object stands as its first step that is stopped.
+    const inDoubt = (id: number): number => (this.#suspectSince.has(id) ? 0 : 1);
+    for (const id of [...this.#pending, ...this.#deferred.keys()].sort((a, b) => inDoubt(a) - inDoubt(b))) {
       const to = this.#suspectSince.has(id) ? "unknown" : "unattempted";
       const why = to === "unknown" ? ownReason("NO_ANSWER") : (reason ?? ownReason(STOP_REASONS[cause]));
       this.#change({ step: id, to, reason: why });
@@ -366,10 +368,17 @@ export class RunState {
     this.stopped = undefined;
     for (const [id, standing] of this.#stepStanding.entries()) {
       if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
+      if (standing === "unknown" && this.#isUnclear(id)) continue;
       this.#stepStanding[id] = "pending";
       this.#pending.add(id);
       for (const object of this.steps[id]?.objects ?? []) this.#reopenObject(object);
     }
+  }
+
+  /** Whose work it is was judged with the evidence of its time: sent once more, alone, it would look like our own. */
+  #isUnclear(step: number): boolean {
+    const [main] = this.steps[step]?.objects ?? [];
+    return main !== undefined && this.#reasons.get(main)?.code === "OWNER_UNCLEAR";
   }
 
   #reopenObject(object: number): void {

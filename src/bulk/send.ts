@@ -130,11 +130,11 @@ async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): P
   return afterAnswer(driver, batch, { busy, uncatched, retryAfterMs });
 }
 
-function afterAnswer(
+async function afterAnswer(
   driver: Driver,
   batch: Batch,
   left: { readonly busy: readonly Step[]; readonly uncatched: readonly Step[]; readonly retryAfterMs: number },
-): Next {
+): Promise<Next> {
   const { busy, uncatched } = left;
   if (busy.length + uncatched.length === 0) return { kind: "settled" };
   const operation = (busy[0] ?? uncatched[0])?.operation;
@@ -142,8 +142,7 @@ function afterAnswer(
   const tries = uncatched.length > 0 ? batch.uncatched + 1 : 0;
   if (tries > UNCATCHED_TRIES) {
     if (APPLIED_AS[operation] === "unit" && uncatched.length > 1) return { kind: "halve", steps: uncatched };
-    const reason = itemReason(operation, { statusCode: 500, errorCode: "UNCATCHED" });
-    driver.change(uncatched.map((step) => unlessSuspect(driver, step, { step: step.id, to: "failed", reason })));
+    await giveUpOnUncatched(driver, batch.steps, uncatched);
     if (busy.length === 0) return { kind: "settled" };
   }
   const resent = tries > UNCATCHED_TRIES ? busy : [...busy, ...uncatched].sort((a, b) => a.id - b.id);
@@ -161,6 +160,25 @@ function afterAnswer(
       errorCode: busy.length > 0 ? "CONTEXT_TARGETING_WRITE_IN_PROGRESS" : "UNCATCHED",
     }),
   };
+}
+
+/**
+ * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update that
+ * also removes (management-api 4.1), and for what an earlier attempt may have done.
+ */
+async function giveUpOnUncatched(driver: Driver, request: readonly Step[], uncatched: readonly Step[]): Promise<void> {
+  const error = { statusCode: 500, errorCode: "UNCATCHED" };
+  const isOpen = (step: Step): boolean => driver.state.suspectSince(step.id) !== undefined || addsAndRemoves(step);
+  const open = uncatched.filter(isOpen);
+  const because = ownReason("PARTLY_APPLIED", { because: error.errorCode });
+  driver.change(open.map((step) => unlessSuspect(driver, step, { step: step.id, to: "unknown", reason: because })));
+  const failed = uncatched.filter((step) => !open.includes(step));
+  const answered = failed.map((step, index) => ({ step, result: { index, success: false, error } }));
+  await settleAnswers(driver, request, answered);
+}
+
+function addsAndRemoves({ json }: Step): boolean {
+  return json.includes('"add":[') && json.includes('"remove":[');
 }
 
 async function handleError(driver: Driver, batch: Batch, error: ApiError): Promise<Next> {

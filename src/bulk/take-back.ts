@@ -21,7 +21,7 @@ export function takeBack(driver: Driver, step: Step, reason: Reason, maker: Step
   const [object] = step.objects;
   if (object === undefined || step.prepares) return undefined;
   const done = driver.state.doneSteps(object).filter((earlier) => earlier.undoes === undefined);
-  if (step.undoes !== undefined) return partly(step, step.undoes);
+  if (step.undoes !== undefined) return stillThere(driver, step, step.undoes);
   if (done.length === 0) return undefined;
   const renamed = done.find((earlier) => earlier.formerName !== undefined);
   if (renamed !== undefined) return nameBack(step, renamed, reason, maker);
@@ -62,6 +62,16 @@ function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): 
 /** Whether a step changes more than the name: that was applied with the temporary name, and stays. */
 function wantsMore({ json }: Step): boolean {
   return Object.keys(z.looseObject({}).parse(JSON.parse(json))).some((field) => field !== "name");
+}
+
+/** What was done cannot be taken back: a resumed run tries that again, or to go on where only the name is missing. */
+function stillThere(driver: Driver, undoing: Step, reason: Reason): Consequences {
+  const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
+  const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);
+  const isRenamed = steps.some((step) => step.formerName !== undefined);
+  if (!isRenamed || wanted === undefined) return partly(undoing, reason);
+  const given = { step: undoing.id, to: "failed", reason, undone: true } as const;
+  return { changes: [given, ...partly(wanted, reason).changes] };
 }
 
 function partly(step: Step, reason: Reason): Consequences {

@@ -1,16 +1,19 @@
 import type { Loss } from "../bulk/plan/plan.ts";
 import { fenced, shown } from "./fence.ts";
+import { tokensOf } from "./page.ts";
 
 const MOST_NAMED = 10;
+/** What the names may cost an agent, in tokens; a person is shown all ten. */
+const NAMES_TOKENS = 350;
 
 /** What a plan takes away, for the agent that shows it to a person: names are fenced. */
 export function effectText(losses: readonly Loss[]): string {
-  return [effectSentence(losses), fenced(lossLines(losses))].join("\n");
+  return [effectSentence(losses), fenced(lossLines(losses, NAMES_TOKENS))].join("\n");
 }
 
 /** What a plan takes away, for the person who is asked. */
 export function questionText(losses: readonly Loss[]): string {
-  return [effectSentence(losses), ...lossLines(losses)].join("\n");
+  return [effectSentence(losses), ...lossLines(losses, Number.POSITIVE_INFINITY)].join("\n");
 }
 
 /** Counts of what goes, in one sentence. */
@@ -32,10 +35,17 @@ function effectSentence(losses: readonly Loss[]): string {
   return `This ${parts.join(", and ")}. It cannot be undone by the service.`;
 }
 
-function lossLines(losses: readonly Loss[]): readonly string[] {
-  const named = losses.slice(0, MOST_NAMED).map(({ name, _id, count }) => `${shown(name)} (${_id}): ${count}`);
-  const more = losses.length > MOST_NAMED ? [`and ${losses.length - MOST_NAMED} more`] : [];
-  return [...named, ...more];
+function lossLines(losses: readonly Loss[], tokens: number): readonly string[] {
+  const named: string[] = [];
+  let left = tokens;
+  for (const { name, _id, count } of losses.slice(0, MOST_NAMED)) {
+    const line = `${shown(name)} (${_id}): ${count}`;
+    left -= tokensOf(line);
+    if (left < 0) break;
+    named.push(line);
+  }
+  const more = losses.length - named.length;
+  return more > 0 ? [...named, `and ${more} more`] : named;
 }
 
 function plural(count: number, what: string): string {

@@ -57,6 +57,8 @@ export interface ReportedRun {
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
+  /** Whether the failed rows of its file are kept. */
+  readonly hasRejects?: boolean;
 }
 
 /** An answer as data and as text, which say the same. */
@@ -71,15 +73,17 @@ export interface RenderedReport {
  * failures grouped by reason with message and remedy, the first results, and what to do next.
  */
 export function renderReport(run: ReportedRun): RenderedReport {
-  const budget = { left: REPORT_TOKENS - AROUND_TOKENS - tokensOf(run.confirmation?.effect ?? "") };
+  const nextSteps = nextStepsOf(run);
+  const said = tokensOf([...nextSteps, run.confirmation?.effect ?? "", run.confirmation?.token ?? ""].join(" "));
+  const budget = { left: REPORT_TOKENS - AROUND_TOKENS - 2 * said };
+  const plan = run.plan && takeWhileItFits(run.plan.slice(0, MOST_RESULTS).map(planRow), budget);
   const mostFailures = run.page === undefined ? MOST_FAILURES : MOST_FAILURES_BESIDE_PAGE;
   const failures = takeWhileItFits(run.failures.slice(0, mostFailures).map(failureRow), budget);
   const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, MOST_RESULTS).map(verdictRow), budget);
-  const plan = run.plan?.slice(0, MOST_RESULTS).map(planRow);
   const rows = run.results.map(resultRow);
   const results = run.page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
-  const omitted = run.counts.items - results.length;
-  const nextSteps = nextStepsOf(run);
+  const omitted = results.length > 0 ? run.counts.items - results.length : 0;
+  const planOmitted = (run.plan?.length ?? 0) - (plan?.length ?? 0);
   const resultsUri = run.runId === undefined ? undefined : `targeting://runs/${run.runId}/results`;
   const structured = {
     environment: run.environment,
@@ -91,10 +95,11 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(failures.length > 0 && { failures: failures.map(({ data }) => data) }),
     ...(run.failures.length > failures.length && { failuresOmitted: run.failures.length - failures.length }),
     ...(results.length > 0 && { results: results.map(({ data }) => data) }),
-    ...(results.length > 0 && omitted > 0 && { resultsOmitted: omitted }),
+    ...(omitted > 0 && { resultsOmitted: omitted }),
     ...(resultsUri !== undefined && { resultsUri }),
+    ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
     ...(plan !== undefined && { plan: plan.map(({ data }) => data) }),
-    ...(run.plan !== undefined && run.plan.length > MOST_RESULTS && { planOmitted: run.plan.length - MOST_RESULTS }),
+    ...(planOmitted > 0 && { planOmitted }),
     ...(verdicts.length > 0 && { verdicts: verdicts.map(({ data }) => data) }),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
     ...(nextSteps.length > 0 && { nextSteps }),
@@ -105,7 +110,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
     ...section("What did not succeed:", failures, run.failures.length - failures.length, "more reasons"),
     ...section("Verdicts:", verdicts, (run.verdicts?.length ?? 0) - verdicts.length, "more"),
-    ...section("Requests:", plan ?? [], (run.plan?.length ?? 0) - (plan?.length ?? 0), "more"),
+    ...section("Requests:", plan ?? [], planOmitted, "more"),
     ...section("Results:", results, omitted, `more${resultsUri === undefined ? "" : `, all at ${resultsUri}`}`),
     ...(run.page?.cursor === undefined ? [] : [`There is more: call again with cursor ${run.page.cursor}`]),
     ...nextSteps.map((step) => `Next: ${step}`),
@@ -131,16 +136,19 @@ function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readon
 }
 
 function failureRow(failure: ToldFailure): Row {
-  const { outcome, count, indexes, errorCode, statusCode, message, remedy } = failure;
+  const { outcome, count, indexes, lines, errorCode, statusCode, message, remedy } = failure;
   const ref = cut(failure.ref);
   const detail = shortDetail(failure.detail);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const more = count > indexes.length ? ", …" : "";
+  const place =
+    lines === undefined ? `items ${indexes.join(", ")}` : `rows ${indexes.join(", ")}, lines ${lines.join(", ")}`;
   return {
     data: {
       count,
       outcome,
       indexes,
+      ...(lines !== undefined && { lines }),
       ...(ref !== undefined && { ref }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
@@ -148,7 +156,7 @@ function failureRow(failure: ToldFailure): Row {
       message,
       remedy,
     },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (items ${indexes.join(", ")}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
+    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
   };
 }
 
@@ -204,8 +212,9 @@ function planRow(steps: readonly Step[]): Row {
 }
 
 function section(title: string, rows: readonly Row[], omitted: number, more: string): readonly string[] {
-  if (rows.length === 0) return [];
-  return [title, fenced(rows.map(({ line }) => line)), ...(omitted > 0 ? [`(${omitted} ${more})`] : [])];
+  if (rows.length + omitted === 0) return [];
+  const shownRows = rows.length > 0 ? [fenced(rows.map(({ line }) => line))] : [];
+  return [title, ...shownRows, ...(omitted > 0 ? [`(${omitted} ${more})`] : [])];
 }
 
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
@@ -252,7 +261,13 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   if (status !== "running" && status !== "needs_confirmation" && counts.unknown + counts.pending + waiting(run) > 0) {
     steps.push(`call resume_run with runId ${runId} to finish what is unknown or was not attempted`);
   }
-  if (counts.failed > 0) steps.push("mend the items that failed as their remedies say, and send only those again");
+  if (run.hasRejects) {
+    steps.push(
+      `the rows that failed, with their reasons, are at targeting://runs/${runId}/rejects: mend them and give that as file`,
+    );
+  } else if (counts.failed > 0) {
+    steps.push("mend the items that failed as their remedies say, and send only those again");
+  }
   return steps;
 }
 

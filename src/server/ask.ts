@@ -19,7 +19,7 @@ const CONFIRM = "confirm";
 const QUESTION_SECONDS = 600;
 
 /** A question on its way to the person and back: a reply counts only for the same tool with the same input. */
-const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
+const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string(), arrivedAt: z.number() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
 /** Seals questions, so that no client can make one up. */
@@ -60,16 +60,16 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | undefine
   const { data: question } = sealedQuestion.safeParse(call.mcpReq.requestState());
   if (question === undefined || question.tool !== asked.tool || question.input !== digestOf(asked)) return undefined;
   const said = inputResponse(call.mcpReq.inputResponses, CONFIRM);
-  const accepted = said.kind === "elicit" && said.action === "accept" && said.content?.[CONFIRM] !== false;
-  return { token: question.token, accepted };
+  const yes = said.kind === "elicit" && said.action === "accept" ? (said.content?.[CONFIRM] ?? true) : false;
+  return { token: question.token, accepted: yes === true, arrivedAt: question.arrivedAt };
 }
 
-/** The result that makes the client ask the person. */
+/** The result that makes the client ask the person. `arrivedAt` is when the call came that led to the question. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,
   call: ServerContext,
-  asked: AskedCall,
+  { asked, arrivedAt }: { readonly asked: AskedCall; readonly arrivedAt: number },
 ): Promise<InputRequiredResult> {
   return inputRequired({
     inputRequests: {
@@ -81,7 +81,7 @@ export async function asking(
         },
       }),
     },
-    requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
+    requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token, arrivedAt }, call),
   });
 }
 

@@ -134,17 +134,19 @@ async function answerCall(
     }
     const asked = { tool: tool.name, input: prepared.input };
     const reply = replyTo(call, asked);
+    const arrivedAt = reply?.arrivedAt ?? services.clock.now();
     const outcome = await prepared.run({
       ...services,
       signal: call.mcpReq.signal,
       caller,
+      arrivedAt,
       canAsk: canAsk(call, server),
       ...progressOf(call, log),
       ...(reply && { reply }),
     });
     if ("ask" in outcome) {
       const ask = { ...outcome.ask, message: redactor.text(outcome.ask.message) };
-      return await asking({ ask }, seal, call, asked);
+      return await asking({ ask }, seal, call, { asked, arrivedAt });
     }
     written(outcome);
     return resultOf(outcome);

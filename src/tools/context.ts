@@ -45,8 +45,10 @@ export interface ToolServices {
   readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
+  /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */
+  readonly allowedDirs: readonly string[];
   readonly clock: Clock;
-  /** How long a call may take before it answers with what it has, in milliseconds. */
+  /** How long a call may take, from its arrival, before it answers with what it has, in milliseconds. */
   readonly waitMs: number;
   /** Aborted when the server is about to end: what is under way finishes its step, and nothing new is started. */
   readonly stopping: AbortSignal;
@@ -57,12 +59,16 @@ export interface Reply {
   /** The token of the question. */
   readonly token: string;
   readonly accepted: boolean;
+  /** When the call arrived that led to the question. */
+  readonly arrivedAt: number;
 }
 
 /** What tools use of the rest of the server. */
 export interface ToolContext extends ToolServices {
   /** Who calls: runs and confirmations are theirs alone. */
   readonly caller: string;
+  /** When the call arrived, before any question: milliseconds since 1970. */
+  readonly arrivedAt: number;
   /** Tells the client how far a call is; absent where the client did not ask for it. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
   /** Aborted when the caller gives up. */
@@ -71,4 +77,9 @@ export interface ToolContext extends ToolServices {
   readonly canAsk: boolean;
   /** Present when the handler is called again because its question was answered. */
   readonly reply?: Reply;
+}
+
+/** How long a call may still take before it answers with what it has, in milliseconds. */
+export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
+  return Math.max(0, arrivedAt + waitMs - clock.now());
 }

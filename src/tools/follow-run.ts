@@ -1,5 +1,5 @@
 import type { ReportCounts } from "../bulk/report.ts";
-import type { ToolContext } from "./context.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
 
 /** What following a run needs of it, whatever it sends. */
 interface Followed {
@@ -29,11 +29,11 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
 }
 
 /** Resolves when the work has ended, or when a call has taken as long as it may. Rejects as the work does. */
-export async function atMostOneWait(work: Promise<unknown>, { clock, waitMs }: ToolContext): Promise<void> {
+export async function atMostOneWait(work: Promise<unknown>, context: ToolContext): Promise<void> {
   const timer = new AbortController();
   const wait = async (): Promise<void> => {
     try {
-      await clock.sleep(waitMs, timer.signal);
+      await context.clock.sleep(timeLeft(context), timer.signal);
     } catch (thrown) {
       if (!timer.signal.aborted) throw thrown;
     }

@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import { readOptionContents } from "../bulk/option-contents.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import type { ToolContext } from "./context.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 
 /** What is looked for: options whose name holds a text, that hold a Context ID, or both. */
@@ -31,7 +31,7 @@ export async function searchOptions(
   context: ToolContext,
   job: { readonly walk: Walk; readonly from: WalkPosition; readonly wanted: Wanted; readonly most: number },
 ): Promise<Found> {
-  const end = context.clock.now() + context.waitMs;
+  const end = context.clock.now() + timeLeft(context);
   const matches = matcher(api, context, job.wanted);
   const steps: Step[] = [];
   let scanned = 0;

@@ -4,6 +4,7 @@ import { settledEntry } from "../events/event-runs.ts";
 import { sendEvents } from "../events/send.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { eventsOf } from "./apis.ts";
+import { timeLeft } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { eventReport, plannedEventReport, stateOf } from "./event-answer.ts";
 import { checkJsonValues } from "./json-values.ts";
@@ -62,7 +63,7 @@ export const trackEvent = {
       api: eventsOf(context),
       clock: context.clock,
       signal: context.signal,
-      retryBudgetMs: context.waitMs,
+      retryBudgetMs: timeLeft(context),
       onSettled: (index, settlement) => state.apply(settledEntry(index, settlement, context.clock.now())),
     });
     state.requests.waitedMs = counts.waitedMs;

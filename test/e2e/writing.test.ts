@@ -276,3 +276,23 @@ describe("the same size of answer for 12 and for 12,000 items", () => {
     }
   });
 });
+
+test("items about one option that together do not fit the project fail together, and nothing of them stays", async () => {
+  const session = await startSession();
+  const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Sports fans" }] }));
+  const contextIds = (count: number) => Array.from({ length: count }, (_, number) => `c${number}`);
+  const full = Array.from({ length: 4 }, (_, number) => ({ name: `Full ${number}`, contexts: contextIds(45_000) }));
+  const made = await session.write("bulk_add_options", { targetingId, items: [{ name: "Empty" }, ...full] });
+  const report = await session.write("update_contexts", {
+    items: [
+      { _id: idOf(made), add: contextIds(25_000) },
+      { _id: idOf(made), add: ["one more"] },
+    ],
+  });
+  expect(report).toMatchObject({
+    status: "failed",
+    counts: { items: 2, failed: 2 },
+    failures: [{ errorCode: "TARGETING_CONTEXT_LIMIT_EXCEEDED", count: 2 }],
+  });
+  expect(await contextsOf(session, idOf(made))).toEqual([]);
+});

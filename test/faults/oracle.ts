@@ -101,7 +101,9 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
   const isGivenUp = outcome === "failed" && reason?.code === "UNCATCHED";
   if (isGivenUp && faults.filter(({ fault }) => fault.kind === "uncatched").length < 3) wrong.push("given up at once");
   if (!evidence.of.isSettled) return wrong;
-  if (outcome === "unknown" && reason?.code !== "OWNER_UNCLEAR") wrong.push("still unknown");
+  const isGivenUpInBetween = faults.some(({ fault }) => fault.kind === "uncatched");
+  const isPart = reason?.code === "PARTLY_APPLIED" && (evidence.of.schedule.others.length > 0 || isGivenUpInBetween);
+  if (outcome === "unknown" && reason?.code !== "OWNER_UNCLEAR" && !isPart) wrong.push("still unknown");
   if (outcome === "unattempted" && reason?.code !== "NEEDS_FAILED") wrong.push("still unattempted");
   return wrong;
 }

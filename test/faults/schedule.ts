@@ -1,5 +1,5 @@
 import type { WriteCall } from "../../src/bulk/call.ts";
-import { randomCall, type Size } from "./calls.ts";
+import { randomCall } from "./calls.ts";
 import { DOCUMENTED_LIMITS, type StoredLimits } from "./model/facts.ts";
 import type { Effect, Fault } from "./model/faults.ts";
 import { Project } from "./model/project.ts";
@@ -46,12 +46,23 @@ export interface Schedule {
 
 const START = Date.UTC(2026, 2, 1, 12);
 
-/** The world that a seed gives, and the time in it. `skewMs` is by how much the service's clock is ahead. */
-export function worldOf(seed: number, skewMs: number): { readonly project: Project; readonly time: VirtualTime } {
+/** A project, and the time in it. */
+export interface World {
+  readonly project: Project;
+  readonly time: VirtualTime;
+}
+
+/** A world with nothing in it. `skewMs` is by how much the service's clock is ahead. */
+export function emptyWorld(skewMs = 0): World {
   const time = new VirtualTime(START);
-  const project = new Project(() => time.now() + skewMs);
-  fillWorld(project, time, randomFrom(seed));
-  return { project, time };
+  return { project: new Project(() => time.now() + skewMs), time };
+}
+
+/** The world that a seed gives. */
+export function worldOf(seed: number, skewMs: number): World {
+  const world = emptyWorld(skewMs);
+  fillWorld(world.project, world.time, randomFrom(seed));
+  return world;
 }
 
 /** The schedule that a seed gives. */
@@ -106,10 +117,19 @@ function randomSettings(random: Random): Settings {
   };
 }
 
+/** Faults here and there, nearly everywhere, or one and the same over and over. */
 function randomFaults(random: Random): { on: number; fault: Fault }[] {
-  const isStorm = random.chance(0.15);
-  return Array.from({ length: isStorm ? 30 : 8 }, (_, on) => on).flatMap((on) =>
-    random.chance(isStorm ? 0.9 : 0.35) ? { on, fault: randomFault(random) } : [],
+  const [length, share] = random.pick([
+    [8, 0.35],
+    [8, 0.35],
+    [8, 0.35],
+    [30, 0.9],
+    [12, 1],
+  ] as const);
+  const same = share === 1 ? randomFault(random) : undefined;
+  const first = share === 1 ? random.below(4) : 0;
+  return Array.from({ length }, (_, number) => first + number).flatMap((on) =>
+    random.chance(share) ? { on, fault: same ?? randomFault(random) } : [],
   );
 }
 
@@ -172,5 +192,3 @@ function namesIn({ input }: WriteCall): readonly string[] {
   const items = "items" in input ? input.items : [];
   return items.flatMap((item) => ("name" in item && item.name !== undefined && item.name.length > 2 ? item.name : []));
 }
-
-export type { Size };

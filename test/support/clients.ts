@@ -53,7 +53,14 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
   });
   if (answer !== undefined)
     client.setRequestHandler("elicitation/create", async ({ params }) => answer(params.message));
-  await client.connect(new StdioClientTransport({ command: process.execPath, args: [...args], env, stderr: "ignore" }));
+  await client.connect(
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [...args],
+      env,
+      stderr: process.env.TEST_STDERR ? "inherit" : "ignore",
+    }),
+  );
   onTestFinished(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
@@ -67,7 +74,12 @@ async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
   const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
   if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message));
   await client.connect(
-    new OldStdioClientTransport({ command: process.execPath, args: [...args], env, stderr: "ignore" }),
+    new OldStdioClientTransport({
+      command: process.execPath,
+      args: [...args],
+      env,
+      stderr: process.env.TEST_STDERR ? "inherit" : "ignore",
+    }),
   );
   onTestFinished(() => client.close());
   return {

@@ -66,6 +66,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     confirm: "ask",
     sealKey: async () => sealKey,
     maxDeletes: 500,
+    allowedDirs: [],
     clock,
     waitMs,
     stopping: new AbortController().signal,
@@ -85,6 +86,7 @@ export function toolContext(management: ManagementApi) {
     ...testServices(clock),
     management,
     caller: "local",
+    arrivedAt: time,
     signal: new AbortController().signal,
     canAsk: false,
   };

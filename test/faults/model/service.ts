@@ -51,8 +51,10 @@ const MOST_WRITES = 2000;
 export class ModelService implements ManagementApi {
   /** What the engine did that no engine may do. */
   readonly improper: string[] = [];
-  /** Names and IDs for which an answer was lost, with the service's time when the request left first. */
-  readonly inDoubt = new Map<string, number>();
+  /** Names and IDs for which an answer was lost. */
+  readonly inDoubt = new Set<string>();
+  /** When names and IDs first left in a request, in the service's time. */
+  readonly leftAt = new Map<string, number>();
   /** Requests whose answers were lost: the names and IDs in each. */
   readonly #lost: (readonly string[])[] = [];
   /** What a later request made, though an answer about it had been lost. */
@@ -73,6 +75,8 @@ export class ModelService implements ManagementApi {
     const number = this.writes;
     this.writes += 1;
     if (number > MOST_WRITES) throw this.#complain(`more than ${MOST_WRITES} write requests`);
+    const now = this.#options.time.now() + this.#options.skewMs;
+    for (const key of touchedBy(request).flat()) if (!this.leftAt.has(key)) this.leftAt.set(key, now);
     const fault = this.disturbed ? this.#options.faults.get(number) : undefined;
     if (this.disturbed) this.#options.others(number, "before");
     try {
@@ -93,7 +97,7 @@ export class ModelService implements ManagementApi {
    */
   madeBesides(name: string): boolean {
     const lost = this.#lost.filter((keys) => keys.includes(name));
-    return lost.every((keys) => keys.some((key) => key !== name && this.#madeLater.has(key)));
+    return lost.length > 0 && lost.every((keys) => keys.some((key) => key !== name && this.#madeLater.has(key)));
   }
 
   async getTargeting(targetingId: string) {
@@ -172,11 +176,10 @@ export class ModelService implements ManagementApi {
 
   /** The answer is lost; whether and when the request is applied is the fault's choice. */
   #loseAnswer(request: BulkRequest, effect: Effect, fault: Fault | undefined): ApiError {
-    const { time, latencyMs, skewMs } = this.#options;
-    const since = time.now() + skewMs - latencyMs;
+    const { time, latencyMs } = this.#options;
     const keys = touchedBy(request).flat();
     this.#lost.push(keys);
-    for (const key of keys) if (!this.inDoubt.has(key)) this.inDoubt.set(key, since);
+    for (const key of keys) this.inDoubt.add(key);
     const lost = ambiguous(request.operation, fault);
     if (effect === "whole" || effect === "part") {
       this.#applyUnlessRefused(request, effect === "part" ? { takenOver: (index) => index % 2 === 1 } : {});

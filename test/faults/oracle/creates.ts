@@ -26,7 +26,7 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
     case "unattempted":
       return [
         ...wrong,
-        ...(made.length > 0 ? ["unattempted, though the run made it"] : []),
+        ...(here.length > 0 ? ["unattempted, though the run made it"] : []),
         ...addedAnyway(evidence, wish),
       ];
     default:
@@ -90,6 +90,12 @@ function isInParent(evidence: Evidence, wish: Extract<Wish, { kind: "option" }>,
   return [now, ...names].includes(wish.parent.name);
 }
 
+/** When something left first whose answer was lost, on the way or with the process. */
+function leftInDoubt({ of: { service, schedule } }: Evidence, name: string): number | undefined {
+  const isLost = service.inDoubt.has(name) || schedule.kills.length > 0 || schedule.diskFullAfter !== undefined;
+  return isLost ? service.leftAt.get(name) : undefined;
+}
+
 /**
  * Somebody else made, after an answer of ours was lost, exactly what the lost request asked for. Nothing in the answers
  * of the service tells the two apart: the one outcome that rests on likelihood, not on proof.
@@ -97,7 +103,7 @@ function isInParent(evidence: Evidence, wish: Extract<Wish, { kind: "option" }>,
 function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): boolean {
   if (_id === undefined) return false;
   const made = evidence.changes(_id).find((change) => change.actor === "other" && /Created$/.test(change.what));
-  const since = evidence.of.service.inDoubt.get(wish.name);
+  const since = leftInDoubt(evidence, wish.name);
   if (made === undefined || since === undefined || made.at < since) return false;
   if (evidence.of.service.madeBesides(wish.name)) return false;
   if (wish.kind === "targeting") return true;

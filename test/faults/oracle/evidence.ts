@@ -61,9 +61,13 @@ export class Evidence {
     );
   }
 
-  /** The targetings that a wish may mean: by its ID, or those of a name that the run made. */
+  /** The targetings that a wish may mean: by its ID, or those of a name that the run made, or that it reports as made. */
   targetingsOf(targeting: { readonly id: string } | { readonly name: string }): readonly string[] {
-    return "id" in targeting ? [targeting.id] : this.madeByRun(targeting.name);
+    if ("id" in targeting) return [targeting.id];
+    const reported = this.judged.flatMap(({ wish, result: { outcome, _id } }) =>
+      wish.kind === "targeting" && wish.name === targeting.name && outcome === "succeeded" ? (_id ?? []) : [],
+    );
+    return [...new Set([...this.madeByRun(targeting.name), ...reported])];
   }
 
   /** Whether an answer about this was lost, or others wrote meanwhile. */

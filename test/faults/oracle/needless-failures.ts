@@ -5,6 +5,7 @@ import { isError } from "../model/rules.ts";
 import type { Judged } from "../oracle.ts";
 import type { Wish } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
+import { fieldsOf } from "./updates.ts";
 
 /** What is open in a schedule without any disturbance. */
 export function needlesslyOpen(evidence: Evidence): readonly string[] {
@@ -38,9 +39,15 @@ export function needlessFailures(evidence: Evidence): readonly string[] {
 function isFailedRing(evidence: Evidence): boolean {
   const { project } = evidence.of;
   const failed = evidence.judged.filter(
-    ({ wish, result }) => result.outcome === "failed" && result.reason?.code !== "DUPLICATE_IN_INPUT" && isRename(wish),
+    ({ wish, result }) =>
+      result.outcome === "failed" &&
+      result.reason?.code !== "DUPLICATE_IN_INPUT" &&
+      isRename(wish) &&
+      !isOneOfSeveral(evidence, wish),
   );
-  let works = failed.length > 1;
+  // A ring in which several also move cannot be broken without leaving one of them half changed.
+  const withMore = failed.filter(({ wish }) => wish.kind === "update" && fieldsOf(wish).length > 1);
+  let works = failed.length > 1 && withMore.length < 2;
   project.attempt(() => {
     for (const [position, { wish }] of failed.entries()) {
       const id = "id" in wish ? wish.id : "";

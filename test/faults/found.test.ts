@@ -1,0 +1,193 @@
+import { describe, expect, test } from "vitest";
+import type { WriteCall } from "../../src/bulk/call.ts";
+import { DOCUMENTED_LIMITS } from "./model/facts.ts";
+import type { Fault } from "./model/faults.ts";
+import type { Project } from "./model/project.ts";
+import { runSchedule } from "./run-schedule.ts";
+import { emptyWorld, type Schedule } from "./schedule.ts";
+
+// Each of these was found by a random schedule, cut down to what it takes, and stands for a defect that was there.
+
+const lost = (effect: "none" | "whole"): Fault => ({ kind: "reset", effect });
+const uncatched: Fault = { kind: "uncatched", from: 0, addFirst: false };
+const noKey: Fault = { kind: "refused", as: "unauthorized" };
+const ids = (count: number): string[] => Array.from({ length: count }, (_, number) => `article-${number}`);
+
+/** Fills a project and gives the call; what happens meanwhile comes beside it. */
+async function outcomesOf(
+  fill: (project: Project) => WriteCall,
+  meanwhile: Partial<Omit<Schedule, "call" | "settings">> & { readonly retryBudgetMs?: number } = {},
+): Promise<readonly string[]> {
+  const world = emptyWorld();
+  const call = fill(world.project);
+  world.time.advance(1000);
+  const { retryBudgetMs = 120_000, ...rest } = meanwhile;
+  const schedule: Schedule = {
+    seed: 1,
+    call,
+    settings: {
+      ...{ skewMs: 0, latencyMs: 20, retryBudgetMs, bodyBytes: 8_000_000, poison: undefined },
+      ...{ tellsTotal: true, tellsDate: true, limits: DOCUMENTED_LIMITS },
+    },
+    ...{ faults: [], others: [], failingReads: [], stop: undefined, kills: [], diskFullAfter: undefined },
+    ...rest,
+  };
+  const { violations, ended } = await runSchedule(schedule, world);
+  expect(violations).toEqual([]);
+  return (ended?.results ?? []).map(({ outcome }) => outcome);
+}
+
+const spring = (project: Project): string => project.createTargeting("before", { name: "Spring" }).id;
+const option = (project: Project, targeting: string, name: string, parent?: string): string =>
+  project.createOption("before", { targeting, name, isGroup: false, parent }).id;
+const group = (project: Project, targeting: string, name: string, contexts: readonly string[]): string =>
+  project.createOption("before", { targeting, name, isGroup: true, contexts }).id;
+
+/** Two options of one targeting that are to change names. */
+function swap(project: Project): WriteCall {
+  const targeting = spring(project);
+  const [red, blue] = [option(project, targeting, "Red"), option(project, targeting, "Blue")];
+  const items = [
+    { _id: red, name: "Blue" },
+    { _id: blue, name: "Red" },
+  ];
+  return { tool: "update_options", input: { items } };
+}
+
+/** An option whose Context IDs take two requests. */
+function longOption(project: Project): WriteCall {
+  const items = [{ name: "Articles", contexts: ids(12_000) }];
+  return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
+}
+
+describe("whose an option is whose name is met again after a lost answer", () => {
+  const targeting = spring(emptyWorld().project);
+  const add = (...items: readonly { readonly name: string; readonly contexts?: readonly string[] }[]) => {
+    return (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      option(project, targetingId, "Old");
+      return { tool: "bulk_add_options", input: { targetingId, items } };
+    };
+  };
+  const rival = (name: string) => {
+    const request = { operation: "addOptions" as const, items: [{ targeting, name }] };
+    return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
+  };
+
+  test("what was there before is not ours, what is new is", async () => {
+    const outcomes = await outcomesOf(add({ name: "Old" }, { name: "New" }), {
+      faults: [{ on: 0, fault: lost("whole") }],
+    });
+    expect(outcomes).toEqual(["failed", "succeeded"]);
+  });
+
+  test("it is not told where the resent request made the others", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const outcomes = await outcomesOf(add({ name: "New" }, { name: "Other" }), { faults, others: rival("New") });
+    expect(outcomes).toEqual(["unknown", "succeeded"]);
+  });
+
+  test("it is not told where it is not what was sent", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const outcomes = await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others: rival("New") });
+    expect(outcomes).toEqual(["unknown"]);
+  });
+});
+
+describe("found by the schedules", () => {
+  test("a resumed run whose first reading failed knows its own options", async () => {
+    const outcomes = await outcomesOf(
+      (project) => ({
+        tool: "bulk_add_options",
+        input: { targetingId: spring(project), items: [{ name: "New" }] },
+      }),
+      { failingReads: [0], faults: [{ on: 0, fault: lost("whole") }], retryBudgetMs: 100 },
+    );
+    expect(outcomes).toEqual(["succeeded"]);
+  });
+
+  test("a read that fails after an answer throws no answer away", async () => {
+    const outcomes = await outcomesOf(
+      (project) => {
+        const targetingId = spring(project);
+        option(project, targetingId, "Taken");
+        const items = [{ name: "Made" }, { name: "Group", children: [{ name: "Taken" }, { name: "Free" }] }];
+        return { tool: "bulk_add_options", input: { targetingId, items } };
+      },
+      { failingReads: [1] },
+    );
+    expect(outcomes).toEqual(["succeeded", "succeeded", "failed", "succeeded"]);
+  });
+
+  test("a group whose Context ID is taken does not keep its targeting from being made", async () => {
+    const outcomes = await outcomesOf((project) => {
+      group(project, spring(project), "Holder", ["taken"]);
+      const options = [{ name: "Good" }, { name: "Bad", type: "collection" as const, contexts: ["taken"] }];
+      return { tool: "create_targetings", input: { items: [{ name: "Summer", options }] } };
+    });
+    expect(outcomes).toEqual(["succeeded", "succeeded", "failed"]);
+  });
+
+  test("what somebody else deleted needs no taking back", async () => {
+    const targeting = spring(emptyWorld().project);
+    const request = { operation: "deleteTargetings" as const, items: [targeting] };
+    const others = [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
+    const outcomes = await outcomesOf(longOption, { others });
+    expect(outcomes).toEqual(["failed"]);
+  });
+
+  test("the second part of an option fails every time: the first is taken back", async () => {
+    const faults = [1, 2, 3, 4].map((on) => ({ on, fault: uncatched }));
+    expect(await outcomesOf(longOption, { faults })).toEqual(["failed"]);
+  });
+
+  test("the key is withdrawn between two parts of an option", async () => {
+    expect(await outcomesOf(longOption, { faults: [{ on: 1, fault: noKey }] })).toEqual(["succeeded"]);
+  });
+
+  test("the key is withdrawn before a temporary name is given", async () => {
+    expect(await outcomesOf(swap, { faults: [{ on: 1, fault: noKey }] })).toEqual(["succeeded", "succeeded"]);
+  });
+
+  test("a run is cancelled between a temporary name and the rest", async () => {
+    const stop = { on: 1, cause: "cancelled" as const };
+    expect(await outcomesOf(swap, { stop })).toEqual(["succeeded", "succeeded"]);
+  });
+
+  test("a temporary name in doubt never travels beside the rename it is for", async () => {
+    const faults = [{ on: 1, fault: lost("whole") }];
+    expect(await outcomesOf(swap, { faults, retryBudgetMs: 100 })).toEqual(["succeeded", "succeeded"]);
+  });
+
+  test("a circle of names breaks at the option that is also moved, and not at all where it cannot be", async () => {
+    const call =
+      (withGroup: boolean) =>
+      (project: Project): WriteCall => {
+        const targeting = spring(project);
+        const parent = withGroup ? group(project, targeting, "Group", ["own"]) : option(project, targeting, "No group");
+        const [red, blue] = [option(project, targeting, "Red"), option(project, targeting, "Blue")];
+        const items = [
+          { _id: red, name: "Blue" },
+          { _id: blue, name: "Red", parent },
+          { _id: blue, name: "Red" },
+        ];
+        return { tool: "update_options", input: { items } };
+      };
+    expect(await outcomesOf(call(true))).toEqual(["succeeded", "succeeded", "succeeded"]);
+    expect(await outcomesOf(call(false))).toEqual(["failed", "failed", "failed"]);
+  });
+
+  test("a full disk keeps nobody from taking the run up again", async () => {
+    const call = (project: Project): WriteCall => ({
+      tool: "delete_targeting",
+      input: { ids: [spring(project)] },
+    });
+    expect(await outcomesOf(call, { diskFullAfter: 1 })).toEqual(["alreadyDone"]);
+  });
+
+  test("planning that was cut off by a death is done anew", async () => {
+    for (let dieAt = 0; dieAt < 16; dieAt += 1) {
+      expect(await outcomesOf(swap, { kills: [dieAt] })).toEqual(["succeeded", "succeeded"]);
+    }
+  });
+});
