@@ -8,7 +8,7 @@ import { type CallsUnderWay, callsUnderWay } from "../server/calls-under-way.ts"
 import { type HttpFace, httpFace, MCP_PATH, protectedResource } from "../server/http.ts";
 import { allowedHostnames } from "../server/http-guards.ts";
 import { catalogue, offered, toolsThatWrite } from "../server/listing.ts";
-import type { ServerParts } from "../server/mcp-server.ts";
+import { createMcpServer, type ServerParts } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
 import { type Access, readAccess, secretsIn } from "../settings/access.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
@@ -49,6 +49,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
     partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")) }),
+    createServer: createMcpServer,
     metadata,
     sessions: settings.http.sessions,
     maxConcurrency: settings.http.maxConcurrency,
