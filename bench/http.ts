@@ -60,6 +60,7 @@ function ours(): Server {
       confirm: "ask" as const,
       sealKey: async () => key,
       maxDeletes: 500,
+      allowedDirs: [],
       clock: systemClock,
       waitMs: 1000,
       stopping: new AbortController().signal,

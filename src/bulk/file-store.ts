@@ -2,10 +2,13 @@ import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/p
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../api/answers.ts";
+import { isApiError } from "../api/errors.ts";
 import { ulidTime } from "../spec/ulid.ts";
+import { FileError, hasCode } from "./files/file-error.ts";
 import { openJournal, readJournal, START_ANEW } from "./journal-file.ts";
 import { isLeased, tryLease } from "./lease.ts";
 import type { RunForm } from "./run-form.ts";
+import { keepPart, partIn } from "./run-parts.ts";
 import { type RunHeader, type RunStore, RunStoreError, type RunSummary, type StoredRun } from "./store.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
@@ -20,7 +23,9 @@ const FILES = {
   header: "run.json",
   started: "started",
   journal: "journal.ndjson",
+  input: "input",
   removed: "removed.ndjson",
+  rejects: "rejects",
   summary: "summary.json",
 } as const;
 
@@ -73,14 +78,8 @@ export function fileRunStore<Call, Entry>(
     },
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
     journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal), form)),
-    async keepRemoved(runId, removed) {
-      if (removed.length === 0) return;
-      const lines = removed.map((entry) => `${JSON.stringify(entry)}\n`).join("");
-      await usable(folder, () => writeDurably(at(runId, FILES.removed), lines));
-    },
-    async removed(runId) {
-      return (await readText(at(runId, FILES.removed))) ?? "";
-    },
+    keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+    part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
     async list() {
       return (await usable(folder, () => namesIn(folder))).filter(isRunId).sort().reverse();
@@ -107,6 +106,8 @@ async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
+    // What was to be kept may come from elsewhere, and fail there.
+    if (isApiError(thrown) || thrown instanceof FileError) throw thrown;
     const why = thrown instanceof Error ? thrown.message : String(thrown);
     throw new RunStoreError(
       `runs cannot be kept in ${folder} (${why}); nothing was sent`,
@@ -213,8 +214,4 @@ async function createdAt(folder: string, runId: string): Promise<number> {
   const text = await readText(join(folder, runId, FILES.header));
   const parsed = header.partial().safeParse(parseJson(text ?? ""));
   return parsed.data?.createdAt ?? ulidTime(runId);
-}
-
-function hasCode(thrown: unknown, code: string): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }

@@ -56,6 +56,7 @@ const change = z.union([
 /** What is counted and reported by itself, as it is read back. */
 export const reportedObject = z.object({
   index: z.number(),
+  line: z.number().exactOptional(),
   child: z.number().exactOptional(),
   grandchild: z.number().exactOptional(),
   name: z.string().exactOptional(),

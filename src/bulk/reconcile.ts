@@ -59,14 +59,18 @@ export async function reconcileCreates(
     else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: unclear(candidates) });
     else open.push({ ...each, ids: candidates });
   }
-  const found = await lookUp(driver, open);
+  const { found, unread } = await lookUp(driver, open);
   for (const { step, ids: candidates } of open) {
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const sure = made !== undefined && (order(made._id, step) === "after" || ulidTime(made._id) >= since(step));
     changes.push(
       sure
         ? { step: step.id, to: "done", _id: made._id, ...childIdsOf(made) }
-        : { step: step.id, to: "unknown", reason: unclear(candidates) },
+        : {
+            step: step.id,
+            to: "unknown",
+            reason: candidates.some((id) => unread.has(id)) ? UNREAD : unclear(candidates),
+          },
     );
   }
   return changes;
@@ -128,6 +132,10 @@ async function sharpen(driver: Driver, met: readonly MetItsName[]): Promise<void
   }
 }
 
+/** It could not be looked at: a resumed run does. */
+const UNREAD = ownReason("NO_ANSWER", { reason: "what has the name now could not be read" });
+
+/** No further look tells more: a resumed run leaves it. */
 function unclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -171,8 +179,15 @@ function isAsSent(step: Step, made: Made): boolean {
   );
 }
 
-async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<ReadonlyMap<string, Made>> {
+interface LookedUp {
+  readonly found: ReadonlyMap<string, Made>;
+  /** IDs of which the reading failed. */
+  readonly unread: ReadonlySet<string>;
+}
+
+async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<LookedUp> {
   const found = new Map<string, Made>();
+  const unread = new Set<string>();
   const places = new Map<
     string,
     { readonly targeting: string; readonly parent: string | undefined; ids: Set<string> }
@@ -186,7 +201,8 @@ async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<Rea
     if (targeting === undefined) {
       for (const id of ids) {
         const record = await orUndefined(driver.api.getTargeting(id));
-        if (record !== undefined) found.set(id, record);
+        if (record === undefined) unread.add(id);
+        else found.set(id, record);
       }
       continue;
     }
@@ -197,9 +213,10 @@ async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<Rea
   }
   for (const { targeting, parent, ids } of places.values()) {
     const records = await orUndefined(findNewest(driver.api, targeting, parent, ids));
+    if (records === undefined) for (const id of ids) unread.add(id);
     for (const record of records ?? []) found.set(record._id, record);
   }
-  return found;
+  return { found, unread };
 }
 
 /** Reads List Options pages from the newest on until all IDs were met, or none is left to read. */

@@ -368,10 +368,17 @@ export class RunState {
     this.stopped = undefined;
     for (const [id, standing] of this.#stepStanding.entries()) {
       if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
+      if (standing === "unknown" && this.#isUnclear(id)) continue;
       this.#stepStanding[id] = "pending";
       this.#pending.add(id);
       for (const object of this.steps[id]?.objects ?? []) this.#reopenObject(object);
     }
+  }
+
+  /** Whose work it is was judged with the evidence of its time: sent once more, alone, it would look like our own. */
+  #isUnclear(step: number): boolean {
+    const [main] = this.steps[step]?.objects ?? [];
+    return main !== undefined && this.#reasons.get(main)?.code === "OWNER_UNCLEAR";
   }
 
   #reopenObject(object: number): void {

@@ -15,6 +15,7 @@ import { Runs } from "../bulk/runs.ts";
 import { EVENT_FORM } from "../events/event-form.ts";
 import { EventRuns } from "../events/event-runs.ts";
 import { memorySuiteStore } from "../events/suite-store.ts";
+import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
@@ -142,6 +143,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
+    allowedDirs: settings.allowedDirs,
     clock: systemClock,
     waitMs,
   };
@@ -163,6 +165,7 @@ function runsOver(
     project: project.id,
     environment: environment.kind,
     retryBudgetMs,
+    words: reasonWords,
   });
 }
 

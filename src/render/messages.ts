@@ -7,6 +7,7 @@ import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
+import { rowMessage } from "./row-messages.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
 type Sentence = (detail: Detail, reason: Reason) => Message;
@@ -81,6 +82,11 @@ function invalidName(detail: Detail): Message {
   };
   return { message: problems[String(detail.rule)] ?? "the name breaks a rule", remedy: NAME_RULE };
 }
+
+const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
+  empty: "is empty",
+  halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
+};
 
 const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
   childrenOfAtomic: {
@@ -186,9 +192,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_CONTEXT_ID: (detail) => ({
     message:
       `${number(detail.count)} of its Context IDs cannot be kept: the first, at position ${number(detail.position)}, ` +
-      (detail.rule === "empty" ? "is empty" : `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
+      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
+  INVALID_ROW: rowMessage,
   INVALID_ITEM: (detail) =>
     ITEM_PROBLEMS[String(detail.problem)] ?? { message: "the item's fields do not go together", remedy: "Change it." },
   DUPLICATE_IN_INPUT: (detail) => ({
@@ -246,7 +253,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   PARTLY_APPLIED: (detail) => ({
     message: `a part of it was applied and the rest was not${because(detail)}`,
-    remedy: `${RESUME} It finishes what can be finished; look at the option with get_option.`,
+    remedy: `Look at it with get_option, and decide what is to become of it. ${RESUME} It finishes what can be finished.`,
   }),
   OWNER_UNCLEAR: (detail) => ({
     message:
@@ -314,6 +321,12 @@ export function messageFor(reason: Reason): Message {
     message: `the service refused it with ${shown(reason.code)}${status}${saying(reason.detail ?? {})}`,
     remedy: "This code is not in the documents of the API: look at the item in the web console.",
   };
+}
+
+/** A reason in one line, as reject files have it. */
+export function reasonWords(reason: Reason): string {
+  const { message, remedy } = messageFor(reason);
+  return `${reason.code}: ${message}. ${remedy}`;
 }
 
 /** Words for what a bulk request does, for plans. */

@@ -2,7 +2,7 @@ import { LIMITS } from "./limits.ts";
 
 /** Why a Context ID is refused (management-api 8.1): `bytes` is its length in UTF-8 after trimming. */
 export interface ContextIdProblem {
-  readonly rule: "empty" | "tooLong";
+  readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
 }
 
@@ -14,6 +14,7 @@ export function trimContextId(contextId: string): string {
 /** Checks a trimmed Context ID; gives the rule it breaks, or undefined when it is valid. */
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
+  if (/\p{Surrogate}/u.test(trimmed)) return { rule: "halfCharacter", bytes: 0 };
   const bytes = Buffer.byteLength(trimmed, "utf8");
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
 }

@@ -34,7 +34,7 @@ export const resumeRun = {
     const counts = run.state.counts();
     const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
     if (run.status() !== "running" && open) {
-      await checkAllowed(run.header.call, context);
+      await checkAllowed(run.header.call, runsOf(context).part(runId, "input"), context);
       const question = await askAgain(run, confirmation, context);
       if (question !== undefined) return question;
     }

@@ -9,6 +9,9 @@ import { checkedReport, tokensOfResult } from "../support/writing.ts";
 
 const ULID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 
+/** How long something is waited for, on a machine that has much else to do. */
+const PATIENT = { timeout: 20_000 };
+
 const toolAnswer = z.object({
   result: z.looseObject({
     content: z.array(z.looseObject({ type: z.string(), text: z.string() })),
@@ -297,16 +300,16 @@ describe("calls that meet each other", () => {
   test("a call cancelled in the middle stops between requests, and the server goes on", async () => {
     const server = await startServer();
     const targetingId = await server.sandbox.targeting("Sports fans");
-    await server.control("/faults", { faults: [{ on: "addOptions", nth: 1, kind: "slow", delayMs: 300 }] });
+    await server.control("/faults", { faults: [{ on: "addOptions", nth: 1, kind: "slow", delayMs: 1500 }] });
     const items = Array.from({ length: 12_000 }, (_, number) => ({ name: `Option ${number}` }));
     server.send(toolCall("long", "bulk_add_options", { targetingId, items }));
-    await expect.poll(() => server.arrived("listOptions")).toBeGreaterThan(0);
+    await expect.poll(() => server.arrived("listOptions"), PATIENT).toBeGreaterThan(0);
     server.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "long" } });
     const recent = z.object({
       runs: z.array(z.object({ status: z.string(), counts: z.record(z.string(), z.number()) })),
     });
     const runs = async () => recent.parse((await server.call("get_run", "{}")).structuredContent).runs;
-    await expect.poll(async () => (await runs())[0]?.status).toBe("cancelled");
+    await expect.poll(async () => (await runs())[0]?.status, PATIENT).toBe("cancelled");
     const [run] = await runs();
     expect(run?.counts).toMatchObject({ items: 12_000, unknown: 0, pending: 0 });
     expect(run?.counts.unattempted).toBeGreaterThan(0);
@@ -317,10 +320,10 @@ describe("calls that meet each other", () => {
     const stateDir = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
     const server = await startServer({ TARGETING_MCP_STATE_DIR: stateDir });
     const targetingId = await server.sandbox.targeting("Sports fans");
-    await server.control("/faults", { faults: [{ on: "addOptions", nth: 1, kind: "slow", delayMs: 500 }] });
+    await server.control("/faults", { faults: [{ on: "addOptions", nth: 1, kind: "slow", delayMs: 1500 }] });
     const items = Array.from({ length: 12_000 }, (_, number) => ({ name: `Option ${number}` }));
     server.send(toolCall("long", "bulk_add_options", { targetingId, items }));
-    await expect.poll(() => server.arrived("listOptions")).toBeGreaterThan(0);
+    await expect.poll(() => server.arrived("listOptions"), PATIENT).toBeGreaterThan(0);
     server.child.stdin.destroy();
     server.child.stdout.destroy();
     expect((await server.exited).code).toBe(0);

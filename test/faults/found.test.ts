@@ -60,6 +60,40 @@ function longOption(project: Project): WriteCall {
   return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
 }
 
+describe("whose an option is whose name is met again after a lost answer", () => {
+  const targeting = spring(emptyWorld().project);
+  const add = (...items: readonly { readonly name: string; readonly contexts?: readonly string[] }[]) => {
+    return (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      option(project, targetingId, "Old");
+      return { tool: "bulk_add_options", input: { targetingId, items } };
+    };
+  };
+  const rival = (name: string) => {
+    const request = { operation: "addOptions" as const, items: [{ targeting, name }] };
+    return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
+  };
+
+  test("what was there before is not ours, what is new is", async () => {
+    const outcomes = await outcomesOf(add({ name: "Old" }, { name: "New" }), {
+      faults: [{ on: 0, fault: lost("whole") }],
+    });
+    expect(outcomes).toEqual(["failed", "succeeded"]);
+  });
+
+  test("it is not told where the resent request made the others", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const outcomes = await outcomesOf(add({ name: "New" }, { name: "Other" }), { faults, others: rival("New") });
+    expect(outcomes).toEqual(["unknown", "succeeded"]);
+  });
+
+  test("it is not told where it is not what was sent", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const outcomes = await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others: rival("New") });
+    expect(outcomes).toEqual(["unknown"]);
+  });
+});
+
 describe("found by the schedules", () => {
   test("a resumed run whose first reading failed knows its own options", async () => {
     const outcomes = await outcomesOf(
