@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { parseJson } from "../api/answers.ts";
+import { hasCode } from "./files/file-error.ts";
 import type { RunForm } from "./run-form.ts";
 import { type RunJournal, RunStoreError } from "./store.ts";
 
@@ -70,7 +71,7 @@ async function openOrUndefined(file: string): Promise<true | undefined> {
     await (await open(file, "r")).close();
     return true;
   } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
+    if (hasCode(thrown, "ENOENT")) return undefined;
     throw thrown;
   }
 }
