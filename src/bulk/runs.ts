@@ -405,8 +405,12 @@ async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uin
   throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
 
+/** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */
 function stopReason(thrown: unknown): Reason {
-  if (isApiError(thrown)) return requestReason("deleteTargetings", thrown);
+  if (isApiError(thrown)) {
+    const reason = requestReason("deleteTargetings", thrown);
+    return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+  }
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 

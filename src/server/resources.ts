@@ -89,6 +89,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     title: "Further things that a run took away",
     description: "What a run took away from a byte on.",
     uriTemplate: "targeting://runs/{runId}/removed/{from}",
+    complete: { runId: runsLike },
     read: async ({ runId = "", from = "" }, context) => ndjson(await readPart(runId, "removed", Number(from), context)),
   },
   {
@@ -106,6 +107,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     title: "Further rows that failed",
     description: "The rows of a run's file that failed, from a byte on.",
     uriTemplate: "targeting://runs/{runId}/rejects/{from}",
+    complete: { runId: runsLike },
     read: async ({ runId = "", from = "" }, context) =>
       plainText(await readPart(runId, "rejects", Number(from), context)),
   },

@@ -6,7 +6,7 @@ import type { AddOptionInput } from "../bulk/plan/add-options.ts";
 import { savedText } from "../render/reading.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./definition.ts";
 import { searchOptions, type Wanted } from "./option-search.ts";
 
@@ -22,10 +22,10 @@ export interface SaveQuery extends Wanted {
  * file may not be written, and a ToolError where one wait is too short for reading the options.
  */
 export async function saveOptions(query: SaveQuery, saveTo: string, context: ToolContext): Promise<ToolAnswer> {
-  const { clock, waitMs, environment, signal, allowedDirs } = context;
+  const { clock, environment, signal, allowedDirs } = context;
   const api = managementOf(context);
   const place = await freePlaceFor(saveTo, allowedDirs);
-  const end = clock.now() + waitMs;
+  const end = clock.now() + timeLeft(context);
   const options = await placed(query, api, context);
   const counts = { options: options.length, contextIds: 0 };
   const inTime = async function* (rows: AsyncIterable<readonly AddOptionInput[]>) {

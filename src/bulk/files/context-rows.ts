@@ -63,4 +63,10 @@ export const contextRows: RowShape<ContextRow> = {
     for (const op of OPS) for (const contextId of further[op] ?? []) item[op]?.push(contextId);
     return undefined;
   },
+  rest({ _id, _ids, name, names, ...changes }, failed) {
+    return failed.map(({ about, reason }) => {
+      const given = about._id === undefined ? { name: about.name } : { _id: about._id };
+      return { row: { ...given, ...changes }, reason };
+    });
+  },
 };

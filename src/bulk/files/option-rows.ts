@@ -67,4 +67,13 @@ export const optionRows: RowShape<OptionRow> = {
     for (const contextId of further.contexts ?? []) item.contexts?.push(contextId);
     return undefined;
   },
+  rest(item, failed) {
+    const whole = failed.find(({ about }) => about.child === undefined);
+    if (whole !== undefined) return [{ row: item, reason: whole.reason }];
+    // The group was made: its sub-options that failed follow it.
+    return failed.map(({ about, reason }) => ({
+      row: { ...item.children?.[about.child ?? 0], parentName: item.name },
+      reason,
+    }));
+  },
 };

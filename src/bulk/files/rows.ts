@@ -1,5 +1,5 @@
 import { ownReason } from "../reasons.ts";
-import type { Reason } from "../work.ts";
+import type { Reason, ReportedObject } from "../work.ts";
 import type { ByteSource } from "./bytes.ts";
 import { csvRecords } from "./csv.ts";
 import { FileError } from "./file-error.ts";
@@ -42,6 +42,20 @@ export interface RowShape<Item> {
   readonly fromValue: (value: unknown) => RowContent<Item>;
   /** Takes a further row of the same key into an item; gives why that cannot be. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
+  /** What is to be sent again of an item of which some objects failed: rows, each with why. */
+  readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
+}
+
+/** An object that failed, and why. */
+export interface FailedObject {
+  readonly about: ReportedObject;
+  readonly reason: Reason;
+}
+
+/** A row that is to be sent again, and why. */
+export interface RestRow {
+  readonly row: object;
+  readonly reason: Reason;
 }
 
 /** A row of a file: where it stands, what it says, and its text for a reject file. */
