@@ -181,7 +181,8 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, sta
   });
 }
 
-function routesOf({ routes }: Settings): RouteTable {
+/** The routes in force. Throws a SettingsError where an override is none. */
+export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
   } catch (thrown) {
