@@ -1,12 +1,22 @@
-// How much validating 100,000 events costs against parsing them from JSON, and sending 10,000 against a bare loop.
-import { createServer } from "node:http";
+// How much validating 100,000 events costs against parsing them from JSON, and what track_events does for 10,000 against
+// a bare loop of the same concurrency.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Pool } from "undici";
 import * as z from "zod";
 import { systemClock } from "../src/api/clock.ts";
-import type { EventAnswer } from "../src/api/events.ts";
+import { eventsOver } from "../src/api/event-client.ts";
+import { openHttp } from "../src/api/http.ts";
+import { fileRunStore } from "../src/bulk/file-store.ts";
+import { EVENT_FORM } from "../src/events/event-form.ts";
+import { EventRuns } from "../src/events/event-runs.ts";
 import { rememberingNearestName } from "../src/events/near-names.ts";
-import { sendEvents } from "../src/events/send.ts";
 import { validateEvent } from "../src/events/validate.ts";
+import { ROUTES } from "../src/spec/routes.ts";
+import { ulidSource } from "../src/spec/ulid.ts";
 
 const EVENTS = 100_000;
 const ROUNDS = 7;
@@ -70,39 +80,52 @@ console.log(
 const REQUESTS = 10_000;
 const CONCURRENCY = 16;
 
-const answerBody = z.object({ message: z.string() });
+const answerBody = z.object({ message: z.literal("ok") });
 
-const batch = Array.from({ length: REQUESTS }, (_, index) => ({ index, event: pageView(index) }));
-const server = createServer((request, response) => {
-  request.resume().on("end", () => response.setHeader("content-type", "application/json").end('{"message":"ok"}'));
-});
-await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-const address = server.address();
-if (typeof address !== "object" || address === null) throw new Error("the server has no address");
-const pool = new Pool(`http://127.0.0.1:${address.port}`, { connections: CONCURRENCY });
+/** The sandbox in a process of its own, so that it takes no time of whoever sends. */
+const sandbox = spawn(process.execPath, [join(import.meta.dirname, "..", "dist", "main.js"), "sandbox", "--port", "0"]);
+const [firstLines] = await once(sandbox.stdout, "data");
+const url = /http:\/\/\S+/.exec(String(firstLines))?.[0];
+if (url === undefined) throw new Error("the sandbox did not start; is dist/ built?");
 
-function pageView(n: number): Record<string, unknown> {
-  return { uid: `user-${n % 1000}`, eventName: "page_view", page_id: `p-${n}`, page_url: `https://example.com/${n}` };
-}
+const events = Array.from({ length: REQUESTS }, (_, n) => ({
+  uid: `user-${n}`,
+  eventName: "page_view",
+  page_id: `p-${n}`,
+  page_url: `https://example.com/${n}`,
+}));
 
-async function post(body: string): Promise<EventAnswer> {
-  const headers = { authorization: "sandbox-app-key", "content-type": "application/json" };
-  const answer = await pool.request({ method: "POST", path: "/event", headers, body });
-  const { message } = answerBody.parse(await answer.body.json());
-  return { statusCode: answer.statusCode, message };
-}
+const pool = new Pool(url, { connections: CONCURRENCY });
+const headers = { authorization: "sandbox-app-key", "content-type": "application/json" };
 
 async function bareLoop(): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
-    for (let entry = batch[next++]; entry !== undefined; entry = batch[next++]) await post(JSON.stringify(entry.event));
+    for (let event = events[next++]; event !== undefined; event = events[next++]) {
+      const answer = await pool.request({ method: "POST", path: "/event", headers, body: JSON.stringify(event) });
+      answerBody.parse(await answer.body.json());
+    }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, worker));
 }
 
+const http = openHttp({ url, credential: { authorization: "sandbox-app-key" }, requestTimeoutMs: 60_000 });
+const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+
+/** What track_events does: validate, journal, send, report. */
 async function sender(): Promise<void> {
-  const { counts } = await sendEvents(batch, { api: { track: post }, clock: systemClock, onSettled: () => {} });
-  if (counts.succeeded !== REQUESTS) throw new Error(`only ${counts.succeeded} events succeeded`);
+  const runs = new EventRuns({
+    api: eventsOver(http, ROUTES),
+    store: fileRunStore(stateDir, Date.now, EVENT_FORM),
+    clock: systemClock,
+    newRunId: ulidSource(Date.now, Math.random),
+    project: "bench",
+    environment: "sandbox",
+    retryBudgetMs: 120_000,
+  });
+  const run = runs.start({ tool: "track_events", input: { events, onUnknown: "report" } }, "bench");
+  await run.rest;
+  if (run.status() !== "succeeded") throw new Error(`the run ${run.status()}`);
 }
 
 /** Events per second. */
@@ -117,8 +140,10 @@ for (let round = 0; round < ROUNDS; round += 1) {
   const bare = await rate(bareLoop);
   const sent = await rate(sender);
   ratios.push(sent / bare);
-  console.log(`bare loop ${bare.toFixed(0)} events/s, sender ${sent.toFixed(0)} events/s`);
+  console.log(`bare loop ${bare.toFixed(0)} events/s, track_events ${sent.toFixed(0)} events/s`);
 }
-console.log(`the sender runs at ${middle(ratios).toFixed(2)} of the bare loop`);
+console.log(`track_events runs at ${middle(ratios).toFixed(2)} of the bare loop`);
 await pool.close();
-server.close();
+await http.close();
+sandbox.kill();
+await rm(stateDir, { recursive: true });

@@ -17,6 +17,7 @@ import { httpFace } from "../src/server/http.ts";
 import { allowedHostnames } from "../src/server/http-guards.ts";
 import { listedTools, toolsThatWrite } from "../src/server/listing.ts";
 import { createLog } from "../src/server/log.ts";
+import { createMcpServer } from "../src/server/mcp-server.ts";
 import { contextIdShelf } from "../src/tools/context-id-shelf.ts";
 import { TOOLS } from "../src/tools/registry.ts";
 
@@ -60,6 +61,7 @@ function ours(): Server {
       confirm: "ask" as const,
       sealKey: async () => key,
       maxDeletes: 500,
+      allowedDirs: [],
       clock: systemClock,
       waitMs: 1000,
       stopping: new AbortController().signal,
@@ -76,6 +78,7 @@ function ours(): Server {
     hostnames: allowedHostnames([]),
     authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, ownKeys: false }),
     partsFor: () => parts,
+    createServer: createMcpServer,
     metadata: new Map(),
     sessions: false,
     maxConcurrency: 64,

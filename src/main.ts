@@ -1,5 +1,11 @@
 #!/usr/bin/env node
-import { type CommandLine, type CommandOption, parseCommandLine } from "./settings/command-line.ts";
+import {
+  type CommandLine,
+  type CommandOption,
+  oneTooMany,
+  parseCommandLine,
+  wordsAsFolders,
+} from "./settings/command-line.ts";
 import { SettingsError } from "./settings/error.ts";
 import { settingsHelp } from "./settings/help.ts";
 
@@ -8,16 +14,19 @@ interface Command {
   readonly usage: string;
   readonly meaning: string;
   readonly options: readonly CommandOption[];
+  /** How many words may follow; none where absent. */
+  readonly mostWords?: number;
   /** Runs until it is over; gives the exit code. */
   readonly run: (line: CommandLine) => Promise<number>;
 }
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   stdio: {
-    usage: "[stdio]",
-    meaning: "serves MCP on standard input and output",
+    usage: "[stdio [FOLDER...]]",
+    meaning: "serves MCP on standard input and output; the folders count as --allowed-dirs",
     options: [],
-    run: async (line) => (await import("./commands/stdio.ts")).runStdio(line),
+    mostWords: Number.POSITIVE_INFINITY,
+    run: async (line) => (await import("./commands/stdio.ts")).runStdio(wordsAsFolders(line)),
   },
   http: {
     usage: "http [--host 127.0.0.1] [--port 3000]",
@@ -30,6 +39,21 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     meaning: "serves the emulated event and management APIs over HTTP",
     options: [{ flag: "host" }, { flag: "port" }, { flag: "data" }, { flag: "forward" }],
     run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
+  },
+  doctor: {
+    usage: "doctor [--json]",
+    meaning: "checks settings, keys, scopes, folders and routes without changing anything, and says what to fix",
+    options: [{ flag: "json", toggle: true }],
+    run: async (line) => (await import("./commands/doctor.ts")).runDoctor(line),
+  },
+  setup: {
+    usage: "setup HOST [--yes]",
+    meaning:
+      "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini, " +
+      "with the settings that are given; shows the change and asks first",
+    options: [{ flag: "yes", toggle: true }],
+    mostWords: 1,
+    run: async (line) => (await import("./commands/setup.ts")).runSetup(line),
   },
 };
 
@@ -52,8 +76,8 @@ async function main(argv: readonly string[]): Promise<number> {
     throw new SettingsError(`there is no command ${first}; the commands are ${Object.keys(COMMANDS).join(", ")}`);
   }
   const line = parseCommandLine(named ? rest : argv, command.options);
-  const [extra] = line.words;
-  if (extra !== undefined) throw new SettingsError(`${JSON.stringify(extra)} is one argument too many (see --help)`);
+  const extra = line.words[command.mostWords ?? 0];
+  if (extra !== undefined) throw oneTooMany(extra);
   return command.run(line);
 }
 

@@ -13,7 +13,7 @@ const sandboxEvent = z.looseObject({
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
   /** What was sent; absent where that was no JSON, or where too much of it would travel. */
-  body: z.unknown(),
+  body: z.unknown().optional(),
   /** What was sent, where that was no JSON. */
   text: z.string().optional(),
 });

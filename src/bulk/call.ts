@@ -1,5 +1,10 @@
 import * as z from "zod";
+import { givenIn } from "./call-file.ts";
 import type { OnExisting } from "./driver.ts";
+import { contextRows } from "./files/context-rows.ts";
+import { optionRows } from "./files/option-rows.ts";
+import { FORMATS } from "./files/rows.ts";
+import { ENCODINGS } from "./files/text.ts";
 import { type AddOptionsInput, planAddOptions } from "./plan/add-options.ts";
 import { type CreateTargetingsInput, planCreateTargetings } from "./plan/create-targetings.ts";
 import {
@@ -40,11 +45,11 @@ export async function planCall(call: WriteCall, context: PlanningContext): Promi
     case "delete_targeting":
       return planDeleteTargetings(call.input, context);
     case "bulk_add_options":
-      return planAddOptions(call.input, context);
+      return planAddOptions(call.input, await givenIn(call.input, optionRows, context.bytes), context);
     case "update_options":
       return planUpdateOptions(call.input);
     case "update_contexts":
-      return planUpdateContexts(call.input, context);
+      return planUpdateContexts(call.input, await givenIn(call.input, contextRows, context.bytes), context);
     case "delete_options":
       return planDeleteOptions(call.input, context);
   }
@@ -56,6 +61,7 @@ export function onExistingOf(call: WriteCall): OnExisting {
 }
 
 const ids = z.array(z.string());
+const file = z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() });
 const child = z.object({ name: z.string(), contexts: ids.optional() });
 const option = child.extend({
   type: z.enum(["atomic", "collection"]).optional(),
@@ -79,6 +85,7 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
     input: z.object({
       targetingId: z.string(),
       items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })),
+      file: file.optional(),
       onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
     }),
   }),
@@ -99,6 +106,7 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
     tool: z.literal("update_contexts"),
     input: z.object({
       targetingId: z.string().optional(),
+      file: file.optional(),
       items: z.array(
         z.object({
           _id: z.string().optional(),

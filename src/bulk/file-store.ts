@@ -1,21 +1,15 @@
-import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import * as z from "zod";
+import { parseJson } from "../api/answers.ts";
+import { isApiError } from "../api/errors.ts";
 import { ulidTime } from "../spec/ulid.ts";
-import { writeCall } from "./call.ts";
-import { journalEntry } from "./journal-format.ts";
+import { FileError, hasCode } from "./files/file-error.ts";
+import { openJournal, readJournal, START_ANEW } from "./journal-file.ts";
 import { isLeased, tryLease } from "./lease.ts";
-import {
-  type RunHeader,
-  type RunJournal,
-  type RunStore,
-  RunStoreError,
-  type RunSummary,
-  type StoredRun,
-} from "./store.ts";
-import type { JournalEntry } from "./work.ts";
+import type { RunForm } from "./run-form.ts";
+import { keepPart, partIn } from "./run-parts.ts";
+import { type RunHeader, type RunStore, RunStoreError, type RunSummary, type StoredRun } from "./store.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
 const VERSION = 1;
@@ -29,14 +23,16 @@ const FILES = {
   header: "run.json",
   started: "started",
   journal: "journal.ndjson",
+  input: "input",
   removed: "removed.ndjson",
+  rejects: "rejects",
   summary: "summary.json",
 } as const;
 
 const header = z.object({
   version: z.number(),
   runId: z.string(),
-  call: writeCall,
+  call: z.unknown(),
   project: z.string(),
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
@@ -57,9 +53,14 @@ const summary = z.object({
 
 /**
  * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
- * of JSON lines, what was taken away, a summary. Folders are made when the first run is.
+ * of JSON lines, what was taken away, a summary. Folders are made when the first run is. `form` says what calls and
+ * entries are like.
  */
-export function fileRunStore(folder: string, now: () => number): RunStore {
+export function fileRunStore<Call, Entry>(
+  folder: string,
+  now: () => number,
+  form: RunForm<Call, Entry>,
+): RunStore<Call, Entry> {
   const at = (runId: string, file: string): string => join(folder, runId, file);
   return {
     async create(given) {
@@ -76,16 +77,10 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
       await usable(folder, () => replaceDurably(at(runId, FILES.header), JSON.stringify({ ...kept, call })));
     },
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
-    journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal))),
-    async keepRemoved(runId, removed) {
-      if (removed.length === 0) return;
-      const lines = removed.map((entry) => `${JSON.stringify(entry)}\n`).join("");
-      await usable(folder, () => writeDurably(at(runId, FILES.removed), lines));
-    },
-    async removed(runId) {
-      return (await readText(at(runId, FILES.removed))) ?? "";
-    },
-    read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
+    journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal), form)),
+    keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+    part: (runId, part) => partIn(at(runId, FILES[part])),
+    read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
     async list() {
       return (await usable(folder, () => namesIn(folder))).filter(isRunId).sort().reverse();
     },
@@ -102,8 +97,6 @@ export function fileRunStore(folder: string, now: () => number): RunStore {
   };
 }
 
-const START_ANEW = "Look at what was applied with list_options, and start anew.";
-
 /** Only names that we make are ever looked up: no path leads out of the folder. */
 function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
@@ -113,6 +106,8 @@ async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
+    // What was to be kept may come from elsewhere, and fail there.
+    if (isApiError(thrown) || thrown instanceof FileError) throw thrown;
     const why = thrown instanceof Error ? thrown.message : String(thrown);
     throw new RunStoreError(
       `runs cannot be kept in ${folder} (${why}); nothing was sent`,
@@ -148,106 +143,31 @@ async function createMarker(file: string): Promise<boolean> {
   }
 }
 
-/** Opens a journal for appending. A last line that was cut off by a crash never took effect, and is cut away. */
-async function openJournal(file: string): Promise<RunJournal> {
-  const handle = await open(file, "a+", 0o600);
-  await handle.truncate(await endOfLastLine(handle));
-  let waiting: string[] = [];
-  const flush = async (): Promise<void> => {
-    if (waiting.length === 0) return;
-    const text = waiting.join("");
-    waiting = [];
-    await handle.appendFile(text);
-    await handle.datasync();
-  };
-  return {
-    append: (entry) => void waiting.push(...linesOf(entry)),
-    flush,
-    async close() {
-      try {
-        await flush();
-      } finally {
-        await handle.close();
-      }
-    },
-  };
-}
-
-const STEPS_PER_LINE = 500;
-
-/** An entry as lines; a plan of many steps takes several, so that no line grows with the call. */
-function linesOf(entry: JournalEntry): readonly string[] {
-  const line = (part: JournalEntry): string => `${JSON.stringify(part)}\n`;
-  if (entry.t === "steps") return chunks(entry.steps).map((steps) => line({ t: "steps", steps }));
-  if (entry.t === "objects") return chunks(entry.objects).map((objects) => line({ t: "objects", objects }));
-  return [line(entry)];
-}
-
-function chunks<T>(list: readonly T[]): readonly (readonly T[])[] {
-  const count = Math.ceil(list.length / STEPS_PER_LINE);
-  return Array.from({ length: count }, (_, chunk) => list.slice(chunk * STEPS_PER_LINE, (chunk + 1) * STEPS_PER_LINE));
-}
-
-async function endOfLastLine(handle: FileHandle): Promise<number> {
-  const { size } = await handle.stat();
-  const chunk = Buffer.alloc(65_536);
-  for (let end = size; end > 0; ) {
-    const start = Math.max(0, end - chunk.length);
-    const { bytesRead } = await handle.read(chunk, 0, end - start, start);
-    const newline = chunk.subarray(0, bytesRead).lastIndexOf(0x0a);
-    if (newline >= 0) return start + newline + 1;
-    end = start;
-  }
-  return 0;
-}
-
-async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
+async function readRun<Call, Entry>(
+  folder: string,
+  runId: string,
+  form: RunForm<Call, Entry>,
+): Promise<StoredRun<Call, Entry> | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   if (text === undefined) return undefined;
-  const { version: _, ...found } = parseHeader(runId, text);
+  const found = parseHeader(runId, text, form);
   const started = (await readText(join(folder, runId, FILES.started))) !== undefined;
-  return { header: found, started, entries: readJournal(join(folder, runId, FILES.journal), runId) };
+  return { header: found, started, entries: readJournal(join(folder, runId, FILES.journal), runId, form) };
 }
 
-function parseHeader(runId: string, text: string): RunHeader & { readonly version: number } {
+function parseHeader<Call>(runId: string, text: string, form: Pick<RunForm<Call, unknown>, "call">): RunHeader<Call> {
   const value = parseJson(text);
   const { data } = versioned.safeParse(value);
   if (data !== undefined && data.version > VERSION) {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
   const parsed = header.safeParse(value);
-  if (parsed.success) return parsed.data;
+  const call = form.call.safeParse(parsed.data?.call);
+  if (parsed.success && call.success) {
+    const { version: _, ...found } = parsed.data;
+    return { ...found, call: call.data };
+  }
   throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Reads a journal line by line. A damaged last line was cut off by a crash; a damaged line before it is an error. */
-async function* readJournal(file: string, runId: string): AsyncGenerator<JournalEntry> {
-  if ((await openOrUndefined(file)) === undefined) return;
-  let damaged = false;
-  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
-    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-    const entry = journalEntry.safeParse(parseJson(line));
-    if (entry.success) yield entry.data;
-    else damaged = true;
-  }
-}
-
-async function openOrUndefined(file: string): Promise<true | undefined> {
-  try {
-    await (await open(file, "r")).close();
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
 }
 
 async function readText(file: string): Promise<string | undefined> {
@@ -294,8 +214,4 @@ async function createdAt(folder: string, runId: string): Promise<number> {
   const text = await readText(join(folder, runId, FILES.header));
   const parsed = header.partial().safeParse(parseJson(text ?? ""));
   return parsed.data?.createdAt ?? ulidTime(runId);
-}
-
-function hasCode(thrown: unknown, code: string): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import type { JournalEntry } from "./work.ts";
 
-const reason = z.object({
+/** Why an object did not succeed, as it is read back. */
+export const reason = z.object({
   code: z.string(),
   statusCode: z.number().exactOptional(),
   detail: z.record(z.string(), z.unknown()).exactOptional(),
@@ -52,12 +53,15 @@ const change = z.union([
   z.object({ step: z.number(), to: z.literal("replaced") }),
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
-const object = z.object({
+/** What is counted and reported by itself, as it is read back. */
+export const reportedObject = z.object({
   index: z.number(),
+  line: z.number().exactOptional(),
   child: z.number().exactOptional(),
   grandchild: z.number().exactOptional(),
   name: z.string().exactOptional(),
   _id: z.string().exactOptional(),
+  uid: z.string().exactOptional(),
 });
 const settlement = z.object({
   object: z.number(),
@@ -69,7 +73,7 @@ const at = z.number();
 
 /** One line of a journal as it is read back. */
 export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
-  z.object({ t: z.literal("objects"), objects: z.array(object) }),
+  z.object({ t: z.literal("objects"), objects: z.array(reportedObject) }),
   z.object({ t: z.literal("settled"), settlements: z.array(settlement) }),
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   z.object({ t: z.literal("replan") }),

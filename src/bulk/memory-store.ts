@@ -1,12 +1,11 @@
 import type { WriteCall } from "./call.ts";
-import type { Removed } from "./plan/plan.ts";
-import type { RunHeader, RunStore, RunSummary } from "./store.ts";
+import type { RunHeader, RunPart, RunStore, RunSummary } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
 interface Kept<Call, Entry> {
   header: RunHeader<Call>;
   readonly entries: Entry[];
-  readonly removed: Removed[];
+  readonly parts: Map<RunPart, Uint8Array[]>;
   started: boolean;
   driven: boolean;
   summary: RunSummary | undefined;
@@ -22,7 +21,14 @@ export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunSto
   };
   return {
     create: async (header) => {
-      runs.set(header.runId, { header, entries: [], removed: [], started: false, driven: false, summary: undefined });
+      runs.set(header.runId, {
+        header,
+        entries: [],
+        parts: new Map(),
+        started: false,
+        driven: false,
+        summary: undefined,
+      });
     },
     keepCall: async (runId, call) => {
       const run = kept(runId);
@@ -38,8 +44,12 @@ export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunSto
       const { entries } = kept(runId);
       return { append: (entry) => void entries.push(entry), flush: async () => {}, close: async () => {} };
     },
-    keepRemoved: async (runId, removed) => void kept(runId).removed.push(...removed),
-    removed: async (runId) => (runs.get(runId)?.removed ?? []).map((entry) => `${JSON.stringify(entry)}\n`).join(""),
+    keep: async (runId, part, pieces) => {
+      const all: Uint8Array[] = [];
+      for await (const piece of pieces) all.push(Buffer.from(piece));
+      kept(runId).parts.set(part, all);
+    },
+    part: (runId, part) => () => each(runs.get(runId)?.parts.get(part) ?? []),
     read: async (runId) => {
       const run = runs.get(runId);
       return run && { header: run.header, started: run.started, entries: each(run.entries) };
@@ -63,6 +73,6 @@ export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunSto
   };
 }
 
-async function* each<Entry>(entries: readonly Entry[]): AsyncGenerator<Entry> {
-  yield* entries;
+async function* each<T>(list: readonly T[]): AsyncGenerator<T> {
+  yield* list;
 }

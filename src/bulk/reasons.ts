@@ -8,6 +8,7 @@ export const OWN_CODES = {
   INVALID_NAME: "the name breaks a rule of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",
   INVALID_CONTEXT_ID: "a Context ID is empty or longer than 256 bytes",
+  INVALID_ROW: "a row of a file cannot be read as an item",
   INVALID_ITEM: "the fields of the item do not go together",
   DUPLICATE_IN_INPUT: "an earlier item of the same call has the name or ID",
   NAME_NOT_FOUND: "no option has the name",

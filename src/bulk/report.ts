@@ -33,6 +33,7 @@ export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number
 /** One object of a run with how it ended. */
 export interface ObjectResult {
   readonly index: number;
+  readonly line?: number;
   readonly child?: number;
   readonly grandchild?: number;
   readonly outcome: Standing;
@@ -50,6 +51,8 @@ export interface FailureGroup {
   readonly count: number;
   /** The caller's indexes of the first ones. */
   readonly indexes: readonly number[];
+  /** Where they come from a file: the lines of the first ones. */
+  readonly lines?: readonly number[];
   /** Name or ID of the first. */
   readonly ref?: string;
 }
@@ -88,6 +91,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const reason = state.reason(object);
   return {
     index: about.index,
+    ...(about.line === undefined ? {} : { line: about.line }),
     ...(about.child === undefined ? {} : { child: about.child }),
     ...(about.grandchild === undefined ? {} : { grandchild: about.grandchild }),
     outcome: state.standing(object),
@@ -102,7 +106,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
 export function failureGroups(state: ReportedState): readonly FailureGroup[] {
   const groups = new Map<
     string,
-    { outcome: Outcome; reason: Reason; count: number; indexes: number[]; ref?: string }
+    { outcome: Outcome; reason: Reason; count: number; indexes: number[]; lines?: number[]; ref?: string }
   >();
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
@@ -114,11 +118,15 @@ export function failureGroups(state: ReportedState): readonly FailureGroup[] {
     if (about === undefined) continue;
     if (group === undefined) {
       const ref = about.name ?? state.idOf(object);
-      groups.set(key, { outcome, reason, count: 1, indexes: [about.index], ...(ref === undefined ? {} : { ref }) });
+      const lines = about.line === undefined ? {} : { lines: [about.line] };
+      const named = ref === undefined ? {} : { ref };
+      groups.set(key, { outcome, reason, count: 1, indexes: [about.index], ...lines, ...named });
       continue;
     }
     group.count += 1;
-    if (group.indexes.length < INDEXES_SHOWN && group.indexes.at(-1) !== about.index) group.indexes.push(about.index);
+    if (group.indexes.length >= INDEXES_SHOWN || group.indexes.at(-1) === about.index) continue;
+    group.indexes.push(about.index);
+    if (about.line !== undefined) group.lines?.push(about.line);
   }
   return [...groups.values()].sort((a, b) => b.count - a.count);
 }

@@ -1,14 +1,20 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
+import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import { onExistingOf, planCall, type WriteCall } from "./call.ts";
+import { fileOf, rejectsOf } from "./call-file.ts";
 import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
+import type { ByteSource } from "./files/bytes.ts";
+import { FileError } from "./files/file-error.ts";
+import { failedRows } from "./files/rejects.ts";
+import { removedLines } from "./files/removed.ts";
 import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { ProjectLock } from "./project-lock.ts";
-import { ownReason } from "./reasons.ts";
+import { ownReason, requestReason } from "./reasons.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
@@ -17,12 +23,13 @@ import { entryOf } from "./steps.ts";
 import {
   type RunHeader,
   type RunJournal,
+  type RunPart,
   type RunStore,
   RunStoreError,
   type RunSummary,
   type StoredRun,
 } from "./store.ts";
-import type { JournalEntry, Step } from "./work.ts";
+import type { JournalEntry, Reason, Step } from "./work.ts";
 
 /** What running needs of the world. */
 export interface RunsContext {
@@ -38,6 +45,8 @@ export interface RunsContext {
   readonly environment: "live" | "sandbox";
   /** How long one request is retried, in milliseconds. */
   readonly retryBudgetMs: number;
+  /** Says in words why something failed, for reject files. */
+  readonly words: (reason: Reason) => string;
 }
 
 /** Who watches a run: told after every answer, and when the run waits for so many milliseconds. */
@@ -84,18 +93,24 @@ export class Runs {
     this.#context = context;
   }
 
-  /** Takes a call apart without writing anything. Throws an ApiError when a read that it needs fails. */
-  plan(call: WriteCall, signal: AbortSignal): Promise<Plan> {
-    return planCall(call, { api: this.#context.api, signal });
+  /**
+   * Takes a call apart without writing anything; `bytes` is the content of its file, where it has one. Throws an
+   * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
+   */
+  plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
+    return planCall(call, { api: this.#context.api, signal, bytes });
   }
 
-  /** Keeps a planned run without starting it; gives its header. */
-  async keep(call: WriteCall, caller: string): Promise<RunHeader> {
+  /** Keeps a planned run, with the content of its file, without starting it; gives its header. */
+  async keep(call: WriteCall, caller: string, bytes?: ByteSource): Promise<RunHeader> {
     const { store, clock, project, environment, newRunId } = this.#context;
     const fingerprint = this.#fingerprint(call, caller);
     const createdAt = clock.now();
     const header: RunHeader = { runId: newRunId(), call, project, caller, environment, createdAt, fingerprint };
     await store.create(header);
+    const file = fileOf(call);
+    if (file !== undefined && bytes !== undefined)
+      await store.keep(header.runId, "input", unchanged(bytes, file.digest));
     return header;
   }
 
@@ -109,9 +124,8 @@ export class Runs {
     if (!(await store.start(runId))) return undefined;
     const lease = await store.lease(runId);
     if (lease === undefined) return undefined;
-    await store.keepRemoved(runId, plan.removed);
     return this.#drive({ header, state: new RunState(), journal: await store.journal(runId), lease }, (driver) =>
-      this.#recordPlan(driver, plan),
+      this.#recordPlan(driver, runId, plan),
     );
   }
 
@@ -127,14 +141,15 @@ export class Runs {
       const found = await this.#readBack(runId);
       if (found === undefined) return undefined;
       const { header, state } = found;
-      const plan = state.planned ? undefined : await this.plan(header.call, new AbortController().signal);
-      if (plan !== undefined) await store.keepRemoved(runId, plan.removed);
+      const plan = state.planned
+        ? undefined
+        : await this.plan(header.call, new AbortController().signal, this.part(runId, "input"));
       const from = plan === undefined ? state : new RunState();
       const journal = await store.journal(runId);
-      return this.#drive({ header, state: from, journal, lease }, (driver) => {
+      return this.#drive({ header, state: from, journal, lease }, async (driver) => {
         if (plan !== undefined) {
           journal.append({ t: "replan" });
-          this.#recordPlan(driver, plan);
+          await this.#recordPlan(driver, runId, plan);
         }
         driver.change(from.lostInFlight().map((step) => ({ step, to: "suspect" })));
         driver.record({ t: "resume", at: clock.now() });
@@ -222,9 +237,9 @@ export class Runs {
     return stored && { header: stored.header, started: stored.started };
   }
 
-  /** What a run took away, as NDJSON in the form in which it can be given back. */
-  removed(runId: string): Promise<string> {
-    return this.#context.store.removed(runId);
+  /** What was kept of a run beside its journal. */
+  part(runId: string, part: RunPart): ByteSource {
+    return this.#context.store.part(runId, part);
   }
 
   /** A run that cannot be read, such as one of a newer version, is none of a list's business. */
@@ -262,13 +277,26 @@ export class Runs {
     return { header: stored.header, started: stored.started, state };
   }
 
-  #recordPlan(driver: Driver, plan: Plan): void {
+  /** What a plan takes away is kept before it counts as planned: nothing leaves before. */
+  async #recordPlan(driver: Driver, runId: string, plan: Plan): Promise<void> {
+    const { api, store } = this.#context;
     for (const entry of plan.entries()) driver.record(entry);
+    if (plan.removed.length > 0) {
+      await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
+    }
     const requests = plannedRequests(plan.steps).length;
     driver.record({ t: "planned", requests, at: this.#context.clock.now() });
   }
 
-  #drive(of: DrivenParts, begin: (driver: Driver) => void): Run {
+  /** The rows of a run's file that failed. */
+  async #keepRejects({ runId, call }: RunHeader, state: RunState): Promise<void> {
+    const { store, words } = this.#context;
+    if (fileOf(call) === undefined) return;
+    const failed = failedRows(state);
+    await store.keep(runId, "rejects", rejectsOf(call, store.part(runId, "input"), { failed, words }));
+  }
+
+  #drive(of: DrivenParts, begin: (driver: Driver) => Promise<void>): Run {
     const { header, state } = of;
     const watchers = new Set<RunWatcher>();
     const controller = new AbortController();
@@ -301,24 +329,23 @@ export class Runs {
   async #driveToRest(
     { header, state, journal, lease }: DrivenParts,
     driver: Driver,
-    begin: (driver: Driver) => void,
+    begin: (driver: Driver) => Promise<void>,
     cause: () => "cancelled" | "interrupted",
   ): Promise<void> {
     const { lock, clock, project, store } = this.#context;
     const stopped = (thrown: unknown): void => {
-      const reason = ownReason("STOPPED_BY_ERROR", {
-        error: thrown instanceof Error ? thrown.message : String(thrown),
-      });
+      const reason = stopReason(thrown);
       state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason });
     };
     try {
-      begin(driver);
+      await begin(driver);
       await drive(driver, (work) => lock.hold(project, work, driver.signal), cause);
     } catch (thrown) {
       stopped(thrown);
     }
     const endings = [
       () => journal.close(),
+      () => this.#keepRejects(header, state),
       () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
       () => lease.release(),
     ];
@@ -365,6 +392,26 @@ export class Runs {
       apartBy: (step) => (step.operation === "addOptions" && perTargeting ? (targetingOf(state, [step]) ?? "") : ""),
     };
   }
+}
+
+/** What is to be kept must be what was read and hashed before. */
+async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  for await (const chunk of bytes()) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (hash.digest("hex") === digest) return;
+  throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
+}
+
+/** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */
+function stopReason(thrown: unknown): Reason {
+  if (isApiError(thrown)) {
+    const reason = requestReason("deleteTargetings", thrown);
+    return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+  }
+  return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
 function targetingOf(state: RunState, [first]: readonly Step[]): string | undefined {

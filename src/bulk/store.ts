@@ -1,6 +1,6 @@
 import type { WriteCall } from "./call.ts";
+import type { ByteSource } from "./files/bytes.ts";
 import type { Lease } from "./lease.ts";
-import type { Removed } from "./plan/plan.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** Runs cannot be kept or read: what is wrong, and what to do. */
@@ -57,6 +57,12 @@ export interface StoredRun<Call = WriteCall, Entry = JournalEntry> {
   readonly entries: AsyncIterable<Entry>;
 }
 
+/**
+ * What belongs to a run beside its journal: the file that it was given, what it took away, and the rows of the file that
+ * failed.
+ */
+export type RunPart = "input" | "removed" | "rejects";
+
 /** Where runs are kept. Everything throws a RunStoreError where the folder cannot be used. */
 export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   /** Keeps a run that is planned but not started. Removes old finished runs. */
@@ -67,10 +73,10 @@ export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   start(runId: string): Promise<boolean>;
   /** Opens a started run's journal for writing, after what it holds. */
   journal(runId: string): Promise<RunJournal<Entry>>;
-  /** Keeps what a run takes away. */
-  keepRemoved(runId: string, removed: readonly Removed[]): Promise<void>;
-  /** What a run takes away, as NDJSON. */
-  removed(runId: string): Promise<string>;
+  /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
+  keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
+  /** Opens what was kept beside a journal. Nothing where nothing was. */
+  part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun<Call, Entry> | undefined>;
   /** IDs of all runs, the newest first. */

@@ -19,8 +19,10 @@ export interface Reason {
 
 /** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
 export interface ReportedObject {
-  /** Position in the caller's `items`, counted from 0. */
+  /** Position in the caller's `items`, or the data row of the file, counted from 0. */
   readonly index: number;
+  /** The line of the file, counted from 1. */
+  readonly line?: number;
   /** Position in the item's `children` or `options`. */
   readonly child?: number;
   /** Position in the `children` of an option of a new targeting. */

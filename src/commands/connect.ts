@@ -9,12 +9,13 @@ import { withReadRetry } from "../api/read.ts";
 import { sandboxOver } from "../api/sandbox.ts";
 import { fileRunStore } from "../bulk/file-store.ts";
 import { targetingMemory } from "../bulk/memory.ts";
-import { memoryRunStore } from "../bulk/memory-store.ts";
 import { machineLock } from "../bulk/project-lock.ts";
+import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
-import type { EventEntry } from "../events/event-run-state.ts";
-import { type EventCall, EventRuns } from "../events/event-runs.ts";
+import { EVENT_FORM } from "../events/event-form.ts";
+import { EventRuns } from "../events/event-runs.ts";
 import { memorySuiteStore } from "../events/suite-store.ts";
+import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
@@ -142,6 +143,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
+    allowedDirs: settings.allowedDirs,
     clock: systemClock,
     waitMs,
   };
@@ -155,7 +157,7 @@ function runsOver(
   return new Runs({
     api,
     routes,
-    store: fileRunStore(join(stateDir, "runs"), systemClock.now),
+    store: fileRunStore(join(stateDir, "runs"), systemClock.now, WRITE_FORM),
     lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
     clock: systemClock,
     random: Math.random,
@@ -163,13 +165,14 @@ function runsOver(
     project: project.id,
     environment: environment.kind,
     retryBudgetMs,
+    words: reasonWords,
   });
 }
 
-function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs }: Settings): EventRuns {
+function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir }: Settings): EventRuns {
   return new EventRuns({
     api,
-    store: memoryRunStore<EventCall, EventEntry>(),
+    store: fileRunStore(join(stateDir, "event-runs"), systemClock.now, EVENT_FORM),
     clock: systemClock,
     newRunId: ulidSource(systemClock.now, Math.random),
     project: project.id,
@@ -178,7 +181,8 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs }: S
   });
 }
 
-function routesOf({ routes }: Settings): RouteTable {
+/** The routes in force. Throws a SettingsError where an override is none. */
+export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
   } catch (thrown) {

@@ -8,7 +8,7 @@ import { type CallsUnderWay, callsUnderWay } from "../server/calls-under-way.ts"
 import { type HttpFace, httpFace, MCP_PATH, protectedResource } from "../server/http.ts";
 import { allowedHostnames } from "../server/http-guards.ts";
 import { catalogue, offered, toolsThatWrite } from "../server/listing.ts";
-import type { ServerParts } from "../server/mcp-server.ts";
+import { createMcpServer, type ServerParts } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
 import { type Access, readAccess, secretsIn } from "../settings/access.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
@@ -49,6 +49,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
     partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")) }),
+    createServer: createMcpServer,
     metadata,
     sessions: settings.http.sessions,
     maxConcurrency: settings.http.maxConcurrency,
@@ -131,9 +132,9 @@ function authOf({ http }: Settings, access: Access, publicUrl: string) {
 function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">): (caller: Caller) => ServerParts {
   const tools = catalogue(TOOLS);
   const writingTools = toolsThatWrite(TOOLS);
-  return ({ name: caller, keys, readOnly }) => {
+  return ({ name: caller, keys, readOnly, folders }) => {
     const { services, offer, redactor, log, audit } = all.of(keys);
-    const mine = { ...services, readOnly: services.readOnly || readOnly };
+    const mine = { ...services, readOnly: services.readOnly || readOnly, allowedDirs: folders };
     const listed = offered(tools, { ...offer, readOnly: mine.readOnly });
     return { ...shared, version: VERSION, caller, tools: listed, writingTools, services: mine, redactor, log, audit };
   };

@@ -2,7 +2,6 @@ import type { Reason } from "../bulk/work.ts";
 import type { RunEnd, Settlement, SettlementReason } from "./settlement.ts";
 
 const CODES = {
-  refused: "EVENT_REFUSED",
   invalid: "EVENT_INVALID",
   rejected: "EVENT_REQUEST_REJECTED",
   answerLost: "EVENT_ANSWER_LOST",
@@ -11,10 +10,10 @@ const CODES = {
   busy: "EVENT_BUSY",
   runEnded: "EVENTS_ENDED",
   stopped: "EVENT_STOPPED",
-} as const satisfies Record<SettlementReason, string>;
+} as const satisfies Record<Exclude<SettlementReason, "refused">, string>;
 
 /** A code under which an event's outcome is reported. */
-export type EventCode = (typeof CODES)[SettlementReason] | "EVENT_IGNORED" | "EVENT_REJECTED";
+export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
  * Why an event did not succeed, as reports and journals keep it; undefined where it did. `detail` holds the rule that

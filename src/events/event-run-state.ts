@@ -23,7 +23,7 @@ export type EventEntry =
   | {
       readonly t: "predicted";
       readonly object: number;
-      readonly verdict: EventVerdict | undefined;
+      readonly verdict?: EventVerdict;
       readonly at: number;
     }
   | {

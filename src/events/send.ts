@@ -56,8 +56,6 @@ export interface SendOptions {
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
   /** Awaited with what became of each event, before a later event of its `uid` is sent. */
   readonly onSettled?: (index: number, settlement: Settlement) => Promise<void> | void;
-  /** Called after each settlement. */
-  readonly onProgress?: (counts: SendCounts) => void;
 }
 
 const GROUP_SIZE = 100;
@@ -209,5 +207,4 @@ async function settle(run: Run, index: number, settlement: Settlement): Promise<
   run.counts[settlement.outcome] += 1;
   const told = run.options.onSettled?.(index, settlement);
   if (told !== undefined) await told;
-  run.options.onProgress?.({ ...run.counts });
 }

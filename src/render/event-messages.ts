@@ -32,7 +32,6 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, (detail: Detail, reason
     message: `not sent: the service would refuse it${found(detail)}`,
     remedy: mend(detail, "Change the event."),
   }),
-  EVENT_REFUSED: () => ({ message: "not sent", remedy: "Change the event." }),
   EVENT_INVALID: (detail) => ({
     message: "the service answered !invalid: the event was not recorded",
     remedy: mend(detail, "Check the types and lengths of its parameters."),

@@ -7,6 +7,7 @@ import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
+import { rowMessage } from "./row-messages.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
 type Sentence = (detail: Detail, reason: Reason) => Message;
@@ -194,6 +195,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
       (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
+  INVALID_ROW: rowMessage,
   INVALID_ITEM: (detail) =>
     ITEM_PROBLEMS[String(detail.problem)] ?? { message: "the item's fields do not go together", remedy: "Change it." },
   DUPLICATE_IN_INPUT: (detail) => ({
@@ -319,6 +321,12 @@ export function messageFor(reason: Reason): Message {
     message: `the service refused it with ${shown(reason.code)}${status}${saying(reason.detail ?? {})}`,
     remedy: "This code is not in the documents of the API: look at the item in the web console.",
   };
+}
+
+/** A reason in one line, as reject files have it. */
+export function reasonWords(reason: Reason): string {
+  const { message, remedy } = messageFor(reason);
+  return `${reason.code}: ${message}. ${remedy}`;
 }
 
 /** Words for what a bulk request does, for plans. */

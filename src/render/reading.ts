@@ -72,6 +72,20 @@ export function optionText(page: {
   ]);
 }
 
+/** What was saved to a file, in words. */
+export function savedText({
+  savedTo,
+  counts,
+  note,
+}: {
+  readonly savedTo: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly note?: string | undefined;
+}): string {
+  const { options = 0, contextIds = 0 } = counts;
+  return lines([`Saved ${options} options with ${contextIds} Context IDs to ${shown(savedTo)}.`, note]);
+}
+
 /** A targeting in words. */
 export function targetingText(row: Readonly<Record<string, unknown>>): string {
   const fields = Object.entries(row).map(([field, value]) => `${field}=${plain(value)}`);

@@ -57,6 +57,8 @@ export interface ReportedRun {
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
+  /** Whether the failed rows of its file are kept. */
+  readonly hasRejects?: boolean;
 }
 
 /** An answer as data and as text, which say the same. */
@@ -95,6 +97,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(results.length > 0 && { results: results.map(({ data }) => data) }),
     ...(omitted > 0 && { resultsOmitted: omitted }),
     ...(resultsUri !== undefined && { resultsUri }),
+    ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
     ...(plan !== undefined && { plan: plan.map(({ data }) => data) }),
     ...(planOmitted > 0 && { planOmitted }),
     ...(verdicts.length > 0 && { verdicts: verdicts.map(({ data }) => data) }),
@@ -133,16 +136,19 @@ function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readon
 }
 
 function failureRow(failure: ToldFailure): Row {
-  const { outcome, count, indexes, errorCode, statusCode, message, remedy } = failure;
+  const { outcome, count, indexes, lines, errorCode, statusCode, message, remedy } = failure;
   const ref = cut(failure.ref);
   const detail = shortDetail(failure.detail);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const more = count > indexes.length ? ", …" : "";
+  const place =
+    lines === undefined ? `items ${indexes.join(", ")}` : `rows ${indexes.join(", ")}, lines ${lines.join(", ")}`;
   return {
     data: {
       count,
       outcome,
       indexes,
+      ...(lines !== undefined && { lines }),
       ...(ref !== undefined && { ref }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
@@ -150,7 +156,7 @@ function failureRow(failure: ToldFailure): Row {
       message,
       remedy,
     },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (items ${indexes.join(", ")}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
+    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
   };
 }
 
@@ -255,7 +261,13 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   if (status !== "running" && status !== "needs_confirmation" && counts.unknown + counts.pending + waiting(run) > 0) {
     steps.push(`call resume_run with runId ${runId} to finish what is unknown or was not attempted`);
   }
-  if (counts.failed > 0) steps.push("mend the items that failed as their remedies say, and send only those again");
+  if (run.hasRejects) {
+    steps.push(
+      `the rows that failed, with their reasons, are at targeting://runs/${runId}/rejects: mend them and give that as file`,
+    );
+  } else if (counts.failed > 0) {
+    steps.push("mend the items that failed as their remedies say, and send only those again");
+  }
   return steps;
 }
 

@@ -16,6 +16,7 @@ const NAME_RULES = {
 const CONTEXT_RULES = {
   empty: "must not be empty",
   tooLong: `must be at most ${LIMITS.contextIdBytes.value} bytes`,
+  halfCharacter: "must not hold half of a character",
 } as const;
 
 const name = z.string({ error: "must be a string" }).check((ctx) => {

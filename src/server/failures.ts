@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { isApiError } from "../api/errors.ts";
+import { FileError } from "../bulk/files/file-error.ts";
 import { RunStoreError } from "../bulk/store.ts";
 import { UnsupportedEventError } from "../events/event-types.ts";
 import { type Failure, requestFailure } from "../render/request-failures.ts";
@@ -21,6 +22,7 @@ export function failureAnswer({ message, remedy }: Failure, environment: string)
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
   if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };
+  if (thrown instanceof FileError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof RunStoreError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof UnsupportedEventError) {
     return { message: thrown.message, remedy: "list_event_types says what each event needs." };

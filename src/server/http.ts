@@ -15,7 +15,7 @@ import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.t
 import { foreignHost, httpError, readBody, slots } from "./http-guards.ts";
 import { httpSessions } from "./http-sessions.ts";
 import type { Log } from "./log.ts";
-import { createMcpServer, type ServerParts } from "./mcp-server.ts";
+import type { ServerParts } from "./mcp-server.ts";
 
 /** Where MCP is served. */
 export const MCP_PATH = "/mcp";
@@ -36,6 +36,8 @@ export interface HttpOptions {
   readonly authenticate: Authenticate;
   /** What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here. */
   readonly partsFor: (caller: Caller) => ServerParts;
+  /** Makes a server of them: for one request, in which perhaps one tool is called, or for a session. */
+  readonly createServer: (parts: ServerParts, called?: string) => McpServer;
   /** Protected-resource metadata (RFC 9728), by path. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
@@ -115,9 +117,9 @@ function mcpRoute(options: HttpOptions) {
     const scope = called !== undefined && parts.writingTools.has(called) ? caller.missingScope : undefined;
     if (scope !== undefined) return scopeChallenge(scope, options.resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
-      return sessions.answer(request, { authInfo, parsedBody: body }, () => createMcpServer(parts));
+      return sessions.answer(request, { authInfo, parsedBody: body }, () => options.createServer(parts));
     }
-    serverOf.set(request, () => createMcpServer(parts, called));
+    serverOf.set(request, () => options.createServer(parts, called));
     return handler.fetch(request, { authInfo, parsedBody: body });
   };
   return {

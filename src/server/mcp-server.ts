@@ -84,7 +84,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
   if (one !== undefined) return server;
   const context = { ...parts.services, caller: parts.caller };
   registerResources(server, RESOURCES, context, parts.redactor);
-  registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context);
+  registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
   return server;
 }
 

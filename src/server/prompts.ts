@@ -2,6 +2,7 @@ import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { SUITE_FORMATS } from "../events/emit.ts";
 import { shown } from "../render/fence.ts";
+import type { Redactor } from "../render/redact.ts";
 import { EVENTS } from "../spec/events.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
 import type { ResourceContext } from "./resources.ts";
@@ -93,12 +94,13 @@ export function registerPrompts(
   prompts: readonly PromptDefinition[],
   tools: ReadonlySet<string>,
   context: ResourceContext,
+  redactor: Redactor,
 ): void {
   for (const { name, title, description, tool, arguments: given, text } of prompts) {
     if (!tools.has(tool)) continue;
     const fields = Object.entries(given).map(([field, argument]) => [field, schemaOf(argument, context)] as const);
     server.registerPrompt(name, { title, description, argsSchema: z.object(Object.fromEntries(fields)) }, (values) => ({
-      messages: [{ role: "user", content: { type: "text", text: text(values) } }],
+      messages: [{ role: "user", content: { type: "text", text: redactor.text(text(values)) } }],
     }));
   }
 }

@@ -6,10 +6,11 @@ import {
   ResourceTemplate,
 } from "@modelcontextprotocol/server";
 import { objectResult } from "../bulk/report.ts";
-import type { Run } from "../bulk/runs.ts";
+import type { RunPart } from "../bulk/store.ts";
 import { messageFor } from "../render/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolServices } from "../tools/context.ts";
+import type { AnyRun } from "../tools/own-runs.ts";
 import { runsLike } from "./completion.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";
 import { SUITE_RESOURCES } from "./suite-resources.ts";
@@ -55,6 +56,7 @@ export interface ListedResource {
 const NDJSON = "application/x-ndjson";
 /** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
 const PART_CHARACTERS = 4_000_000;
+const NEWLINE = 0x0a;
 
 /** Every resource template. */
 export const RESOURCES: readonly ResourceDefinition[] = [
@@ -80,8 +82,34 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
     uriTemplate: "targeting://runs/{runId}/removed",
     complete: { runId: runsLike },
-    read: async ({ runId = "" }, context) =>
-      (await ownRun(runId, context)) === undefined ? undefined : ndjson(await context.runs?.removed(runId)),
+    read: async ({ runId = "" }, context) => ndjson(await readPart(runId, "removed", 0, context)),
+  },
+  {
+    name: "run-removed-part",
+    title: "Further things that a run took away",
+    description: "What a run took away from a byte on.",
+    uriTemplate: "targeting://runs/{runId}/removed/{from}",
+    complete: { runId: runsLike },
+    read: async ({ runId = "", from = "" }, context) => ndjson(await readPart(runId, "removed", Number(from), context)),
+  },
+  {
+    name: "run-rejects",
+    title: "Rows of a run's file that failed",
+    description:
+      "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are mended. " +
+      "A last line with `next` names the next part.",
+    uriTemplate: "targeting://runs/{runId}/rejects",
+    complete: { runId: runsLike },
+    read: async ({ runId = "" }, context) => plainText(await readPart(runId, "rejects", 0, context)),
+  },
+  {
+    name: "run-rejects-part",
+    title: "Further rows that failed",
+    description: "The rows of a run's file that failed, from a byte on.",
+    uriTemplate: "targeting://runs/{runId}/rejects/{from}",
+    complete: { runId: runsLike },
+    read: async ({ runId = "", from = "" }, context) =>
+      plainText(await readPart(runId, "rejects", Number(from), context)),
   },
   ...SUITE_RESOURCES,
   ...TARGETING_RESOURCES,
@@ -124,9 +152,40 @@ function ndjson(text: string | undefined): ResourceContent | undefined {
   return text === undefined ? undefined : { mimeType: NDJSON, text };
 }
 
-async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
-  const run = await runs?.find(runId);
+function plainText(text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType: "text/plain", text };
+}
+
+async function ownRun(runId: string, { runs, eventRuns, caller }: ResourceContext): Promise<AnyRun | undefined> {
+  const run = (await runs?.find(runId)) ?? (await eventRuns?.find(runId));
   return run?.header.caller === caller ? run : undefined;
+}
+
+/** What is kept of a run beside its journal, cut behind a line where it is too long for one message. */
+async function readPart(
+  runId: string,
+  part: RunPart,
+  from: number,
+  context: ResourceContext,
+): Promise<string | undefined> {
+  const run = await ownRun(runId, context);
+  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+  const chunks: Uint8Array[] = [];
+  let passed = 0;
+  let size = 0;
+  for await (const chunk of context.runs?.part(runId, part)() ?? []) {
+    const wanted = chunk.subarray(Math.max(0, from - passed));
+    passed += chunk.length;
+    if (wanted.length === 0) continue;
+    chunks.push(wanted);
+    size += wanted.length;
+    if (size > PART_CHARACTERS && chunk.includes(NEWLINE)) break;
+  }
+  const bytes = Buffer.concat(chunks);
+  if (size <= PART_CHARACTERS) return bytes.toString("utf8");
+  const end = bytes.lastIndexOf("\n") + 1;
+  const next = JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from + end}` });
+  return `${bytes.subarray(0, end).toString("utf8")}${next}\n`;
 }
 
 async function readResults(runId: string, from: number, context: ResourceContext): Promise<string | undefined> {

@@ -1,3 +1,4 @@
+import { delimiter, isAbsolute } from "node:path";
 import { parseArgs } from "node:util";
 import { SettingsError } from "./error.ts";
 import type { Form } from "./forms.ts";
@@ -42,6 +43,25 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
     flags.set(token.name, token.value ?? "on");
   }
   return { words, flags };
+}
+
+/**
+ * Takes the words of a command line as folders that files may be read from and written to, beside --allowed-dirs:
+ * installers of bundles pass a list of folders that way. A `${…}` that an installer left in place is passed over.
+ * Throws a SettingsError for a word that is no absolute path.
+ */
+export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
+  const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
+  const stray = folders.find((folder) => !isAbsolute(folder));
+  if (stray !== undefined) throw oneTooMany(stray);
+  if (folders.length === 0) return { words: [], flags };
+  const all = [flags.get("allowed-dirs"), ...folders].filter((one) => one !== undefined);
+  return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
+}
+
+/** The error for a word that no command takes. */
+export function oneTooMany(word: string): SettingsError {
+  return new SettingsError(`${JSON.stringify(word)} is one argument too many (see --help)`);
 }
 
 /** Reads an option of a command; undefined where it is not given. Throws a SettingsError where it is not of the form. */

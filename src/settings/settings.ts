@@ -2,13 +2,11 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Environment, type EnvironmentSettings, resolveEnvironment } from "./environment.ts";
 import { SettingsError } from "./error.ts";
+import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
 import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
 import { type Platform, stateFolder } from "./state-folder.ts";
-
-/** Where the value of a setting came from. */
-export type Source = "flag" | "environment" | "default";
 
 /** Everything that an operator can decide, read once at the start. Times are milliseconds. */
 export interface Settings {
@@ -57,7 +55,7 @@ export interface SettingsInput extends Platform {
 export function readSettings(input: SettingsInput): Settings {
   const sources = new Map<string, Source>();
   const read = <Value, Fallback>(setting: Setting<Value, Fallback>): Value | Fallback => {
-    const found = findText(setting, input);
+    const found = givenText(setting, input);
     sources.set(setting.variable, found?.source ?? "default");
     return found === undefined ? setting.fallback : parse(setting, found.text);
   };
@@ -102,21 +100,6 @@ export function readSettings(input: SettingsInput): Settings {
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
-}
-
-/** The setting's text and where it stands; texts that say nothing are passed over. */
-function findText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: SettingsInput) {
-  const fromFlag = flag === undefined ? undefined : saysSomething(flags.get(flag));
-  if (fromFlag !== undefined) return { text: fromFlag, source: "flag" as const };
-  const lower = anyCase === true ? environment[variable.toLowerCase()] : undefined;
-  const fromEnvironment = saysSomething(environment[variable]) ?? saysSomething(lower);
-  return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
-}
-
-/** Hosts pass an optional setting that the person left out as an empty text, or as `${user_config.name}`. */
-function saysSomething(given: string | undefined): string | undefined {
-  const trimmed = given?.trim();
-  return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;
 }
 
 function parse<Value>(setting: Setting<Value, unknown>, text: string): Value {

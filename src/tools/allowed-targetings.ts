@@ -1,5 +1,7 @@
 import { RejectedError } from "../api/errors.ts";
 import type { WriteCall } from "../bulk/call.ts";
+import { withItems } from "../bulk/call-file.ts";
+import type { ByteSource } from "../bulk/files/bytes.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
@@ -12,16 +14,21 @@ const MOST_NAMED = 5;
 
 /**
  * Lets a write pass only if every targeting that it would change is allowed. An option's targeting is read from the
- * service; what does not exist passes, since nothing can happen to it. Throws a ToolError before anything is written.
+ * service; what does not exist passes, since nothing can happen to it. `bytes` is the content of the call's file, where
+ * it has one. Throws a ToolError before anything is written.
  */
-export async function checkAllowed(call: WriteCall, context: ToolContext): Promise<void> {
+export async function checkAllowed(
+  call: WriteCall,
+  bytes: ByteSource | undefined,
+  context: ToolContext,
+): Promise<void> {
   const { allowedTargetings } = context;
   if (allowedTargetings === undefined) return;
   if (call.tool === "create_targetings") {
     throw new ToolError("no targeting may be created here: only listed ones may change", SETTING);
   }
   const allowed = new Set(allowedTargetings);
-  const { targetings, options } = changedBy(call);
+  const { targetings, options } = changedBy(await withItems(call, bytes));
   refuse(
     "targeting",
     [...new Set(targetings)].filter((id) => !allowed.has(id)),
@@ -38,9 +45,11 @@ function refuse(kind: "targeting" | "option", ids: readonly string[]): void {
 }
 
 /** What a call names as targets of a change; options whose Context IDs are only read are no targets. */
-function changedBy(call: Exclude<WriteCall, { tool: "create_targetings" }>) {
+function changedBy(call: WriteCall) {
   const ofTargeting = (id: string | undefined) => (id === undefined ? [] : [id]);
   switch (call.tool) {
+    case "create_targetings":
+      return { targetings: [], options: [] };
     case "rename_targetings":
       return { targetings: call.input.items.map(({ _id }) => _id), options: [] };
     case "delete_targeting":

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import type { ToolDefinition } from "./definition.ts";
+import { type ToolDefinition, ToolError } from "./definition.ts";
+import { fileArguments, openedFile } from "./input-file.ts";
 import { optionFields } from "./option-arguments.ts";
 import { needTargetingId, targetingArguments } from "./targeting-name.ts";
 import { dryRunArgument, runOutput, write } from "./write.ts";
@@ -15,7 +16,9 @@ const input = () =>
           parentName: z.string().optional().describe("Or the group's name, also of one created in this call"),
         }),
       )
-      .min(1),
+      .min(1)
+      .optional(),
+    ...fileArguments("name, contextId or contexts, parentName, type"),
     onExisting: z
       .enum(["fail", "skip", "addContexts"])
       .optional()
@@ -35,8 +38,11 @@ export const bulkAddOptions = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ items, onExisting, dryRun, ...given }, context) {
+  async handler({ items, file, encoding, onExisting, dryRun, ...given }, context) {
+    const opened = await openedFile({ file, encoding }, { items }, context);
+    if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
     const targetingId = await needTargetingId(given, context);
-    return write({ tool: "bulk_add_options", input: { targetingId, items, onExisting } }, { dryRun }, context);
+    const input = { targetingId, items: items ?? [], file: opened?.file, onExisting };
+    return write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

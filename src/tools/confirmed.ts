@@ -41,12 +41,13 @@ async function startConfirmed(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   checkNotExpired(confirmation, context);
-  await checkAllowed(header.call, context);
-  const plan = await runs.plan(header.call, context.signal);
+  const bytes = runs.part(header.runId, "input");
+  await checkAllowed(header.call, bytes, context);
+  const plan = await runs.plan(header.call, context.signal, bytes);
   const isAsAgreed = lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
   if (isAsAgreed) return begin(header, plan, runs, context);
   const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
-  return needsYes(await runs.keep(header.call, context.caller), plan, context, [changed]);
+  return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }
 
 /** Whatever stands beside a confirmation must be what was planned (contract, Confirmation). */

@@ -45,6 +45,8 @@ export interface ToolServices {
   readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
+  /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */
+  readonly allowedDirs: readonly string[];
   readonly clock: Clock;
   /** How long a call may take, from its arrival, before it answers with what it has, in milliseconds. */
   readonly waitMs: number;

@@ -44,11 +44,12 @@ export function plannedEventReport(about: {
   const nearest = rememberingNearestName();
   for (const [index, event] of events.entries()) {
     const predicted = validateEvent(event, nearest);
+    const verdict = verdictOf(predicted, undefined);
     const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
     state.apply(
       isRefused
         ? settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0)
-        : { t: "predicted", object: index, verdict: verdictOf(predicted, undefined), at: 0 },
+        : { t: "predicted", object: index, at: 0, ...(verdict && { verdict }) },
     );
   }
   return eventReport({ ...rest, status: "planned", state });

@@ -1,10 +1,14 @@
 import * as z from "zod";
+import { freePlaceFor, saveFile } from "../bulk/files/save-file.ts";
+import { contextLines } from "../bulk/files/saved-rows.ts";
+import { readOptionContents } from "../bulk/option-contents.ts";
 import { shown } from "../render/fence.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../render/page.ts";
-import { optionRow, optionText } from "../render/reading.ts";
+import { optionRow, optionText, savedText } from "../render/reading.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { managementOf } from "./apis.ts";
-import { type ToolDefinition, ToolError } from "./definition.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
 import { ulidArgument } from "./targeting-name.ts";
 
 const input = () =>
@@ -12,6 +16,7 @@ const input = () =>
     optionId: z.string().describe("ULID of the option, group or sub-option"),
     limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs of one answer"),
     cursor: z.string().optional().describe("From the last answer"),
+    saveTo: z.string().optional().describe("New .csv or .ndjson file: all Context IDs, readable by update_contexts"),
   });
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
@@ -32,10 +37,13 @@ export const getOption = {
       contexts: z.array(z.string()).optional(),
       total: z.number().optional(),
       cursor: z.string().optional(),
+      savedTo: z.string().optional(),
+      counts: z.looseObject({}).optional(),
     }),
-  async handler({ optionId, limit, cursor: given }, context) {
+  async handler({ optionId, limit, cursor: given, saveTo }, context) {
     const { environment, signal } = context;
     const query = { optionId: ulidArgument("optionId", optionId) };
+    if (saveTo) return saveContexts(optionId, saveTo, context);
     const offset = given ? readCursor(given, query, position) : 0;
     if (offset === undefined) {
       throw new ToolError("cursor is not one that this option gave", "Leave it out to begin anew.");
@@ -54,3 +62,17 @@ export const getOption = {
     };
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Saves all Context IDs of an option to a file that `update_contexts` reads. */
+async function saveContexts(optionId: string, saveTo: string, context: ToolContext): Promise<ToolAnswer> {
+  const { environment, signal, allowedDirs } = context;
+  const place = await freePlaceFor(saveTo, allowedDirs);
+  const { option, contexts } = await readOptionContents(managementOf(context), optionId, signal);
+  await saveFile(place.path, contextLines(option, contexts, place.format));
+  const saved = { savedTo: place.path, counts: { options: 1, contextIds: contexts.length } };
+  return {
+    structured: { environment, option: optionRow(option, "concise"), total: contexts.length, ...saved },
+    text: savedText(saved),
+    isError: false,
+  };
+}

@@ -9,6 +9,7 @@ import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
 import { searchOptions } from "./option-search.ts";
 import { isLastPage } from "./option-walk.ts";
+import { saveOptions } from "./save-options.ts";
 import { needTargetingId, targetingArguments, ulidArgument } from "./targeting-name.ts";
 
 const input = () =>
@@ -20,6 +21,10 @@ const input = () =>
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
     cursor: z.string().optional().describe("From the last answer; the other arguments stay the same"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
+    saveTo: z
+      .string()
+      .optional()
+      .describe("New .csv or .ndjson file: all of it with Context IDs, readable by bulk_add_options"),
   });
 
 /** Lists or finds the options of a targeting. */
@@ -41,14 +46,17 @@ export const listOptions = {
       scanned: z.number().optional(),
       cursor: z.string().optional(),
       note: z.string().optional(),
+      savedTo: z.string().optional(),
+      counts: z.looseObject({}).optional(),
     }),
-  async handler({ limit, detail, cursor, ...given }, context) {
+  async handler({ limit, detail, cursor, saveTo, ...given }, context) {
     const query = {
       targetingId: await needTargetingId(given, context),
       parent: given.parent ? ulidArgument("parent", given.parent) : undefined,
       search: given.search || undefined,
       contextId: given.contextId ? trimContextId(given.contextId) : undefined,
     };
+    if (saveTo) return saveOptions(query, saveTo, context);
     const from = startOf(cursor, query);
     const isSearch = query.search !== undefined || query.contextId !== undefined;
     const part = isSearch ? await find(query, from, limit, context) : await list(query, from, limit, context);

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { confirmationArgument, confirmed } from "./confirmed.ts";
 import type { ToolDefinition } from "./definition.ts";
+import { fileArguments, openedFile } from "./input-file.ts";
 import { findTargetingId, targetingArguments } from "./targeting-name.ts";
 import { dryRunArgument, runOutput, write } from "./write.ts";
 
@@ -25,6 +26,7 @@ const input = () =>
       )
       .min(1)
       .optional(),
+    ...fileArguments("_id or name, op, contextId or contexts"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -41,11 +43,13 @@ export const updateContexts = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, confirmation: token, dryRun, ...given }, context) {
+  async handler({ items, file, encoding, confirmation: token, dryRun, ...given }, context) {
     const tool = "update_contexts";
+    const opened = await openedFile({ file, encoding }, { items }, context);
     const targetingId = await findTargetingId(given, context);
-    const call = items && ({ tool, input: { targetingId, items } } as const);
+    const call =
+      (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file: opened?.file } } as const);
     if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
-    return write(call, { dryRun }, context);
+    return write(call, { dryRun, bytes: opened?.bytes }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,10 +1,11 @@
 import * as z from "zod";
 import type { WriteCall } from "../bulk/call.ts";
 import { lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
+import type { ByteSource } from "../bulk/files/bytes.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import { ownReason } from "../bulk/reasons.ts";
-import { countsOf, failureGroups, objectResult } from "../bulk/report.ts";
+import { countsOf, failureGroups, objectResult, type ReportedState, type RunStatus } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Run, Runs } from "../bulk/runs.ts";
@@ -38,35 +39,41 @@ export const dryRunArgument = () => ({
   dryRun: z.boolean().optional().describe("Only plan: say which requests would go out, send none"),
 });
 
+/** How a write is carried out; `bytes` is the content of the call's file, where it has one. */
+interface WriteOptions {
+  readonly dryRun?: boolean | undefined;
+  readonly bytes?: ByteSource | undefined;
+}
+
 /** Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. */
 export async function write(
   call: WriteCall | undefined,
-  { dryRun }: { readonly dryRun?: boolean | undefined },
+  { dryRun, bytes }: WriteOptions,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const runs = runsOf(context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
-  await checkAllowed(call, context);
+  await checkAllowed(call, bytes, context);
   const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
   if (going !== undefined) {
     return reportRun(going, context, [
       "this call was made before and had not finished: this is that run, taken up again",
     ]);
   }
-  const plan = await runs.plan(call, context.signal);
+  const plan = await runs.plan(call, context.signal, bytes);
   if (dryRun) return planned(call, plan, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
-    return begin(await runs.keep(call, context.caller), plan, runs, context);
+    return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
   }
-  if (context.canAsk) return ask(call, plan, runs, context);
+  if (context.canAsk) return ask({ call, bytes }, plan, runs, context);
   if (context.confirm === "strict") {
     throw new ToolError(
       `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
     );
   }
-  return needsYes(await runs.keep(call, context.caller), plan, context);
+  return needsYes(await runs.keep(call, context.caller, bytes), plan, context);
 }
 
 /** The runs, for a tool that is listed only where the management API is configured. */
@@ -91,7 +98,12 @@ function deletionsOf({ tool, input }: WriteCall): number {
 }
 
 /** Asks the person; when the server calls again with the reply, acts on it. */
-async function ask(call: WriteCall, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolOutcome> {
+async function ask(
+  { call, bytes }: { readonly call: WriteCall; readonly bytes: ByteSource | undefined },
+  plan: Plan,
+  runs: Runs,
+  context: ToolContext,
+): Promise<ToolOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
   const question = { ask: { message: questionText(plan.losses), token: digest } };
@@ -99,7 +111,7 @@ async function ask(call: WriteCall, plan: Plan, runs: Runs, context: ToolContext
   if (!reply.accepted) return notDone(call, plan, context);
   // Something changed since the person was asked: what they agreed to is not what would happen now.
   if (reply.token !== digest) return question;
-  return begin(await runs.keep(call, context.caller), plan, runs, context);
+  return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
 }
 
 /** Starts a run and waits for it as long as a call may take. */
@@ -135,8 +147,15 @@ export async function reportRun(
   return renderReport({ ...reported(run, context.environment), nextSteps });
 }
 
+/** What reports look at in a run, whatever it sends. */
+interface Reportable {
+  readonly header: { readonly runId: string; readonly call: { readonly tool: string; readonly input: object } };
+  readonly state: ReportedState;
+  status(): RunStatus;
+}
+
 /** A run as reports tell it, with its first results. */
-export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+export function reported(run: Reportable, environment: "live" | "sandbox"): ReportedRun {
   const { header, state } = run;
   return {
     environment,
@@ -147,10 +166,15 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     requests: state.requests,
     failures: toldFailures(failureGroups(state)),
     results: firstResults(state),
+    hasRejects:
+      "file" in header.call.input &&
+      header.call.input.file !== undefined &&
+      run.status() !== "running" &&
+      state.counts().failed > 0,
   };
 }
 
-function firstResults(state: RunState) {
+function firstResults(state: ReportedState) {
   return state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { fileRunStore } from "../../src/bulk/file-store.ts";
+import { WRITE_FORM } from "../../src/bulk/run-form.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 const NOW = 1_800_000_000_000;
@@ -18,7 +19,7 @@ test("a run that another process is just about to keep is not taken for an aband
   const [mine, theirs, abandoned] = [idAt(NOW), idAt(NOW - 5), idAt(NOW - 40 * DAY_MS)];
   // What another process leaves between making the folder and writing into it.
   for (const runId of [theirs, abandoned]) await mkdir(join(folder, runId), { recursive: true });
-  await fileRunStore(folder, () => NOW).create({
+  await fileRunStore(folder, () => NOW, WRITE_FORM).create({
     runId: mine,
     call: { tool: "delete_targeting", input: { ids: [] } },
     project: "project",

@@ -35,6 +35,7 @@ export async function startService() {
     project: "test",
     environment: "sandbox",
     retryBudgetMs: 20_000,
+    words: ({ code }) => code,
   });
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const answer = await fetch(`${sandbox.url}/_sandbox${path}`, {

@@ -92,6 +92,30 @@ describe("tokens of the access file", () => {
     expect(await service.count("createTargetings")).toBe(0);
   });
 
+  test("files are for those whose token names folders, whatever the settings allow", async () => {
+    const service = await startService();
+    const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
+    const file = join(folder, "options.ndjson");
+    await writeFile(file, '{"name":"One"}\n{"name":"Two"}\n');
+    const { url } = await startHttp({
+      ...service.live,
+      TARGETING_MCP_ALLOWED_DIRS: folder,
+      TARGETING_MCP_ACCESS_FILE: await accessFile({
+        tokens: [
+          { name: "alice", token: ALICE },
+          { name: "bob", token: BOB, folders: [folder] },
+        ],
+      }),
+    });
+    const bob = await connect({ url, headers: bearer(BOB) });
+    const made = report.parse((await bob.callTool("create_targetings", { items: [{ name: "S1" }] })).structuredContent);
+    const targetingId = made.results[0]?._id;
+    const alice = await connect({ url, headers: bearer(ALICE) });
+    expect((await alice.callTool("bulk_add_options", { targetingId, file })).isError).toBe(true);
+    const added = await bob.callTool("bulk_add_options", { targetingId, file });
+    expect(added.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 2 } });
+  });
+
   test("a token opens its project, and no other", async () => {
     const { url: api, received } = await startStub(() => ({ status: 404, json: { errorCode: "TARGETING_NOT_FOUND" } }));
     const file = await accessFile({

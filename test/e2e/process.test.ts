@@ -90,7 +90,7 @@ describe("what refuses to start", () => {
     [{ EVENT_APP_KEY: "secret-key" }, [], "EVENT_API_URL is missing"],
     [{}, ["--mode", "live"], "neither pair is set"],
     [{}, ["--nonsense"], "unknown flag --nonsense"],
-    [{}, ["serve"], "there is no command serve; the commands are stdio, http, sandbox"],
+    [{}, ["serve"], "there is no command serve; the commands are stdio, http, sandbox, doctor, setup"],
     [{}, ["stdio", "more"], "one argument too many"],
     [{ TARGETING_MCP_WAIT_MS: "soon" }, [], "TARGETING_MCP_WAIT_MS (--wait-ms) must be a whole number"],
     [{ TARGETING_MCP_ALLOWED_TARGETINGS: "abc" }, [], "must be a comma list of ULIDs"],

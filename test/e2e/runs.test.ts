@@ -54,16 +54,19 @@ async function seen(service: Awaited<ReturnType<typeof live>>, operation: string
   }
 }
 
-async function newTargeting(client: TestClient): Promise<string> {
-  const made = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
-  return made.results[0]?._id ?? "";
+/** A targeting that no run of a server has made. */
+async function newTargeting(service: Awaited<ReturnType<typeof live>>): Promise<string> {
+  const response = await fetch(`${service.sandbox.url}/context-targeting`, {
+    method: "POST",
+    headers: { "x-api-key": "sandbox-key" },
+    body: JSON.stringify({ name: "Spring" }),
+  });
+  return z.looseObject({ _id: z.string() }).parse(await response.json())._id;
 }
 
 test("kill -9 in the middle: the run is found, resumed and ends complete, with nothing twice", async () => {
   const service = await live();
-  const first = await service.client();
-  const targetingId = await newTargeting(first);
-  await first.close();
+  const targetingId = await newTargeting(service);
   await service.control("POST", "/faults", {
     faults: [{ kind: "slow", delayMs: 1500, on: "addOptions", nth: 2 }],
   });
@@ -99,7 +102,7 @@ test("kill -9 in the middle: the run is found, resumed and ends complete, with n
 test("a call answers within its wait; the run goes on, and get_run waits for it", async () => {
   const service = await live();
   const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
-  const targetingId = await newTargeting(client);
+  const targetingId = await newTargeting(service);
   await service.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 1500, on: "addOptions", nth: 1 }] });
   const running = await call(client, "bulk_add_options", { targetingId, items: names(10) });
   expect(running).toMatchObject({ status: "running", counts: { items: 10, pending: 10 } });
@@ -112,7 +115,7 @@ test("a call answers within its wait; the run goes on, and get_run waits for it"
 test("a cancelled run stops between requests and can be resumed", async () => {
   const service = await live();
   const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
-  const targetingId = await newTargeting(client);
+  const targetingId = await newTargeting(service);
   await service.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 1000, on: "addOptions", nth: 2 }] });
   const running = await call(client, "bulk_add_options", { targetingId, items: names(12_000) });
   await seen(service, "addOptions", 1);
@@ -132,7 +135,7 @@ test("a cancelled run stops between requests and can be resumed", async () => {
 test("two servers on one project cause no 409", async () => {
   const service = await live();
   const [one, two] = await Promise.all([service.client(), service.client()]);
-  const targetingId = await newTargeting(one);
+  const targetingId = await newTargeting(service);
   const prefixed = (prefix: string) => names(12_000).map(({ name }) => ({ name: `${prefix} ${name}` }));
   const [first, second] = await Promise.all([
     call(one, "bulk_add_options", { targetingId, items: prefixed("A") }),
@@ -148,7 +151,7 @@ test("two servers on one project cause no 409", async () => {
 test("a run is readable by its owner only, and holds no key", async () => {
   const service = await live();
   const client = await service.client();
-  await newTargeting(client);
+  await call(client, "create_targetings", { items: [{ name: "Spring" }] });
   const [runId = ""] = await readdir(join(service.stateDir, "runs"));
   const folder = join(service.stateDir, "runs", runId);
   for (const file of await readdir(folder)) {
@@ -160,7 +163,7 @@ test("a run is readable by its owner only, and holds no key", async () => {
 test("a damaged last line is cut off, a journal of a newer version is left alone, and neither harms other runs", async () => {
   const service = await live();
   const client = await service.client();
-  await newTargeting(client);
+  await call(client, "create_targetings", { items: [{ name: "Spring" }] });
   const runs = join(service.stateDir, "runs");
   const [runId = ""] = await readdir(runs);
   await appendFile(join(runs, runId, "journal.ndjson"), '{"t":"answer","at":1,"chan');

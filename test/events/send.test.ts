@@ -167,9 +167,15 @@ describe("a run", () => {
     const stop = new AbortController();
     const service = scripted(() => ["ok"]);
     const events = Array.from({ length: 300 }, (_, n) => eventOf(n, `u-${n}`));
-    const { counts } = await send(events, service, {
+    let settled = 0;
+    const { counts } = await sendEvents(events, {
+      api: service.api,
+      clock: virtualClock(),
       signal: stop.signal,
-      onProgress: ({ succeeded }) => succeeded === 20 && stop.abort(),
+      onSettled() {
+        settled += 1;
+        if (settled === 20) stop.abort();
+      },
     });
     expect(counts.succeeded).toBe(service.begun.length);
     expect(counts.succeeded).toBeLessThan(20 + 16);

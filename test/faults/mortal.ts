@@ -36,7 +36,7 @@ export function mortalProcess(
     store: {
       ...store,
       start: (runId) => life.during(() => store.start(runId)),
-      keepRemoved: (runId, removed) => life.during(() => store.keepRemoved(runId, removed)),
+      keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
       summarise: (runId, summary) => life.during(() => store.summarise(runId, summary)),
       lease: async (runId) => {
         const lease = await life.during(async () => {

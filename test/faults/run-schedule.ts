@@ -156,6 +156,7 @@ function processesFor(
       project: "project",
       environment: "sandbox",
       retryBudgetMs: settings.retryBudgetMs,
+      words: ({ code }) => code,
     });
     return { runs, mortal };
   };

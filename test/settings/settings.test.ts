@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { parseCommandLine } from "../../src/settings/command-line.ts";
+import { parseCommandLine, wordsAsFolders } from "../../src/settings/command-line.ts";
 import { SettingsError } from "../../src/settings/error.ts";
 import { settingsHelp } from "../../src/settings/help.ts";
 import { proxyFor } from "../../src/settings/proxy.ts";
@@ -28,6 +28,26 @@ function problem(environment: Record<string, string>, argv: readonly string[] = 
 
 const MANAGEMENT = { TARGETING_API_URL: "https://api.example.com", TARGETING_API_KEY: "secret-one" };
 const EVENTS = { EVENT_API_URL: "https://events.example.com/v1/", EVENT_APP_KEY: "secret-two" };
+
+describe("words as folders", () => {
+  const allowed = (argv: readonly string[]) =>
+    readSettings({ environment: {}, ...wordsAsFolders(parseCommandLine(argv)), platform: "linux", home: HOME })
+      .allowedDirs;
+
+  test("absolute paths join those of the flag", () => {
+    const [one, other] = [resolve("one"), resolve("other")];
+    expect(allowed([one, other])).toEqual([one, other]);
+    expect(allowed(["--allowed-dirs", one, other])).toEqual([one, other]);
+  });
+
+  test("what an installer left unfilled is no folder", () => {
+    expect(allowed(["$" + "{user_config.folders}"])).toEqual([]);
+  });
+
+  test("other words are refused", () => {
+    expect(() => allowed(["more"])).toThrow('"more" is one argument too many');
+  });
+});
 
 describe("where a value comes from", () => {
   test("a flag wins over the environment, which wins over the default", () => {

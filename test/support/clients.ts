@@ -13,10 +13,18 @@ export type Answer = (message: string) => Said | Promise<Said>;
 /** A client as tests use it, whichever SDK and protocol era is behind it. */
 export interface TestClient {
   listTools(): Promise<readonly { readonly name: string }[]>;
-  callTool(name: string, args: Record<string, unknown>): Promise<ToolResult>;
+  /** Calls a tool; `onProgress` hears how far it is. */
+  callTool(name: string, args: Record<string, unknown>, onProgress?: OnProgress): Promise<ToolResult>;
+  listResources(): Promise<readonly { readonly uri: string }[]>;
+  /** The text of a resource. */
+  readResource(uri: string): Promise<string>;
   instructions(): string | undefined;
   close(): Promise<void>;
 }
+
+type OnProgress = (progress: { readonly progress: number; readonly total?: number | undefined }) => void;
+
+const resourceResult = z.looseObject({ contents: z.array(z.looseObject({ text: z.string() })) });
 
 export const toolResult = z.looseObject({
   content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
@@ -64,7 +72,14 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
   onTestFinished(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
-    callTool: async (name, input) => toolResult.parse(await client.callTool({ name, arguments: input })),
+    callTool: async (name, input, onProgress) =>
+      toolResult.parse(await client.callTool({ name, arguments: input }, onProgress && { onprogress: onProgress })),
+    listResources: async () => (await client.listResources()).resources,
+    readResource: async (uri) =>
+      resourceResult
+        .parse(await client.readResource({ uri }))
+        .contents.map(({ text }) => text)
+        .join(""),
     instructions: () => client.getInstructions(),
     close: () => client.close(),
   };
@@ -84,7 +99,16 @@ async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
   onTestFinished(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
-    callTool: async (name, input) => toolResult.parse(await client.callTool({ name, arguments: input })),
+    callTool: async (name, input, onProgress) =>
+      toolResult.parse(
+        await client.callTool({ name, arguments: input }, undefined, onProgress && { onprogress: onProgress }),
+      ),
+    listResources: async () => (await client.listResources()).resources,
+    readResource: async (uri) =>
+      resourceResult
+        .parse(await client.readResource({ uri }))
+        .contents.map(({ text }) => text)
+        .join(""),
     instructions: () => client.getInstructions(),
     close: () => client.close(),
   };

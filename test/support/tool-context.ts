@@ -66,6 +66,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     confirm: "ask",
     sealKey: async () => sealKey,
     maxDeletes: 500,
+    allowedDirs: [],
     clock,
     waitMs,
     stopping: new AbortController().signal,

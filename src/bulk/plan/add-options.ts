@@ -1,4 +1,5 @@
 import type { OnExisting } from "../driver.ts";
+import { type Given, type InputFile, placeOf } from "../files/rows.ts";
 import { readOptionNames, readOptions } from "../option-names.ts";
 import { ownReason } from "../reasons.ts";
 import { badId, parts } from "./checks.ts";
@@ -11,10 +12,12 @@ export interface AddOptionInput extends OptionInput {
   readonly parentName?: string | undefined;
 }
 
-/** The input of `bulk_add_options`, once the targeting is known. */
+/** The input of `bulk_add_options`, once the targeting is known: options as `items`, or in a file. */
 export interface AddOptionsInput {
   readonly targetingId: string;
+  /** Empty where there is a file. */
   readonly items: readonly AddOptionInput[];
+  readonly file?: InputFile | undefined;
   readonly onExisting?: OnExisting | undefined;
 }
 
@@ -29,26 +32,35 @@ interface Candidate {
  * they stand in the call. Reads List Options when a `parentName` is not among the call's own groups, and when
  * `onExisting` is not `fail`: then only what is new is sent.
  */
-export async function planAddOptions(input: AddOptionsInput, context: PlanningContext): Promise<Plan> {
+export async function planAddOptions(
+  input: AddOptionsInput,
+  given: readonly Given<AddOptionInput>[],
+  context: PlanningContext,
+): Promise<Plan> {
   const plan = new Plan();
   const names: NamesInUse = new Map();
-  const namedParents = new Set(input.items.flatMap((item) => item.parentName ?? []));
+  const namedParents = new Set(given.flatMap((one) => ("item" in one ? (one.item.parentName ?? []) : [])));
   const candidates: Candidate[] = [];
-  input.items.forEach((item, index) => {
-    const object = plan.object({ index, name: item.name });
+  for (const one of given) {
+    if ("reason" in one) {
+      plan.failGiven(one);
+      continue;
+    }
+    const { item, index } = one;
+    const object = plan.object({ ...placeOf(one), name: item.name });
     const children = (item.children ?? []).map((child, position) =>
-      plan.object({ index, child: position, name: child.name }),
+      plan.object({ ...placeOf(one), child: position, name: child.name }),
     );
     const place = { object, index, child: (position: number): number => children[position] ?? object };
     const misplaced = badPlace(item);
     if (misplaced !== undefined) {
       plan.fail(object, misplaced);
       for (const child of children) plan.leaveOut(child, ownReason("NEEDS_FAILED", { needs: object }));
-      return;
+      continue;
     }
     const option = checkOption(plan, item, place, names, namedParents.has(item.name));
     if (option !== undefined) candidates.push({ item, object, option });
-  });
+  }
   await placeAll(plan, input, candidates, context);
   return plan;
 }

@@ -1,10 +1,12 @@
 import { RejectedError } from "../../api/errors.ts";
 import type { TargetingRecord } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
+import { savedOption } from "../files/saved-options.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../option-contents.ts";
 import { readOptionNames } from "../option-names.ts";
 import { ownReason, requestReason } from "../reasons.ts";
 import type { Reason } from "../work.ts";
+import type { AddOptionInput } from "./add-options.ts";
 import { badId } from "./checks.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
@@ -30,7 +32,7 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
   const read = (id: string): Promise<TargetingRecord> => context.api.getTargeting(id, { signal: context.signal });
   for (const { id, objects: about, found } of await readEach(plan, objects, "deleteTargetings", read)) {
     plan.losses.push({ name: found.name, _id: id, kind: "targeting", count: found.optionCount ?? 0 });
-    plan.removed.push({ kind: "targeting", _id: id, name: found.name });
+    plan.removed.push({ kind: "targeting", _id: id });
     plan.add(plan.make.deleteTargeting(id, { objects: about }));
   }
   return plan;
@@ -56,10 +58,19 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
       kind: isGroup ? "optionGroup" : "option",
       count: isGroup ? (option.childCount ?? 0) : contexts.length,
     });
-    plan.removed.push({ kind: "option", _id: id, option, contexts });
+    plan.removed.push({ kind: "row", row: removedRow(contents, found) });
     plan.add(plan.make.deleteOption({ id }, isGroup || isSubOption(contents), { objects: about }));
   }
   return plan;
+}
+
+/** A deleted option as a file for `bulk_add_options` has it; its group by name where that is deleted too. */
+function removedRow({ option, contexts }: OptionContents, deleted: readonly Read<OptionContents>[]): AddOptionInput {
+  const { parent } = option;
+  if (typeof parent !== "string") return savedOption({ option }, contexts);
+  const group = deleted.find(({ id }) => id === parent)?.found.option;
+  if (group !== undefined) return savedOption({ option, groupName: group.name }, contexts);
+  return { name: option.name, parent, contexts };
 }
 
 interface Read<T> {

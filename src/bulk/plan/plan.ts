@@ -1,12 +1,17 @@
 import type { ManagementApi } from "../../api/management.ts";
-import type { OptionRecord } from "../../spec/records.ts";
+import type { ByteSource } from "../files/bytes.ts";
+import { placeOf } from "../files/rows.ts";
 import { StepMaker } from "../steps.ts";
 import type { JournalEntry, Reason, ReportedObject, Settlement, Step } from "../work.ts";
+import type { AddOptionInput } from "./add-options.ts";
+import type { UpdateContextsItem } from "./update-contexts.ts";
 
 /** What planning may use of the world: reads only. */
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
+  /** The file of a call that has one. */
+  readonly bytes?: ByteSource | undefined;
 }
 
 /** What would be taken away, so that a person can be asked before (contract, Confirmation). */
@@ -21,16 +26,13 @@ export interface Loss {
   readonly empties?: boolean;
 }
 
-/** What is taken away, in enough detail to bring it back. */
+/**
+ * What is taken away, so that it can be brought back: a row as files for `bulk_add_options` or `update_contexts` have
+ * it, or a targeting whose options become such rows before anything is sent.
+ */
 export type Removed =
-  | { readonly kind: "targeting"; readonly _id: string; readonly name: string }
-  | {
-      readonly kind: "option";
-      readonly _id: string;
-      readonly option: OptionRecord;
-      readonly contexts: readonly string[];
-    }
-  | { readonly kind: "contextIds"; readonly _id: string; readonly name: string; readonly contexts: readonly string[] };
+  | { readonly kind: "row"; readonly row: AddOptionInput | UpdateContextsItem }
+  | { readonly kind: "targeting"; readonly _id: string };
 
 /** A call taken apart: what is reported, what needs no request, and the steps that requests are made of. */
 export class Plan {
@@ -50,6 +52,11 @@ export class Plan {
   /** An object that cannot work fails here, before any request. */
   fail(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "failed", reason });
+  }
+
+  /** What was given and cannot be read as an item. */
+  failGiven(given: { readonly index: number; readonly line?: number; readonly reason: Reason }): void {
+    this.fail(this.object(placeOf(given)), given.reason);
   }
 
   /** An object that is not sent because what it belongs to failed. */

@@ -1,6 +1,7 @@
 import { RejectedError } from "../../api/errors.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
+import { type Given, type InputFile, placeOf } from "../files/rows.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../option-contents.ts";
 import { readOptionNames } from "../option-names.ts";
 import { ownReason, requestReason } from "../reasons.ts";
@@ -21,10 +22,12 @@ export interface UpdateContextsItem {
   readonly removeFrom?: readonly string[] | undefined;
 }
 
-/** The input of `update_contexts`; `targetingId` is needed where options are named. */
+/** The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named. */
 export interface UpdateContextsInput {
   readonly targetingId?: string | undefined;
+  /** Empty where there is a file. */
   readonly items: readonly UpdateContextsItem[];
+  readonly file?: InputFile | undefined;
 }
 
 /** What a call wants of one option, over all its items. */
@@ -41,14 +44,24 @@ interface Wish {
  * and those that get more than one request can carry, are read first: so that what is taken away is known before it is,
  * and that parts are exact. Throws an ApiError when a read fails for another reason than that the option is missing.
  */
-export async function planUpdateContexts(input: UpdateContextsInput, context: PlanningContext): Promise<Plan> {
+export async function planUpdateContexts(
+  input: UpdateContextsInput,
+  given: readonly Given<UpdateContextsItem>[],
+  context: PlanningContext,
+): Promise<Plan> {
   const plan = new Plan();
-  const resolve = await nameResolver(input, context);
-  const sources = await readSources(input, context);
+  const items = given.flatMap((one) => ("item" in one ? [one.item] : []));
+  const resolve = await nameResolver(items, input.targetingId, context);
+  const sources = await readSources(items, context);
   const wishes = new Map<string, Wish>();
-  input.items.forEach((item, index) => {
+  for (const one of given) {
+    if ("reason" in one) {
+      plan.failGiven(one);
+      continue;
+    }
+    const { item } = one;
     const targets = targetsOf(item);
-    const objects = targets.map((target) => ({ target, object: plan.object({ index, ...target }) }));
+    const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
     const wanted = contextsOf(item, sources);
     for (const { target, object } of objects) {
       const found = "_id" in target ? { id: target._id } : resolve(target.name);
@@ -60,8 +73,10 @@ export async function planUpdateContexts(input: UpdateContextsInput, context: Pl
         else plan.fail(object, invalid);
       }
     }
-    if (objects.length === 0) plan.fail(plan.object({ index }), ownReason("INVALID_ITEM", { problem: "noOption" }));
-  });
+    if (objects.length === 0) {
+      plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
+    }
+  }
   const contents = await readWhereNeeded([...wishes.values()], context);
   for (const wish of wishes.values()) planWish(plan, wish, contents.get(wish.optionId));
   return plan;
@@ -78,14 +93,15 @@ function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): re
 type Found = { readonly id: string } | Reason;
 
 async function nameResolver(
-  input: UpdateContextsInput,
+  items: readonly UpdateContextsItem[],
+  targetingId: string | undefined,
   { api, signal }: PlanningContext,
 ): Promise<(name: string) => Found> {
-  const named = input.items.some((item) => item.name !== undefined || item.names !== undefined);
-  if (!named || input.targetingId === undefined) {
+  const named = items.some((item) => item.name !== undefined || item.names !== undefined);
+  if (!named || targetingId === undefined) {
     return (value) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
   }
-  const names = await readOptionNames(api, input.targetingId, signal);
+  const names = await readOptionNames(api, targetingId, signal);
   return (value) => {
     const id = names.get(value);
     return id === undefined ? ownReason("NAME_NOT_FOUND", { field: "name", value }) : { id };
@@ -162,10 +178,10 @@ function addWish(wishes: Map<string, Wish>, optionId: string, object: number, wa
 }
 
 async function readSources(
-  input: UpdateContextsInput,
+  items: readonly UpdateContextsItem[],
   context: PlanningContext,
 ): Promise<ReadonlyMap<string, OptionContents | Reason>> {
-  const ids = new Set(input.items.flatMap((item) => [...(item.addFrom ?? []), ...(item.removeFrom ?? [])]));
+  const ids = new Set(items.flatMap((item) => [...(item.addFrom ?? []), ...(item.removeFrom ?? [])]));
   const field = "addFrom";
   return readAll([...ids], context, field);
 }
@@ -286,5 +302,5 @@ function noteLoss(
     count: removed.length,
     ...(empties ? { empties } : {}),
   });
-  plan.removed.push({ kind: "contextIds", _id: wish.optionId, name: contents.option.name, contexts: removed });
+  plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }

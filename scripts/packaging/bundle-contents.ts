@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { type Zippable, zipSync } from "fflate";
+import packageJson from "../../package.json" with { type: "json" };
+import { fileAt } from "./generated.ts";
+
+/** What a bundle is called. */
+export const BUNDLE_NAME = `${packageJson.name}-${packageJson.version}.mcpb`;
+
+/** The same contents make the same bundle, byte by byte. */
+const FILE_TIME = new Date("2000-01-01T00:00:00");
+
+/** The bundle as a zip archive: the manifest and the built command, which needs no other package. */
+export function bundleContents(): Uint8Array {
+  const { name, version, type, license } = packageJson;
+  const built = readdirSync(fileAt("dist")).map((file) => `dist/${file}`);
+  const files: Zippable = {
+    // Tells Node that the files in dist/ are ES modules.
+    "package.json": Buffer.from(`${JSON.stringify({ name, version, type, license }, null, 2)}\n`),
+  };
+  for (const path of ["manifest.json", "LICENSE", "README.md", ...built]) files[path] = readFileSync(fileAt(path));
+  return zipSync(files, { level: 9, mtime: FILE_TIME });
+}

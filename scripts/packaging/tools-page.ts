@@ -1,0 +1,81 @@
+import { isSchema, type JsonSchema } from "../../src/server/json-schema.ts";
+import { catalogue, type ListedTool } from "../../src/server/listing.ts";
+import { formsOf } from "../../src/server/understand.ts";
+import type { Effect } from "../../src/tools/definition.ts";
+import { TOOLS } from "../../src/tools/registry.ts";
+import { tableOf } from "./markdown.ts";
+
+const EFFECTS = {
+  reads: "changes nothing",
+  adds: "adds to an API",
+  changes: "changes or takes away in an API",
+  local: "changes only what this server keeps",
+  tests: "changes a sandbox; an API only where the call says so",
+} as const satisfies Record<Effect, string>;
+
+const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either" } as const;
+
+/** docs/tools.md: every tool with its arguments, as clients see them. */
+export function toolsPage(): string {
+  return [
+    "# Tools",
+    "Made from the code by `npm run docs`. Unknown arguments are an error that lists the valid ones; an array or object " +
+      "that arrives as a JSON text is read as what it holds.",
+    toolsTable(),
+    ...catalogue(TOOLS).map(chapter),
+    "",
+  ].join("\n\n");
+}
+
+/** Every tool in one table. */
+export function toolsTable(): string {
+  return tableOf(
+    ["tool", "does", "toolset", "effect"],
+    TOOLS.map(({ name, title, toolset, effect, needsSandbox }) => [
+      `\`${name}\``,
+      title + (needsSandbox === true ? " (where there is a sandbox to look at)" : ""),
+      TOOLSETS[toolset],
+      EFFECTS[effect],
+    ]),
+  );
+}
+
+function chapter({ tool, annotations, inputSchema }: ListedTool): string {
+  const schema = inputSchema();
+  const hints = Object.entries(annotations).map(([hint, value]) => `\`${hint}\` ${String(value)}`);
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const properties = isSchema(schema.properties) ? Object.entries(schema.properties) : [];
+  const rows = properties.map(([name, given]) => {
+    const argument = isSchema(given) ? given : {};
+    const means = [argument.description, "default" in argument ? `Default: ${JSON.stringify(argument.default)}.` : ""];
+    return [
+      `\`${name}\``,
+      typeWords(argument, schema),
+      required.includes(name) ? "yes" : "",
+      means.filter((part) => typeof part === "string" && part !== "").join(". "),
+    ];
+  });
+  return [
+    `## ${tool.name}`,
+    `**${tool.title}.** ${tool.description}`,
+    `Annotations: ${hints.join(", ")}.`,
+    rows.length === 0 ? "No arguments." : tableOf(["argument", "type", "required", "meaning"], rows),
+  ].join("\n\n");
+}
+
+function typeWords(schema: JsonSchema, root: JsonSchema): string {
+  const words = formsOf(schema, root).map((form) => {
+    if (Array.isArray(form.enum)) return form.enum.map((one) => `\`${String(one)}\``).join(", ");
+    if (form.type === "array") return `list of ${isSchema(form.items) ? typeWords(form.items, root) : "anything"}`;
+    if (form.type !== "object") return typeof form.type === "string" ? form.type : "anything";
+    return isSchema(form.properties) ? `{${fieldsOf(form, form.properties)}}` : "object";
+  });
+  return [...new Set(words)].join(" or ");
+}
+
+function fieldsOf({ required }: JsonSchema, properties: JsonSchema): string {
+  const isRequired = (name: string) => Array.isArray(required) && required.includes(name);
+  return Object.keys(properties)
+    .map((name) => `\`${name}${isRequired(name) ? "" : "?"}\``)
+    .join(", ");
+}

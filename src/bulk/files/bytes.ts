@@ -1,0 +1,24 @@
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+
+/** Opens a file's content from its beginning, as often as it is needed. */
+export type ByteSource = () => AsyncIterable<Uint8Array>;
+
+/** The content of a file on the disk, which may not be a link. Reading throws the error of the operating system. */
+export function bytesOf(path: string): ByteSource {
+  return async function* () {
+    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    for await (const chunk of handle.createReadStream()) {
+      const bytes: unknown = chunk;
+      if (bytes instanceof Uint8Array) yield bytes;
+    }
+  };
+}
+
+/** The SHA-256 of a content, as hexadecimal digits: it tells whether two contents are the same. */
+export async function digestOf(bytes: ByteSource): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of bytes()) hash.update(chunk);
+  return hash.digest("hex");
+}

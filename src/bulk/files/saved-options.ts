@@ -1,0 +1,68 @@
+import type { ManagementApi } from "../../api/management.ts";
+import type { OptionRecord } from "../../spec/records.ts";
+import { mapConcurrently, readOptionContents } from "../option-contents.ts";
+import { readOptions } from "../option-names.ts";
+import type { AddOptionInput } from "../plan/add-options.ts";
+
+/** How many options are read at the same time, and given on together. */
+const BATCH = 8;
+
+/** An option, and where it is a sub-option the name of its group. */
+export interface PlacedOption {
+  readonly option: OptionRecord;
+  readonly groupName?: string | undefined;
+}
+
+/** Every option of a targeting, each group followed by its sub-options. Throws ApiErrors. */
+export async function* placedOptions(
+  api: ManagementApi,
+  targetingId: string,
+  signal: AbortSignal,
+): AsyncGenerator<PlacedOption> {
+  for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
+    yield { option };
+    if (option.type === "atomic" || option.childCount === 0) continue;
+    for await (const child of readOptions(api, targetingId, signal, { parent: option._id })) {
+      yield { option: child, groupName: option.name };
+    }
+  }
+}
+
+/**
+ * Options with their Context IDs, as files for `bulk_add_options` have them, a few at a time. Takes one Get an Option
+ * for each option that has Context IDs. Throws ApiErrors.
+ */
+export async function* withContexts(
+  api: ManagementApi,
+  options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly AddOptionInput[]> {
+  const read = async (placed: PlacedOption): Promise<AddOptionInput> => {
+    const { option } = placed;
+    if (option.contextCount === 0) return savedOption(placed, []);
+    return savedOption(placed, (await readOptionContents(api, option._id, signal)).contexts);
+  };
+  let batch: PlacedOption[] = [];
+  for await (const placed of options) {
+    batch.push(placed);
+    if (batch.length < BATCH) continue;
+    yield await mapConcurrently(batch, read);
+    batch = [];
+  }
+  if (batch.length > 0) yield await mapConcurrently(batch, read);
+}
+
+/** An option as a row of a file; `contexts` undefined leaves its Context IDs out. */
+export function savedOption(
+  { option, groupName }: PlacedOption,
+  contexts: readonly string[] | undefined,
+): AddOptionInput {
+  const { name, type, exposeChildren } = option;
+  const isGroup = groupName === undefined && type === "collection";
+  return {
+    name,
+    ...(groupName === undefined ? { type: type ?? "atomic" } : { parentName: groupName }),
+    ...(isGroup && exposeChildren !== undefined && { exposeChildren }),
+    ...(contexts !== undefined && { contexts }),
+  };
+}

@@ -1,0 +1,77 @@
+import { createReadStream } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { parseJson } from "../api/answers.ts";
+import { hasCode } from "./files/file-error.ts";
+import type { RunForm } from "./run-form.ts";
+import { type RunJournal, RunStoreError } from "./store.ts";
+
+/** What to do about a run that cannot be read. */
+export const START_ANEW = "Look at what was applied with list_options, and start anew.";
+
+/** Opens a journal for appending. A last line that was cut off by a crash never took effect, and is cut away. */
+export async function openJournal<Entry>(
+  file: string,
+  { parts }: Pick<RunForm<unknown, Entry>, "parts">,
+): Promise<RunJournal<Entry>> {
+  const handle = await open(file, "a+", 0o600);
+  await handle.truncate(await endOfLastLine(handle));
+  let waiting: string[] = [];
+  const flush = async (): Promise<void> => {
+    if (waiting.length === 0) return;
+    const text = waiting.join("");
+    waiting = [];
+    await handle.appendFile(text);
+    await handle.datasync();
+  };
+  return {
+    append: (entry) => void waiting.push(...parts(entry).map((part) => `${JSON.stringify(part)}\n`)),
+    flush,
+    async close() {
+      try {
+        await flush();
+      } finally {
+        await handle.close();
+      }
+    },
+  };
+}
+
+async function endOfLastLine(handle: FileHandle): Promise<number> {
+  const { size } = await handle.stat();
+  const chunk = Buffer.alloc(65_536);
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - chunk.length);
+    const { bytesRead } = await handle.read(chunk, 0, end - start, start);
+    const newline = chunk.subarray(0, bytesRead).lastIndexOf(0x0a);
+    if (newline >= 0) return start + newline + 1;
+    end = start;
+  }
+  return 0;
+}
+
+/** Reads a journal line by line. A damaged last line was cut off by a crash; a damaged line before it is an error. */
+export async function* readJournal<Entry>(
+  file: string,
+  runId: string,
+  form: Pick<RunForm<unknown, Entry>, "entry">,
+): AsyncGenerator<Entry> {
+  if ((await openOrUndefined(file)) === undefined) return;
+  let damaged = false;
+  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
+    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
+    const entry = form.entry.safeParse(parseJson(line));
+    if (entry.success) yield entry.data;
+    else damaged = true;
+  }
+}
+
+async function openOrUndefined(file: string): Promise<true | undefined> {
+  try {
+    await (await open(file, "r")).close();
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,182 @@
+import { RunStoreError } from "../bulk/store.ts";
+import type { Redactor } from "../render/redact.ts";
+import { redactorFor } from "../render/redact.ts";
+import { listedTools } from "../server/listing.ts";
+import { readAccess } from "../settings/access.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { SettingsError } from "../settings/error.ts";
+import { toggle } from "../settings/forms.ts";
+import { givenText, type Source } from "../settings/given.ts";
+import { SETTING_LIST } from "../settings/registry.ts";
+import type { Settings, SettingsInput } from "../settings/settings.ts";
+import { TOOLS } from "../tools/registry.ts";
+import { type Connected, connect, inputOf, routesOf, settingsFrom } from "./connect.ts";
+import { checkEvents, checkManagement } from "./doctor-apis.ts";
+import { type Check, checkFolders, checkNode, checkStateFolder } from "./doctor-machine.ts";
+import { diagnosisText } from "./doctor-words.ts";
+import { VERSION } from "./version.ts";
+
+/** A setting, where it came from, and its text; of a secret only whether it is set. */
+export interface SettingShown {
+  readonly variable: string;
+  readonly source: Source;
+  readonly value: string;
+}
+
+/** A run that `resume_run` could take up, or that is being driven now. */
+export interface UnfinishedRun {
+  readonly runId: string;
+  readonly tool: string;
+  readonly status: string;
+}
+
+/** What `targeting-mcp doctor --json` prints. */
+export interface Diagnosis {
+  /** False when something must be fixed. */
+  readonly ok: boolean;
+  readonly version: string;
+  /** Undefined where the settings cannot be used. */
+  readonly environment: "live" | "sandbox" | undefined;
+  readonly checks: readonly Check[];
+  readonly settings: readonly SettingShown[];
+  /** Names of the tools that would be listed. */
+  readonly tools: readonly string[];
+  readonly unfinishedRuns: readonly UnfinishedRun[];
+}
+
+/** A person waits for the answer: no probe takes longer, and none is tried again. */
+const PROBE_TIMEOUT_MS = 10_000;
+/** More of them help nobody who reads. */
+const MOST_RUNS = 20;
+
+/** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
+export async function runDoctor(line: CommandLine): Promise<number> {
+  const asJson = optionOf(line, "json", toggle) ?? false;
+  const diagnosis = await diagnose(inputOf(line));
+  process.stdout.write(asJson ? `${JSON.stringify(diagnosis, null, 2)}\n` : diagnosisText(diagnosis));
+  return diagnosis.ok ? 0 : 1;
+}
+
+/** Looks at everything that a server started with these settings would depend on; changes nothing in an API. */
+async function diagnose(input: SettingsInput): Promise<Diagnosis> {
+  const shown = SETTING_LIST.map((setting): SettingShown => {
+    const { variable, secret, otherwise } = setting;
+    const given = givenText(setting, input);
+    const value = secret ? (given === undefined ? "not set" : "set") : (given?.text ?? otherwise);
+    return { variable, source: given?.source ?? "default", value };
+  });
+  const node = checkNode(process.versions.node);
+  const usable = usableSettings(input);
+  if ("problem" in usable) {
+    const checks = [node, usable.problem];
+    return { ...NOTHING_FOUND, version: VERSION, checks, settings: shown };
+  }
+  const { settings } = usable;
+  const connected = connect(forProbing(settings), {
+    stopping: new AbortController().signal,
+    sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
+  });
+  try {
+    const checks = [
+      node,
+      ...settings.unknownVariables.map(misspelt),
+      await checkStateFolder(settings.stateDir),
+      ...(await checkFolders(settings.allowedDirs)),
+      ...(await checkApis(connected, settings)),
+    ];
+    const { unfinishedRuns, problem } = await findUnfinished(connected);
+    const all = problem === undefined ? checks : [...checks, problem];
+    const clean = redacted(all, redactorFor(settings.secrets));
+    return {
+      ok: !clean.some(({ state }) => state === "problem"),
+      version: VERSION,
+      environment: settings.environment.kind,
+      checks: clean,
+      settings: shown,
+      tools: listedTools(TOOLS, connected.offer).map(({ tool }) => tool.name),
+      unfinishedRuns,
+    };
+  } finally {
+    await connected.close();
+  }
+}
+
+const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
+
+function usableSettings(input: SettingsInput): { readonly settings: Settings } | { readonly problem: Check } {
+  try {
+    const settings = settingsFrom(input);
+    routesOf(settings);
+    readAccess(settings.http.accessFile);
+    return { settings };
+  } catch (thrown) {
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    return { problem: { about: "settings", state: "problem", found: thrown.message } };
+  }
+}
+
+/** A fixed port of the embedded sandbox may be held by a server that runs; the one that is looked at takes another. */
+function forProbing(settings: Settings): Settings {
+  const { environment } = settings;
+  return {
+    ...settings,
+    environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
+    requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
+    retryBudgetMs: 0,
+    logLevel: "silent",
+  };
+}
+
+function misspelt(variable: string): Check {
+  return {
+    about: "settings",
+    state: "note",
+    found: `${variable} is no setting`,
+    remedy: "Is it misspelt? `targeting-mcp --help` lists them.",
+  };
+}
+
+async function checkApis({ services }: Connected, settings: Settings): Promise<readonly Check[]> {
+  const { management, events } = services;
+  const routes = routesOf(settings);
+  const { readOnly } = settings;
+  const notConfigured = (about: string, variables: string): Check => ({
+    about,
+    state: "note",
+    found: "not configured: its tools are not listed",
+    remedy: `Set ${variables} to use it.`,
+  });
+  return [
+    ...(management === undefined
+      ? [notConfigured("management API", "TARGETING_API_URL and TARGETING_API_KEY")]
+      : await checkManagement(management, { routes, readOnly })),
+    ...(events === undefined
+      ? [notConfigured("event API", "EVENT_API_URL and EVENT_APP_KEY")]
+      : await checkEvents(events, { routes, readOnly })),
+  ];
+}
+
+async function findUnfinished({ services }: Connected): Promise<{
+  readonly unfinishedRuns: readonly UnfinishedRun[];
+  readonly problem?: Check;
+}> {
+  const unfinishedRuns: UnfinishedRun[] = [];
+  try {
+    for await (const { runId, tool, status, open } of services.runs?.list("local") ?? []) {
+      if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
+      if (unfinishedRuns.length === MOST_RUNS) break;
+    }
+    return { unfinishedRuns };
+  } catch (thrown) {
+    if (!(thrown instanceof RunStoreError)) throw thrown;
+    return { unfinishedRuns, problem: { about: "runs", state: "problem", found: thrown.message } };
+  }
+}
+
+function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[] {
+  return checks.map((check) => ({
+    ...check,
+    found: redactor.text(check.found),
+    ...(check.remedy !== undefined && { remedy: redactor.text(check.remedy) }),
+  }));
+}

@@ -1,0 +1,60 @@
+import * as z from "zod";
+import { reason, reportedObject } from "../bulk/journal-format.ts";
+import { inLines, type RunForm } from "../bulk/run-form.ts";
+import type { EventEntry } from "./event-run-state.ts";
+import type { EventCall } from "./event-runs.ts";
+import { RULES, type RuleName } from "./rules.ts";
+
+const at = z.number();
+const object = z.number();
+const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
+const basis = z.enum(["documented", "assumed", "notShown"]);
+
+const eventVerdict = z.object({
+  predicted: verdict,
+  basis,
+  observed: verdict.exactOptional(),
+  findings: z.array(
+    z.object({
+      path: z.string(),
+      rule: z.custom<RuleName>((name) => typeof name === "string" && Object.hasOwn(RULES, name)),
+      section: z.string(),
+      basis,
+      severity: z.enum(["verdict", "warning"]),
+      message: z.string(),
+      fix: z.string(),
+    }),
+  ),
+});
+
+/** Runs that send events. */
+export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
+  call: z.object({
+    tool: z.literal("track_events"),
+    input: z.object({ events: z.array(z.unknown()), onUnknown: z.enum(["report", "resend"]) }),
+  }),
+  entry: z.discriminatedUnion("t", [
+    z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
+    z.object({ t: z.literal("leave"), objects: z.array(object), at }),
+    z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
+    z.object({
+      t: z.literal("settled"),
+      object,
+      outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown"]),
+      reason: reason.exactOptional(),
+      attempts: z.number(),
+      verdict: eventVerdict.exactOptional(),
+      maybeTwice: z.literal(true).exactOptional(),
+      at,
+    }),
+    z.object({
+      t: z.literal("stop"),
+      cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
+      reason: reason.exactOptional(),
+      waitedMs: z.number(),
+      at,
+    }),
+    z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
+  ]),
+  parts: (entry) => (entry.t === "events" ? inLines(entry.objects).map((objects) => ({ ...entry, objects })) : [entry]),
+};

@@ -1,0 +1,217 @@
+import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
+import { closedPort, startStub } from "../support/stub-server.ts";
+
+const diagnosis = z.strictObject({
+  ok: z.boolean(),
+  version: z.string(),
+  environment: z.enum(["live", "sandbox"]).optional(),
+  checks: z.array(
+    z.strictObject({
+      about: z.string(),
+      state: z.enum(["ok", "note", "problem"]),
+      found: z.string(),
+      remedy: z.string().optional(),
+    }),
+  ),
+  settings: z.array(
+    z.strictObject({ variable: z.string(), source: z.enum(["flag", "environment", "default"]), value: z.string() }),
+  ),
+  tools: z.array(z.string()),
+  unfinishedRuns: z.array(z.strictObject({ runId: z.string(), tool: z.string(), status: z.string() })),
+});
+
+async function doctor(environment: Record<string, string> = {}, args: readonly string[] = []) {
+  const command = startCommand(["doctor", "--json", ...args], environment);
+  const { code } = await command.exited;
+  const text = command.lines.join("\n");
+  const found = diagnosis.parse(JSON.parse(text));
+  const problems = found.checks.filter(({ state }) => state === "problem");
+  expect(code).toBe(found.ok ? 0 : 1);
+  expect(found.ok).toBe(problems.length === 0);
+  return { ...found, problems, text };
+}
+
+const folder = () => mkdtempSync(join(tmpdir(), "targeting-mcp-doctor-"));
+
+test("without settings everything is well, in a sandbox", async () => {
+  const { ok, environment, tools, checks } = await doctor();
+  expect({ ok, environment }).toEqual({ ok: true, environment: "sandbox" });
+  expect(tools).toContain("inspect_events");
+  expect(checks).toContainEqual({ about: "Node", state: "ok", found: process.versions.node });
+});
+
+describe("against a service", () => {
+  test("a good key has both scopes, every route answers, and nothing is changed", async () => {
+    const { live, control, count } = await startService();
+    const before = await control("GET", "/state");
+    const { ok, environment, checks, tools } = await doctor(live);
+    expect({ ok, environment }).toEqual({ ok: true, environment: "live" });
+    const management = checks.filter(({ about }) => about === "management API").map(({ found }) => found);
+    expect(management).toEqual([
+      "reachable",
+      "the key is accepted",
+      "the key has the scope context-targeting:read",
+      "the key has the scope context-targeting:write",
+    ]);
+    expect(checks.filter(({ about }) => about.startsWith("management API, "))).toHaveLength(9);
+    expect(tools).not.toContain("inspect_events");
+    expect(await count("addOptions")).toBe(1);
+    expect(await control("GET", "/state")).toEqual(before);
+  });
+
+  test("a key that may only read is told apart from one that may write", async () => {
+    const { live } = await startService();
+    const { problems } = await doctor({ ...live, TARGETING_API_KEY: "sandbox-read-key" });
+    expect(problems).toEqual([
+      {
+        about: "management API",
+        state: "problem",
+        found: "the key lacks the scope context-targeting:write (403)",
+        remedy: expect.stringContaining("TARGETING_MCP_READ_ONLY=on"),
+      },
+    ]);
+  });
+
+  test("read-only sends no write, and needs no key that may write", async () => {
+    const { live, count } = await startService();
+    const { ok, tools } = await doctor({ ...live, TARGETING_API_KEY: "sandbox-read-key" }, ["--read-only"]);
+    expect(ok).toBe(true);
+    expect(tools).not.toContain("bulk_add_options");
+    expect(await count("addOptions")).toBe(0);
+    expect(await count("trackEvent")).toBe(0);
+  });
+
+  test("wrong keys are named by their variables, and shown nowhere", async () => {
+    const { live } = await startService();
+    const { problems, text, settings } = await doctor({
+      ...live,
+      TARGETING_API_KEY: "a-wrong-key",
+      EVENT_APP_KEY: "another-wrong-key",
+    });
+    expect(problems.map(({ found }) => found)).toEqual([
+      "reachable, but the key is not accepted (401)",
+      "reachable, but the key is not accepted (401)",
+    ]);
+    expect(problems.map(({ remedy }) => remedy)).toEqual([
+      expect.stringContaining("TARGETING_API_KEY"),
+      expect.stringContaining("EVENT_APP_KEY"),
+    ]);
+    expect(text).not.toContain("wrong-key");
+    expect(settings).toContainEqual({ variable: "TARGETING_API_KEY", source: "environment", value: "set" });
+  });
+
+  test("an assumed path that is wrong here is named, with the setting that overrides it", async () => {
+    const { live } = await startService();
+    const routes = join(folder(), "routes.json");
+    writeFileSync(routes, JSON.stringify({ listOptions: "GET /elsewhere/{targetingId}" }));
+    const { problems } = await doctor(live, ["--routes", routes]);
+    expect(problems).toEqual([
+      {
+        about: "management API, listOptions",
+        state: "problem",
+        found: expect.stringContaining("GET /elsewhere/"),
+        remedy: expect.stringContaining("TARGETING_MCP_ROUTES"),
+      },
+    ]);
+  });
+});
+
+describe("what else may be wrong with an API", () => {
+  const keys = { TARGETING_API_KEY: "some-key" };
+
+  test("nothing listens", async () => {
+    const { problems } = await doctor({ ...keys, TARGETING_API_URL: await closedPort() });
+    expect(problems).toMatchObject([{ found: expect.stringContaining("not reached") }]);
+  });
+
+  test("nothing of it is there", async () => {
+    const { url } = await startStub(() => ({ status: 404, json: { statusCode: 404, message: "Cannot GET" } }));
+    const { problems } = await doctor({ ...keys, TARGETING_API_URL: url });
+    expect(problems).toMatchObject([{ remedy: expect.stringContaining("TARGETING_API_URL") }]);
+  });
+
+  test("it answers web pages", async () => {
+    const { url } = await startStub(() => ({ status: 200, text: "<html>" }));
+    const { ok, checks } = await doctor({ ...keys, TARGETING_API_URL: url });
+    expect(ok).toBe(false);
+    expect(checks).toContainEqual({
+      about: "management API",
+      state: "note",
+      found: "no answer tells whether TARGETING_API_KEY is accepted",
+    });
+  });
+
+  test("its project is gone", async () => {
+    const { url } = await startStub(() => ({ status: 404, json: { statusCode: 404, errorCode: "PROJECT_NOT_FOUND" } }));
+    const { problems } = await doctor({ ...keys, TARGETING_API_URL: url });
+    expect(problems).toMatchObject([{ found: "the project of the key no longer exists" }]);
+  });
+});
+
+describe("settings and folders", () => {
+  test("a setting that cannot be used", async () => {
+    const { problems, environment } = await doctor({ TARGETING_API_URL: "https://api.example.com" });
+    expect(problems).toMatchObject([
+      { about: "settings", found: expect.stringContaining("TARGETING_API_KEY is missing") },
+    ]);
+    expect(environment).toBeUndefined();
+  });
+
+  test("where a value came from", async () => {
+    const { settings } = await doctor({ TARGETING_MCP_CONFIRM: "strict" }, ["--wait-ms", "7"]);
+    expect(settings).toContainEqual({ variable: "TARGETING_MCP_CONFIRM", source: "environment", value: "strict" });
+    expect(settings).toContainEqual({ variable: "TARGETING_MCP_WAIT_MS", source: "flag", value: "7" });
+    expect(settings).toContainEqual({ variable: "EVENT_APP_KEY", source: "default", value: "not set" });
+  });
+
+  test("a misspelt variable costs nothing, and is named", async () => {
+    const { ok, checks } = await doctor({ TARGETING_MCP_READONLY: "on" });
+    expect(ok).toBe(true);
+    expect(checks).toContainEqual(expect.objectContaining({ found: "TARGETING_MCP_READONLY is no setting" }));
+  });
+
+  test("a state folder that is a file, and an allowed folder that is not there", async () => {
+    const file = join(folder(), "file");
+    writeFileSync(file, "");
+    const { problems } = await doctor({ TARGETING_MCP_STATE_DIR: file, TARGETING_MCP_ALLOWED_DIRS: `${file}-missing` });
+    expect(problems.map(({ about }) => about)).toEqual(["state folder", "allowed folders", "runs"]);
+  });
+
+  test("looking leaves nothing behind", async () => {
+    const state = join(folder(), "state");
+    expect((await doctor({ TARGETING_MCP_STATE_DIR: join(state, "deep") })).ok).toBe(true);
+    mkdirSync(state);
+    expect((await doctor({ TARGETING_MCP_STATE_DIR: state })).ok).toBe(true);
+    expect(readdirSync(state)).toEqual([]);
+  });
+});
+
+test("a run that was cut short is listed", async () => {
+  const { live, slow } = await startService();
+  const environment = { ...live, TARGETING_MCP_STATE_DIR: folder(), TARGETING_MCP_WAIT_MS: "1" };
+  await slow("createTargetings", 20_000);
+  const server = startCommand([], environment);
+  for (const message of OPENING) server.send(message);
+  server.send(toolCall(1, "create_targetings", { items: [{ name: "Cut short" }] }));
+  await server.answer(1);
+  server.child.kill("SIGKILL");
+  await server.exited;
+  const { ok, unfinishedRuns } = await doctor(environment);
+  expect(ok).toBe(true);
+  expect(unfinishedRuns).toEqual([{ runId: expect.any(String), tool: "create_targetings", status: "interrupted" }]);
+});
+
+test("people get a table", async () => {
+  const command = startCommand(["doctor"], { TARGETING_MCP_MODE: "live" });
+  expect((await command.exited).code).toBe(1);
+  const text = command.lines.join("\n");
+  expect(text).toMatch(/^ {2}FIX {2}settings {2}live mode .* needs TARGETING_API_URL/m);
+  expect(text).toMatch(/^ {2}TARGETING_MCP_MODE +environment {2}live$/m);
+  expect(text).toContain("Something must be fixed");
+});

@@ -1,0 +1,195 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { setUp } from "../../src/commands/setup.ts";
+import { SettingsError } from "../../src/settings/error.ts";
+import { startCommand } from "../support/server-process.ts";
+
+/** Where hosts look, by hand from their own documentation; under a home folder of Linux. */
+const FILES = {
+  "claude-desktop": ".config/Claude/claude_desktop_config.json",
+  "claude-code": ".claude.json",
+  vscode: ".config/Code/User/mcp.json",
+  cursor: ".cursor/mcp.json",
+  codex: ".codex/config.toml",
+  gemini: ".gemini/settings.json",
+} as const satisfies Record<string, string>;
+
+const KEYS = { TARGETING_API_KEY: "the-secret-key", EVENT_APP_KEY: "the-secret-app-key" };
+const ADDRESS = { TARGETING_API_URL: "https://api.example.com" };
+
+interface Case {
+  readonly host: keyof typeof FILES;
+  /** What the file holds before. */
+  readonly before?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly flags?: Readonly<Record<string, string>>;
+  /** Answers, in order; none: nobody can answer. */
+  readonly answers?: readonly boolean[];
+  readonly agreed?: boolean;
+}
+
+async function setup({ host, before, environment = {}, flags = {}, answers, agreed = false }: Case) {
+  const home = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+  const file = join(home, FILES[host]);
+  mkdirSync(dirname(file), { recursive: true });
+  if (before !== undefined) writeFileSync(file, before);
+  const said: string[] = [];
+  const asked: string[] = [];
+  const ask = async (question: string): Promise<boolean> => {
+    asked.push(question);
+    return answers?.[asked.length - 1] ?? false;
+  };
+  const input = { flags: new Map(Object.entries(flags)), environment, platform: "linux", home } as const;
+  const person = { say: (text: string) => void said.push(text), ask: answers && ask, agreed };
+  const code = await setUp(host, input, person);
+  const files = readdirSync(dirname(file));
+  const text = files.includes(file.slice(dirname(file).length + 1)) ? readFileSync(file, "utf8") : undefined;
+  const backup = files.find((name) => name.endsWith(".backup"));
+  const kept = backup === undefined ? undefined : readFileSync(join(dirname(file), backup), "utf8");
+  return { code, text, json: () => JSON.parse(text ?? ""), kept, said: said.join("\n"), asked, file };
+}
+
+const PLAIN = { command: "npx", args: ["-y", "targeting-mcp"] };
+
+describe("where each host looks, and in its form", () => {
+  test.each([
+    ["claude-desktop", { mcpServers: { targeting: PLAIN } }],
+    ["claude-code", { mcpServers: { targeting: { type: "stdio", ...PLAIN } } }],
+    ["vscode", { servers: { targeting: { type: "stdio", ...PLAIN } } }],
+    ["cursor", { mcpServers: { targeting: PLAIN } }],
+    ["gemini", { mcpServers: { targeting: PLAIN } }],
+  ] as const)("%s", async (host, expected) => {
+    const { code, json, file } = await setup({ host, agreed: true });
+    expect({ code, written: json() }).toEqual({ code: 0, written: expected });
+    expect(statSync(file).mode & 0o077).toBe(0);
+  });
+
+  test("codex", async () => {
+    const before = '# mine\nmodel = "some"\n\n[mcp_servers.other]\ncommand = "other"\n';
+    const { text, kept } = await setup({ host: "codex", before, environment: { ...ADDRESS, ...KEYS }, agreed: true });
+    expect(kept).toBe(before);
+    expect(text).toBe(
+      `${before}\n[mcp_servers.targeting]\ncommand = "npx"\nargs = ["-y", "targeting-mcp"]\n` +
+        'env_vars = ["TARGETING_API_KEY", "EVENT_APP_KEY"]\n\n[mcp_servers.targeting.env]\n' +
+        'TARGETING_API_URL = "https://api.example.com"\n',
+    );
+  });
+});
+
+describe("keys", () => {
+  test("without a question they are only referred to", async () => {
+    const { json, said, text } = await setup({ host: "cursor", environment: { ...ADDRESS, ...KEYS }, agreed: true });
+    expect(json().mcpServers.targeting.env).toEqual({
+      TARGETING_API_URL: "https://api.example.com",
+      TARGETING_API_KEY: "$" + "{env:TARGETING_API_KEY}",
+      EVENT_APP_KEY: "$" + "{env:EVENT_APP_KEY}",
+    });
+    expect(`${said}${text}`).not.toContain("the-secret");
+  });
+
+  test("a yes to one writes that one, and shows it nowhere", async () => {
+    const answers = [true, false, true];
+    const { json, said, asked } = await setup({ host: "gemini", environment: { ...ADDRESS, ...KEYS }, answers });
+    expect(asked).toEqual([
+      expect.stringContaining("TARGETING_API_KEY"),
+      expect.stringContaining("EVENT_APP_KEY"),
+      "Write this?",
+    ]);
+    expect(json().mcpServers.targeting.env).toMatchObject({
+      TARGETING_API_KEY: "the-secret-key",
+      EVENT_APP_KEY: "$" + "{EVENT_APP_KEY}",
+    });
+    expect(said).not.toContain("the-secret");
+  });
+
+  test("a host that fills in no references: the person is told to", async () => {
+    const { said } = await setup({ host: "claude-desktop", environment: ADDRESS, agreed: true });
+    expect(said).toContain("Now put TARGETING_API_KEY into");
+  });
+
+  test("a key that was filled in stays, and is not shown", async () => {
+    const old = { mcpServers: { targeting: { command: "old", env: { TARGETING_API_KEY: "filled-in" } } } };
+    const { json, said } = await setup({
+      host: "claude-desktop",
+      before: JSON.stringify(old),
+      environment: ADDRESS,
+      agreed: true,
+    });
+    expect(json().mcpServers.targeting).toMatchObject({ command: "npx", env: { TARGETING_API_KEY: "filled-in" } });
+    expect(said).not.toContain("filled-in");
+  });
+});
+
+describe("what is there already", () => {
+  const before = JSON.stringify({ theme: "dark", mcpServers: { other: { command: "other" } } });
+
+  test("stays, and is kept as it was", async () => {
+    const { json, kept } = await setup({ host: "cursor", before, flags: { "read-only": "on" }, agreed: true });
+    expect(kept).toBe(before);
+    expect(json()).toEqual({
+      theme: "dark",
+      mcpServers: {
+        other: { command: "other" },
+        targeting: { ...PLAIN, env: { TARGETING_MCP_READ_ONLY: "on" } },
+      },
+    });
+  });
+
+  test("nothing is written without a yes", async () => {
+    for (const answers of [[false], undefined]) {
+      const { code, text, kept, said } = await setup({ host: "cursor", before, ...(answers && { answers }) });
+      expect({ code, text, kept }).toEqual({ code: 1, text: before, kept: undefined });
+      expect(said).toContain('+     "targeting": {');
+    }
+  });
+
+  test("the same again changes nothing", async () => {
+    const { text } = await setup({ host: "cursor", before, agreed: true });
+    const again = await setup({ host: "cursor", before: text ?? "", agreed: true });
+    expect(again).toMatchObject({ code: 0, text, kept: undefined });
+    expect(again.said).toContain("has this entry already");
+  });
+
+  test.each([
+    ["vscode", '{ "servers": {} // mine\n}', "comments"],
+    ["cursor", "[]", "one JSON object"],
+    ["cursor", '{"mcpServers": 5}', "is no object"],
+    ["codex", "[mcp_servers.targeting]\n", "already"],
+    ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
+  ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
+    const refused = setup({ host, before: content, environment: KEYS, agreed: true });
+    await expect(refused).rejects.toThrow(SettingsError);
+    await expect(refused).rejects.toThrow(why);
+    await expect(refused).rejects.toThrow("targeting-mcp");
+    await expect(refused).rejects.not.toThrow("the-secret");
+  });
+});
+
+test("paths are written as they are understood here; what the server would not take is refused", async () => {
+  const { json } = await setup({ host: "cursor", flags: { "allowed-dirs": "some-folder" }, agreed: true });
+  expect(json().mcpServers.targeting.env).toEqual({ TARGETING_MCP_ALLOWED_DIRS: resolve("some-folder") });
+  await expect(setup({ host: "cursor", flags: { mode: "lively" }, agreed: true })).rejects.toThrow("must be one of");
+});
+
+describe("the command", () => {
+  test("writes with --yes", async () => {
+    const home = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+    const command = startCommand(["setup", "cursor", "--yes", "--mode", "sandbox"], { HOME: home, USERPROFILE: home });
+    expect((await command.exited).code).toBe(0);
+    expect(JSON.parse(readFileSync(join(home, FILES.cursor), "utf8"))).toMatchObject({
+      mcpServers: { targeting: { env: { TARGETING_MCP_MODE: "sandbox" } } },
+    });
+  });
+
+  test.each([
+    [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini"],
+    [["emacs"], 'there is no host "emacs"'],
+    [["cursor", "more"], "one argument too many"],
+  ])("%j", async (args, sentence) => {
+    const command = startCommand(["setup", ...args]);
+    expect((await command.exited).code).toBe(2);
+    expect(command.stderr()).toContain(sentence);
+  });
+});

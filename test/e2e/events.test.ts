@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { startTestSandbox } from "../support/sandbox.ts";
+import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+import { startStub } from "../support/stub-server.ts";
+
+const suite = z.object({ suiteId: z.string(), resourceUri: z.string(), cases: z.number() });
+const EVENT_TOOLS = [
+  ...["list_event_types", "track_event", "track_events", "generate_event_tests", "run_event_tests", "inspect_events"],
+];
+
+describe.each(Object.entries(CLIENTS))("%s, with the embedded sandbox", (_name, connect) => {
+  test("events are listed, sent, looked at and tested", async () => {
+    const client = await connect({ args: [COMMAND], env: cleanEnvironment() });
+    const listed = (await client.listTools()).map(({ name }) => name);
+    expect(listed.filter((name) => EVENT_TOOLS.includes(name))).toEqual(EVENT_TOOLS);
+    expect(textOf(await client.callTool("list_event_types", { eventName: "Purchase" }))).toContain('"purchase"');
+
+    const events = Array.from({ length: 500 }, (_, index) => ({ uid: `u-${index % 9}`, eventName: "app_open" }));
+    const heard: number[] = [];
+    const sent = await client.callTool("track_events", { events }, ({ progress }) => heard.push(progress));
+    expect(sent.structuredContent).toMatchObject({
+      environment: "sandbox",
+      status: "succeeded",
+      counts: { items: 500 },
+    });
+    expect(heard.length).toBeGreaterThan(1);
+
+    const seen = await client.callTool("inspect_events", { limit: 3, expect: [{ eventName: "app_open", count: 500 }] });
+    expect(seen.structuredContent).toMatchObject({
+      total: 500,
+      events: [{ eventName: "app_open", verdict: "recorded" }, {}, {}],
+      expectations: [{ met: true, found: 500 }],
+      coverage: { alwaysRight: { app_open: 500 } },
+    });
+    expect(textOf(seen)).toContain("1 of 1 expectations met");
+  });
+
+  test("suites are resources, and run", async () => {
+    const client = await connect({ args: [COMMAND], env: cleanEnvironment() });
+    const made = await client.callTool("generate_event_tests", { eventNames: ["sign_up"], format: "vitest" });
+    const { suiteId, resourceUri, cases } = suite.parse(made.structuredContent);
+    expect(await client.readResource(resourceUri)).toContain('from "vitest"');
+    const run = await client.callTool("run_event_tests", { suiteId });
+    expect(run.structuredContent).toMatchObject({ suiteId, target: "sandbox", cases, matched: cases, mismatches: [] });
+    expect(await client.readResource(`${resourceUri}/junit`)).toContain(`tests="${cases}" failures="0"`);
+    const listed = (await client.listResources()).map(({ uri }) => uri);
+    expect(listed.filter((uri) => uri.includes("/suites/"))).toEqual([resourceUri, `${resourceUri}/junit`]);
+    await expect(client.readResource("targeting://suites/none")).rejects.toThrow("there is nothing at");
+  });
+
+  test("in live mode tests run against a sandbox of their own, and against the endpoint only after a yes", async () => {
+    const { url, received } = await startStub(() => ({ status: 200, json: { message: "ok" } }));
+    const questions: string[] = [];
+    const client = await connect({
+      args: [COMMAND],
+      env: cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" }),
+      answer: (message) => {
+        questions.push(message);
+        return { action: "accept", content: { confirm: true } };
+      },
+    });
+    expect((await client.listTools()).map(({ name }) => name)).not.toContain("inspect_events");
+    const made = await client.callTool("generate_event_tests", { kinds: ["minimal"] });
+    const { suiteId } = suite.parse(made.structuredContent);
+    const inSandbox = await client.callTool("run_event_tests", { suiteId });
+    expect(inSandbox.structuredContent).toMatchObject({ environment: "live", cases: 13, matched: 13 });
+    expect({ questions, requests: received.length }).toEqual({ questions: [], requests: 0 });
+    const real = await client.callTool("run_event_tests", { suiteId, target: "configured" });
+    expect(real.structuredContent).toMatchObject({ target: "configured", matched: 0, unobservable: 13 });
+    expect(questions).toEqual([expect.stringContaining("13 test events")]);
+    expect(received).toHaveLength(13);
+  });
+});
+
+test("in live mode the sandbox of TARGETING_MCP_SANDBOX_URL can be looked at", async () => {
+  const sandbox = await startTestSandbox();
+  await fetch(`${sandbox.url}/event`, {
+    method: "POST",
+    headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
+    body: JSON.stringify({ uid: "app", eventName: "app_open" }),
+  });
+  const client = await CLIENTS["2026 client, modern"]({
+    args: [COMMAND],
+    env: cleanEnvironment({
+      EVENT_API_URL: "http://127.0.0.1:9",
+      EVENT_APP_KEY: "real-key",
+      TARGETING_MCP_SANDBOX_URL: sandbox.url,
+    }),
+  });
+  const seen = await client.callTool("inspect_events", {});
+  expect(seen.structuredContent).toMatchObject({ environment: "live", total: 1, events: [{ uid: "app" }] });
+});
+
+test("read-only keeps the tests against a sandbox, and nothing that sends", async () => {
+  const client = await CLIENTS["2025 client"]({
+    args: [COMMAND],
+    env: cleanEnvironment({
+      EVENT_API_URL: "http://127.0.0.1:9",
+      EVENT_APP_KEY: "real-key",
+      TARGETING_MCP_READ_ONLY: "true",
+      TARGETING_MCP_CONFIRM: "off",
+    }),
+  });
+  const names = (await client.listTools()).map(({ name }) => name);
+  expect(names).toContain("run_event_tests");
+  expect(names).not.toContain("track_event");
+  expect(names).not.toContain("track_events");
+  const refused = await client.callTool("run_event_tests", {
+    suite: { seed: 1, uid: "u", cases: [] },
+    target: "configured",
+  });
+  expect(textOf(refused)).toContain("only reads");
+});
+
+test("the sandbox command says at its end what the traffic has touched", async () => {
+  const command = startCommand(["sandbox", "--port", "0"]);
+  await expect.poll(() => command.lines.length).toBeGreaterThan(3);
+  const [url] = command.lines[0]?.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];
+  await fetch(`${url}/event`, {
+    method: "POST",
+    headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
+    body: JSON.stringify({ uid: "u", eventName: "sign_up", method: "mail" }),
+  });
+  command.child.kill("SIGTERM");
+  expect((await command.exited).code).toBe(0);
+  expect(command.lines.slice(-2)).toEqual([
+    "events: 1 recorded, 0 ignored, 0 rejected",
+    expect.stringMatching(/^Coverage: 1 of 13 events seen: 1 always right.*1 of 44 parameters; 0 of 23 rules/),
+  ]);
+});

@@ -1,0 +1,258 @@
+import { mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
+import { startTestSandbox } from "../support/sandbox.ts";
+import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
+
+const answer = z.looseObject({
+  runId: z.string().optional(),
+  status: z.string().optional(),
+  counts: z.record(z.string(), z.number()).default({}),
+  failures: z.array(z.looseObject({ indexes: z.array(z.number()), lines: z.array(z.number()).optional() })).default([]),
+  savedTo: z.string().optional(),
+  rejectsUri: z.string().optional(),
+  confirmation: z.looseObject({ token: z.string() }).optional(),
+  error: z.looseObject({ message: z.string(), remedy: z.string().optional() }).optional(),
+});
+
+async function service() {
+  const sandbox = await startTestSandbox();
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-files-")));
+  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const env = cleanEnvironment({
+    TARGETING_MCP_SANDBOX_URL: sandbox.url,
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+    TARGETING_MCP_STATE_DIR: stateDir,
+    TARGETING_MCP_LOG_LEVEL: "silent",
+  });
+  return {
+    sandbox,
+    folder,
+    stateDir,
+    env,
+    client: await CLIENTS["2025 client"]({ args: [COMMAND], env }),
+    write: (name: string, content: string | Uint8Array) => writeFile(join(folder, name), content),
+    read: (name: string) => readFile(join(folder, name), "utf8"),
+  };
+}
+
+async function call(client: TestClient, name: string, args: Record<string, unknown>) {
+  return answer.parse((await client.callTool(name, args)).structuredContent);
+}
+
+/** All options of a targeting with their Context IDs, as `list_options` saves them. */
+async function contentsOf(
+  { client, read }: Awaited<ReturnType<typeof service>>,
+  targetingId: string,
+  name: string,
+): Promise<string> {
+  await call(client, "list_options", { targetingId, saveTo: name });
+  return read(name);
+}
+
+const FILE = [
+  "name,contextId,parentName,type",
+  "Ball games,,,collection",
+  'Football,"goal, golden",Ball games,',
+  "Running,shoe|sole,,",
+  "Football,offside,Ball games,",
+  "Empty,,,",
+].join("\n");
+
+test("a CSV file is imported, saved, and imported again elsewhere", async () => {
+  const given = await service();
+  const { client, sandbox, write } = given;
+  const [one, two, three] = [
+    await sandbox.targeting("One"),
+    await sandbox.targeting("Two"),
+    await sandbox.targeting("Three"),
+  ];
+  await write("options.csv", FILE);
+  const made = await call(client, "bulk_add_options", { targetingId: one, file: "options.csv" });
+  expect(made).toMatchObject({ status: "succeeded", counts: { items: 4, succeeded: 4 } });
+  const saved = await call(client, "list_options", { targetingId: one, saveTo: "saved.csv" });
+  expect(saved).toMatchObject({ savedTo: join(given.folder, "saved.csv"), counts: { options: 4, contextIds: 3 } });
+  await call(client, "bulk_add_options", { targetingId: two, file: "saved.csv" });
+  const ndjson = await contentsOf(given, one, "one.ndjson");
+  expect(await contentsOf(given, two, "two.ndjson")).toBe(ndjson);
+  await call(client, "bulk_add_options", { targetingId: three, file: join(given.folder, "two.ndjson") });
+  expect(await contentsOf(given, three, "three.ndjson")).toBe(ndjson);
+  expect(ndjson.split("\n").map((line) => line && JSON.parse(line))).toMatchObject([
+    { name: "Ball games", type: "collection", contexts: [] },
+    { name: "Football", parentName: "Ball games", contexts: ["goal, golden", "offside"] },
+    { name: "Running", type: "atomic", contexts: ["shoe|sole"] },
+    { name: "Empty", contexts: [] },
+    "",
+  ]);
+  const again = await call(client, "list_options", { targetingId: one, saveTo: "saved.csv" });
+  expect(again.error?.message).toContain("exists already");
+});
+
+test("a file as Korean Excel saves it", async () => {
+  const given = await service();
+  const targetingId = await given.sandbox.targeting("Korean");
+  const bytes = [...Buffer.from("name,contextId\r\n"), 0xb0, 0xa1, 0x94, 0xee, ...Buffer.from(",c1\r\n")];
+  await given.write("korean.csv", Uint8Array.from(bytes));
+  const wrong = await call(given.client, "bulk_add_options", { targetingId, file: "korean.csv" });
+  expect(wrong.error).toMatchObject({
+    message: expect.stringContaining("line 2"),
+    remedy: expect.stringContaining("euc-kr"),
+  });
+  const made = await call(given.client, "bulk_add_options", { targetingId, file: "korean.csv", encoding: "euc-kr" });
+  expect(made.status).toBe("succeeded");
+  expect(await contentsOf(given, targetingId, "saved.ndjson")).toContain('"가뷁"');
+});
+
+test("rows that fail are told by row and line, and are read again once they are mended", async () => {
+  const given = await service();
+  const { client, sandbox, write } = given;
+  const targetingId = await sandbox.targeting("One");
+  await sandbox.options(targetingId, [{ name: "Taken" }]);
+  await write("options.csv", "name,contextId\nNews,1.23E+15\n\nTaken,a\nGood,b\nTaken,c\nBad_name,d\n");
+  const mixed = await call(client, "bulk_add_options", { targetingId, file: "options.csv" });
+  expect(mixed).toMatchObject({ status: "partial", counts: { items: 4, succeeded: 1, failed: 3 } });
+  expect(mixed.failures.map(({ indexes, lines }) => [...indexes, ...(lines ?? [])]).sort()).toEqual([
+    [0, 2],
+    [1, 4],
+    [4, 7],
+  ]);
+  const rejects = await readFile(join(given.stateDir, "runs", mixed.runId ?? "", "rejects"), "utf8");
+  expect(rejects.split("\r\n").map((line) => line.split(",").slice(0, 2).join(","))).toEqual([
+    "\uFEFFname,contextId",
+    "News,1.23E+15",
+    "Taken,a",
+    "Taken,c",
+    "Bad_name,d",
+    "",
+  ]);
+  expect(rejects).toContain("scientific notation");
+  await write(
+    "mended.csv",
+    rejects.replace("1.23E+15", "1230000000000000").replaceAll("Taken,", "Free,").replace("Bad_name", "Good name"),
+  );
+  const mended = await call(client, "bulk_add_options", { targetingId, file: "mended.csv" });
+  expect(mended).toMatchObject({ status: "succeeded", counts: { items: 3, succeeded: 3 } });
+  expect(mended.rejectsUri).toBeUndefined();
+});
+
+test("rejects of an NDJSON file are a resource", async () => {
+  const { sandbox, write, env } = await service();
+  const targetingId = await sandbox.targeting("One");
+  await write("options.ndjson", '{"name":"Good"}\n{"name":"x"}\n{"name":"News","colour":"red"}\n');
+  const server = startCommand([], env);
+  for (const message of OPENING) server.send(message);
+  server.send(toolCall("add", "bulk_add_options", { targetingId, file: "options.ndjson" }));
+  const result = z.looseObject({ result: z.looseObject({ structuredContent: answer }) });
+  const { rejectsUri } = result.parse(await server.answer("add")).result.structuredContent;
+  server.send({ jsonrpc: "2.0", id: "read", method: "resources/read", params: { uri: rejectsUri } });
+  const content = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseObject({ text: z.string() })) }) });
+  const [only] = content.parse(await server.answer("read")).result.contents;
+  expect(
+    only?.text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { name: "x", reason: expect.stringContaining("INVALID_NAME") },
+    { name: "News", colour: "red", reason: expect.stringContaining("valid fields: name, contexts") },
+  ]);
+});
+
+test("changes come from a file, and go back to what get_option saved", async () => {
+  const given = await service();
+  const { client, sandbox, write } = given;
+  const targetingId = await sandbox.targeting("One");
+  const [optionId = "", other = ""] = await sandbox.options(targetingId, [
+    { name: "News", contexts: ["a", "b"] },
+    { name: "Sport", contexts: ["c"] },
+  ]);
+  const saved = await call(client, "get_option", { optionId, saveTo: "news.csv" });
+  expect(saved).toMatchObject({ savedTo: join(given.folder, "news.csv"), counts: { contextIds: 2 } });
+  await call(client, "get_option", { optionId: other, saveTo: "sport.ndjson" });
+  const before = await contentsOf(given, targetingId, "before.ndjson");
+  await write("changes.csv", `_id,name,op,contextId\n${optionId},,add,x\n${optionId},,remove,a\n,Sport,add,y\n`);
+  const changed = await call(client, "update_contexts", { targetingId, file: "changes.csv" });
+  expect(changed).toMatchObject({ status: "succeeded", counts: { items: 3, succeeded: 3 } });
+  expect(await contentsOf(given, targetingId, "changed.ndjson")).toContain('["b","x"]');
+  for (const file of ["news.csv", "sport.ndjson"]) {
+    expect((await call(client, "update_contexts", { file })).status).toBe("succeeded");
+  }
+  const sorted = (text: string) =>
+    text.replaceAll(/\["(\w)","(\w)"\]/g, (_, one: string, two: string) => [one, two].sort().join());
+  expect(sorted(await contentsOf(given, targetingId, "after.ndjson"))).toBe(sorted(before));
+});
+
+test("what was deleted or taken away can be given back as a file", async () => {
+  const given = await service();
+  const { client, sandbox, write, stateDir } = given;
+  const targetingId = await sandbox.targeting("One");
+  await write("options.csv", FILE);
+  await call(client, "bulk_add_options", { targetingId, file: "options.csv" });
+  const before = await contentsOf(given, targetingId, "before.ndjson");
+  const asked = await call(client, "delete_targeting", { ids: [targetingId] });
+  const gone = await call(client, "delete_targeting", { confirmation: asked.confirmation?.token });
+  expect(gone.status).toBe("succeeded");
+  await write("removed.ndjson", await readFile(join(stateDir, "runs", gone.runId ?? "", "removed.ndjson")));
+  const other = await sandbox.targeting("Two");
+  await call(client, "bulk_add_options", { targetingId: other, file: "removed.ndjson" });
+  expect(await contentsOf(given, other, "after.ndjson")).toBe(before);
+
+  await call(client, "delete_options", { targetingId: other, names: ["Ball games", "Football", "Running"] });
+  const names = ["Ball games", "Football", "Running", "Empty"];
+  const question = await call(client, "delete_options", { targetingId: other, names });
+  const deleted = await call(client, "delete_options", { confirmation: question.confirmation?.token });
+  await write("options-removed.ndjson", await readFile(join(stateDir, "runs", deleted.runId ?? "", "removed.ndjson")));
+  await call(client, "bulk_add_options", { targetingId: other, file: "options-removed.ndjson" });
+  const lines = (text: string) => text.trim().split("\n").sort();
+  expect(lines(await contentsOf(given, other, "restored.ndjson"))).toEqual(lines(before));
+});
+
+test("a file that changes while a person decides: what was planned is done", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("One");
+  const [optionId = ""] = await sandbox.options(targetingId, [{ name: "News", contexts: ["a", "b"] }]);
+  await write("changes.csv", `_id,op,contexts\n${optionId},remove,a|b\n`);
+  const asked = await call(client, "update_contexts", { file: "changes.csv" });
+  expect(asked.status).toBe("needs_confirmation");
+  await write("changes.csv", `_id,op,contexts\n${optionId},add,z\n`);
+  const beside = await call(client, "update_contexts", {
+    file: "changes.csv",
+    confirmation: asked.confirmation?.token,
+  });
+  expect(beside.error?.message).toContain("not the planned ones");
+  const done = await call(client, "update_contexts", { confirmation: asked.confirmation?.token });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
+  const left = await client.callTool("get_option", { optionId });
+  expect(left.structuredContent).toMatchObject({ contexts: [] });
+});
+
+test("a dry run reads the file and leaves nothing behind", async () => {
+  const { client, sandbox, write, stateDir } = await service();
+  const targetingId = await sandbox.targeting("One");
+  await write("options.csv", FILE);
+  const planned = await call(client, "bulk_add_options", { targetingId, file: "options.csv", dryRun: true });
+  expect(planned).toMatchObject({ status: "planned", counts: { items: 4, pending: 4 } });
+  expect(await readdir(stateDir)).not.toContain("runs");
+});
+
+test("file beside items, unknown columns, and files of no allowed folder are refused with what to do", async () => {
+  const { client, sandbox, write, folder, env } = await service();
+  const targetingId = await sandbox.targeting("One");
+  await write("options.csv", "name,colour\nNews,red\n");
+  const said = async (args: Record<string, unknown>, by = client) =>
+    textOf(await by.callTool("bulk_add_options", { targetingId, ...args }));
+  expect(await said({ file: "options.csv", items: [{ name: "News" }] })).toContain("file and items were both given");
+  expect(await said({})).toContain("items are missing");
+  expect(await said({ file: "options.csv" })).toContain("Valid columns: name, contextId");
+  expect(await said({ file: "option.csv" })).toContain('"options.csv"');
+  expect(await said({ file: "/etc/passwd" })).toContain(folder);
+  expect(await said({ file: "options.csv", encoding: "utf-16" })).toContain('"euc-kr"');
+  const { TARGETING_MCP_ALLOWED_DIRS: _, ...without } = env;
+  const bare = await CLIENTS["2025 client"]({ args: [COMMAND], env: without });
+  expect(await said({ file: "options.csv" }, bare)).toContain("TARGETING_MCP_ALLOWED_DIRS");
+  const listing = await bare.callTool("list_options", { targetingId, saveTo: "x.csv" });
+  expect(textOf(listing)).toContain("TARGETING_MCP_ALLOWED_DIRS");
+});

@@ -1,0 +1,87 @@
+import { onTestFinished } from "vitest";
+import type * as z from "zod";
+import { systemClock } from "../../src/api/clock.ts";
+import { eventsOver } from "../../src/api/event-client.ts";
+import { openHttp } from "../../src/api/http.ts";
+import { sandboxOver } from "../../src/api/sandbox.ts";
+import { memoryRunStore } from "../../src/bulk/memory-store.ts";
+import type { EventEntry } from "../../src/events/event-run-state.ts";
+import { type EventCall, EventRuns } from "../../src/events/event-runs.ts";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { ROUTES } from "../../src/spec/routes.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolDefinition, ToolOutcome } from "../../src/tools/definition.ts";
+import { testServices } from "./tool-context.ts";
+
+/** A sandbox over HTTP, and a context in which the tools of events work against it. Both end with the test. */
+export async function eventTools(more: Partial<ToolContext> = {}) {
+  const sandbox = await startSandbox();
+  const http = openHttp({
+    url: sandbox.url,
+    credential: { authorization: "sandbox-app-key" },
+    requestTimeoutMs: 10_000,
+  });
+  onTestFinished(async () => {
+    await http.close();
+    await sandbox.close();
+  });
+  const events = eventsOver(http, ROUTES);
+  const store = memoryRunStore<EventCall, EventEntry>();
+  const environment = more.environment ?? "sandbox";
+  const eventRuns = new EventRuns({
+    api: events,
+    store,
+    clock: systemClock,
+    newRunId: ulidSource(systemClock.now, Math.random),
+    project: "project",
+    environment,
+    retryBudgetMs: 500,
+  });
+  const look = sandboxOver(http);
+  const context: ToolContext = {
+    ...testServices(systemClock, 20_000),
+    events,
+    eventRuns,
+    sandbox: look,
+    testBench: { events, sandbox: look },
+    caller: "local",
+    arrivedAt: systemClock.now(),
+    signal: new AbortController().signal,
+    canAsk: false,
+    ...more,
+  };
+  return {
+    sandbox,
+    context,
+    store,
+    /** Posts an event as an application does. */
+    async post(event: unknown): Promise<void> {
+      await events.track(JSON.stringify(event));
+    },
+    /** Talks to the sandbox's control plane. */
+    async control(path: string, body: unknown): Promise<void> {
+      await fetch(`${sandbox.url}/_sandbox${path}`, { method: "POST", body: JSON.stringify(body) });
+    },
+  };
+}
+
+/** Calls a tool with unchecked arguments; a question to the person counts as a failure of the test. */
+export async function answerOf<Input extends z.ZodObject>(
+  tool: ToolDefinition<Input>,
+  given: z.input<Input>,
+  context: ToolContext,
+) {
+  const outcome = await outcomeOf(tool, given, context);
+  if ("ask" in outcome) throw new Error(`the tool asks: ${outcome.ask.message}`);
+  return outcome;
+}
+
+/** Calls a tool with unchecked arguments. */
+export function outcomeOf<Input extends z.ZodObject>(
+  tool: ToolDefinition<Input>,
+  given: z.input<Input>,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  return tool.handler(tool.input().parse(given), context);
+}

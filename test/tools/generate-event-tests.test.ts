@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { tokensOf } from "../../src/render/page.ts";
+import { generateEventTestsTool } from "../../src/tools/generate-event-tests.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
+
+const generated = z.object({
+  suiteId: z.string(),
+  resourceUri: z.string(),
+  cases: z.number(),
+  byKind: z.record(z.string(), z.number()),
+  preview: z.string(),
+});
+
+test("a suite is kept, counted and previewed within the budget", async () => {
+  const { context } = await eventTools();
+  const answer = await answerOf(generateEventTestsTool, {}, context);
+  const { suiteId, resourceUri, cases, byKind, preview } = generated.parse(answer.structured);
+  expect(resourceUri).toBe(`targeting://suites/${suiteId}`);
+  expect(Object.values(byKind).reduce((sum, count) => sum + count, 0)).toBe(cases);
+  expect(Object.keys(byKind)).toHaveLength(9);
+  expect((await context.suites.find("local", suiteId))?.suite.cases).toHaveLength(cases);
+  expect(answer.text).toContain(preview.split("\n")[0]);
+  expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);
+});
+
+test("the same choice has the same ID, another seed or form another", async () => {
+  const { context } = await eventTools();
+  const idOf = async (given: object) =>
+    generated.parse((await answerOf(generateEventTestsTool, given, context)).structured).suiteId;
+  const first = await idOf({ eventNames: ["click"], seed: 3 });
+  expect(await idOf({ eventNames: ["click"], seed: 3 })).toBe(first);
+  expect(await idOf({ eventNames: ["click"], seed: 4 })).not.toBe(first);
+  expect(await idOf({ eventNames: ["click"], seed: 3, format: "curl" })).not.toBe(first);
+});
+
+test("only the kinds, events and user that were asked for", async () => {
+  const { context } = await eventTools();
+  const given = { eventNames: ["sign_up"], kinds: ["minimal" as const], uid: "me" };
+  const { suiteId, cases, byKind } = generated.parse(
+    (await answerOf(generateEventTestsTool, given, context)).structured,
+  );
+  expect({ cases, byKind }).toEqual({ cases: 1, byKind: { minimal: 1 } });
+  expect((await context.suites.find("local", suiteId))?.suite.cases).toMatchObject([
+    { expected: "recorded", body: { uid: "me", eventName: "sign_up", method: expect.any(String) } },
+  ]);
+  expect(await context.suites.find("somebody else", suiteId)).toBeUndefined();
+});
+
+test("what cannot be generated", async () => {
+  const { context } = await eventTools();
+  const generate = (given: object) => answerOf(generateEventTestsTool, given, context);
+  await expect(generate({ eventNames: ["purchased"] })).rejects.toThrow('did you mean "purchase"?');
+  await expect(generate({ eventNames: ["click"], kinds: ["sequence"] })).rejects.toThrow("no case");
+});

@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { generateEventTests } from "../../src/events/generate.ts";
+import type { ToolContext } from "../../src/tools/context.ts";
+import { runEventTestsTool } from "../../src/tools/run-event-tests.ts";
+import { answerOf, eventTools, outcomeOf } from "../support/event-tools.ts";
+
+const suite = generateEventTests({ eventNames: ["purchase"] });
+const report = z.looseObject({
+  suiteId: z.string(),
+  target: z.string(),
+  cases: z.number(),
+  matched: z.number(),
+  mismatched: z.number(),
+  unobservable: z.number(),
+  mismatches: z.array(z.looseObject({ id: z.string() })),
+  resourceUri: z.string(),
+});
+const asked = z.object({ status: z.literal("needs_confirmation"), confirmation: z.object({ token: z.string() }) });
+
+const live = (more: Partial<ToolContext> = {}) => eventTools({ environment: "live", ...more });
+
+describe("against the sandbox", () => {
+  test("every case of the whole suite matches", async () => {
+    const { context } = await eventTools();
+    const answer = await answerOf(runEventTestsTool, { suite: generateEventTests() }, context);
+    const { cases, matched, mismatches, resourceUri, suiteId } = report.parse(answer.structured);
+    expect({ matched, mismatches }).toEqual({ matched: cases, mismatches: [] });
+    expect(resourceUri).toBe(`targeting://suites/${suiteId}`);
+    expect((await context.suites.find("local", suiteId))?.report?.cases).toBe(cases);
+  });
+
+  test("a wrong expectation is a mismatch, shown with what was observed", async () => {
+    const { context } = await eventTools();
+    const wrong = { ...suite, cases: suite.cases.map((one) => ({ ...one, expected: "recorded" as const })) };
+    const answer = await answerOf(runEventTestsTool, { suite: wrong }, context);
+    const { mismatched, mismatches } = report.parse(answer.structured);
+    expect(mismatched).toBeGreaterThan(0);
+    expect(mismatches).toContainEqual(
+      expect.objectContaining({ id: "purchase/missing/tx_id", expected: "recorded", observed: "ignored" }),
+    );
+    expect(answer.isError).toBe(false);
+  });
+
+  test("what is not run in time is unobservable, never passed", async () => {
+    const { context, control } = await eventTools({ waitMs: 20 });
+    await control("/faults", { faults: [{ on: "any", kind: "slow", delayMs: 100, times: 10_000 }] });
+    const answer = await answerOf(runEventTestsTool, { suite }, context);
+    const { cases, matched, mismatched, unobservable } = report.parse(answer.structured);
+    expect({ sum: matched + mismatched + unobservable, mismatched }).toEqual({ sum: cases, mismatched: 0 });
+    expect(answer.structured.notRun).toBeGreaterThan(0);
+  });
+
+  test("what is no suite", async () => {
+    const { context } = await eventTools();
+    const run = (given: object) => answerOf(runEventTestsTool, given, context);
+    await expect(run({})).rejects.toThrow("either suite or suiteId");
+    await expect(run({ suite, suiteId: "x" })).rejects.toThrow("either suite or suiteId");
+    await expect(run({ suiteId: "x" })).rejects.toThrow("no such suite");
+    await expect(run({ suite: { seed: 1 } })).rejects.toThrow("does not have the form of a suite (uid:");
+  });
+});
+
+describe("against a live endpoint", () => {
+  const configured = { suite, target: "configured" as const };
+
+  test("target sandbox needs no yes", async () => {
+    const { context } = await live({ readOnly: true });
+    const { structured } = await answerOf(runEventTestsTool, { suite }, context);
+    expect(structured).toMatchObject({ environment: "live", target: "sandbox", unobservable: 0 });
+  });
+
+  test("a client that cannot ask gets a token, which starts one run", async () => {
+    const { context, sandbox } = await live();
+    const first = asked.parse((await answerOf(runEventTestsTool, configured, context)).structured);
+    expect(sandbox.events()).toHaveLength(0);
+    const { token } = first.confirmation;
+    const answer = report.parse((await answerOf(runEventTestsTool, { confirmation: token }, context)).structured);
+    const sent = sandbox.events().length;
+    expect(sent).toBeGreaterThan(0);
+    expect(answer).toMatchObject({ target: "configured", mismatched: 0 });
+    expect(answer.matched).toBe(suite.cases.filter(({ expected }) => expected === "rejected").length);
+    expect(answer.unobservable).toBe(answer.cases - answer.matched);
+    const again = report.parse((await answerOf(runEventTestsTool, { confirmation: token }, context)).structured);
+    expect(again).toEqual(answer);
+    expect(sandbox.events()).toHaveLength(sent);
+  });
+
+  test("a token is bound to its caller, its suite and its time", async () => {
+    const { context } = await live();
+    const { confirmation } = asked.parse((await answerOf(runEventTestsTool, configured, context)).structured);
+    const use = (more: Partial<ToolContext>, given: object = {}) =>
+      answerOf(runEventTestsTool, { confirmation: confirmation.token, ...given }, { ...context, ...more });
+    await expect(use({ caller: "somebody else" })).rejects.toThrow("not a token that this server gave");
+    await expect(use({}, { suite: generateEventTests({ seed: 9 }) })).rejects.toThrow("not the planned ones");
+    const clock = { ...context.clock, now: () => Date.now() + 601_000 };
+    await expect(use({ clock })).rejects.toThrow("expired");
+    await expect(use({ readOnly: true })).rejects.toThrow("only reads");
+  });
+
+  test("the person is asked, and one yes is one run", async () => {
+    const { context, sandbox } = await live({ canAsk: true });
+    const outcome = await outcomeOf(runEventTestsTool, configured, context);
+    if (!("ask" in outcome)) throw new Error("nobody was asked");
+    expect(outcome.ask.message).toContain("LIVE event API");
+    const { token } = outcome.ask;
+    const said = (accepted: boolean) =>
+      answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted, arrivedAt: 0 } });
+    expect((await said(false)).structured).toMatchObject({ status: "cancelled" });
+    expect(sandbox.events()).toHaveLength(0);
+    await said(true);
+    const sent = sandbox.events().length;
+    await said(true);
+    expect(sandbox.events()).toHaveLength(sent);
+  });
+
+  test.each([
+    ["read-only mode", { readOnly: true, confirm: "off" }, "only reads"],
+    ["strict", { confirm: "strict" }, "cannot ask"],
+  ] as const)("%s refuses", async (_title, settings, words) => {
+    const { context, sandbox } = await live(settings);
+    await expect(answerOf(runEventTestsTool, configured, context)).rejects.toThrow(words);
+    expect(sandbox.events()).toHaveLength(0);
+  });
+
+  test("off asks nobody", async () => {
+    const { context } = await live({ confirm: "off" });
+    expect((await answerOf(runEventTestsTool, configured, context)).structured).toMatchObject({ target: "configured" });
+  });
+});

@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto";
+import { expect, test } from "vitest";
+import { tokensOf } from "../../src/render/page.ts";
+import { trackEvents } from "../../src/tools/track-events.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
+
+const click = (uid: string, element_id = "b") => ({ uid, eventName: "click", element_id });
+
+test("sends what counts, in the order of each uid, and groups what does not", async () => {
+  const { context, sandbox } = await eventTools();
+  const events: Record<string, unknown>[] = Array.from({ length: 1000 }, (_, index) =>
+    click(`user-${index % 7}`, `e-${index}`),
+  );
+  for (let index = 0; index < 300; index += 1) events.push({ uid: "u", eventName: "purchase", order_id: `o-${index}` });
+  events.push({ uid: "u", eventName: "Click", element_id: "b" });
+  const { structured, text, isError } = await answerOf(trackEvents, { events }, context);
+  expect(isError).toBe(false);
+  expect(structured).toMatchObject({
+    environment: "sandbox",
+    status: "partial",
+    counts: { items: 1301, succeeded: 1000, failed: 301, unattempted: 0, unknown: 0, pending: 0 },
+    requests: { sent: 1000, resent: 0 },
+    failures: [
+      { count: 300, errorCode: "EVENT_IGNORED", remedy: expect.stringContaining('rename "order_id" to "tx_id"') },
+      { count: 1, errorCode: "EVENT_IGNORED", ref: "Click", indexes: [1300] },
+    ],
+  });
+  expect(tokensOf(JSON.stringify(structured)) + tokensOf(text)).toBeLessThan(2500);
+  const arrived = sandbox.events().filter(({ uid }) => uid === "user-3");
+  expect(arrived.map(({ text: body }) => JSON.parse(body).element_id)).toEqual(
+    Array.from({ length: 143 }, (_, place) => `e-${place * 7 + 3}`),
+  );
+});
+
+test("dryRun sends nothing", async () => {
+  const { context, sandbox } = await eventTools();
+  const { structured } = await answerOf(
+    trackEvents,
+    { events: [click("a"), { uid: "a", eventName: "sign_up" }], dryRun: true },
+    context,
+  );
+  expect(structured).toMatchObject({ status: "planned", counts: { items: 2, pending: 1, failed: 1 } });
+  expect(sandbox.events()).toEqual([]);
+});
+
+test("what takes longer than a call goes on, and the same call meanwhile is the same run", async () => {
+  const { context, sandbox, control } = await eventTools({ waitMs: 30 });
+  await control("/faults", { faults: [{ on: "any", kind: "slow", delayMs: 500, times: 1000 }] });
+  const events = Array.from({ length: 40 }, () => click("u"));
+  const { structured } = await answerOf(trackEvents, { events: events.slice(0, 4) }, context);
+  expect(structured).toMatchObject({ status: "running", nextSteps: [expect.stringContaining("get_run")] });
+  const again = await answerOf(trackEvents, { events: events.slice(0, 4) }, context);
+  expect(again.structured.runId).toBe(structured.runId);
+  const run = await context.eventRuns?.find(String(structured.runId));
+  await run?.rest;
+  expect(run?.status()).toBe("succeeded");
+  expect(sandbox.events()).toHaveLength(4);
+});
+
+test("a lost answer is unknown, or with resend sent again and perhaps recorded twice", async () => {
+  const { context, control, sandbox } = await eventTools();
+  await control("/faults", { faults: [{ on: "any", kind: "reset", applied: true, nth: 1 }] });
+  const { structured, isError } = await answerOf(trackEvents, { events: [click("a")] }, context);
+  expect(isError).toBe(true);
+  expect(structured).toMatchObject({ status: "unknown", failures: [{ errorCode: "EVENT_ANSWER_LOST" }] });
+  await control("/faults", { faults: [{ on: "any", kind: "reset", applied: true, nth: 1 }] });
+  const resent = await answerOf(trackEvents, { events: [click("b")], onUnknown: "resend" }, context);
+  expect(resent.structured).toMatchObject({ status: "succeeded", nextSteps: [expect.stringContaining("twice")] });
+  expect(sandbox.events()).toHaveLength(3);
+});
+
+test("the user's identifier is kept only as its hash once an event is settled", async () => {
+  const { context, store } = await eventTools();
+  const { structured } = await answerOf(trackEvents, { events: [click("secret-user")] }, context);
+  const stored = await store.read(String(structured.runId));
+  const kept: unknown[] = [stored?.header];
+  for await (const entry of stored?.entries ?? []) kept.push(entry);
+  expect(JSON.stringify(kept)).not.toContain("secret-user");
+  expect(JSON.stringify(kept)).toContain(createHash("sha256").update("secret-user").digest("hex"));
+});
+
+test("an event that JSON cannot carry is named", async () => {
+  const { context } = await eventTools();
+  const events = [click("a"), { ...click("a"), n: Number.POSITIVE_INFINITY }];
+  await expect(answerOf(trackEvents, { events }, context)).rejects.toThrow("event 1 holds a number");
+});
