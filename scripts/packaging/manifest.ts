@@ -1,4 +1,5 @@
 import packageJson from "../../package.json" with { type: "json" };
+import { PROMPTS } from "../../src/server/prompts.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { ASKED_SETTINGS, type AskedSetting, explained } from "./asked-settings.ts";
 
@@ -27,6 +28,11 @@ export function manifest() {
       },
     },
     tools: TOOLS.map((tool) => ({ name: tool.name, description: tool.description })),
+    prompts: PROMPTS.map(({ name, description, arguments: given, text }) => {
+      const names = Object.keys(given);
+      const argument = (one: string) => [one, `\${arguments.${one}}`] as const;
+      return { name, description, arguments: names, text: text(Object.fromEntries(names.map(argument))) };
+    }),
     compatibility: { platforms: ["darwin", "win32", "linux"], runtimes: { node: engines.node } },
     user_config: Object.fromEntries(ASKED_SETTINGS.map((asked) => [fieldOf(asked), fieldSchema(asked)])),
   };

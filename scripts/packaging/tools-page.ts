@@ -27,8 +27,7 @@ export function toolsPage(): string {
   ].join("\n\n");
 }
 
-/** Every tool in one table. */
-export function toolsTable(): string {
+function toolsTable(): string {
   return tableOf(
     ["tool", "does", "toolset", "effect"],
     TOOLS.map(({ name, title, toolset, effect, needsSandbox }) => [

@@ -1,0 +1,14 @@
+// What start-up is compared with: one small tool on the same SDK, as its package is installed.
+import { McpServer } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import * as z from "zod";
+
+serveStdio(() => {
+  const server = new McpServer({ name: "one-tool", version: "1.0.0" });
+  server.registerTool(
+    "greet",
+    { description: "Greets somebody.", inputSchema: z.object({ name: z.string() }) },
+    ({ name }) => ({ content: [{ type: "text", text: `Hello ${name}` }] }),
+  );
+  return server;
+});
