@@ -62,7 +62,9 @@ export async function reconcileCreates(
   const { found, unread } = await lookUp(driver, open);
   for (const { step, ids: candidates } of open) {
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
-    const sure = made !== undefined && (order(made._id, step) === "after" || ulidTime(made._id) >= since(step));
+    const sure =
+      made !== undefined &&
+      (order(made._id, step) === "after" || driver.serverClock.isLikelyAfter(ulidTime(made._id), since(step)));
     changes.push(
       sure
         ? { step: step.id, to: "done", _id: made._id, ...childIdsOf(made) }

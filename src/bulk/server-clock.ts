@@ -43,6 +43,11 @@ export class ServerClock {
     return "unclear";
   }
 
+  /** Whether, where that is unclear, the middle of what is possible puts it after: not so when nothing is known. */
+  isLikelyAfter(theirs: number, ours: number): boolean {
+    return theirs >= ours + (this.#lowest + this.#highest) / 2;
+  }
+
   /**
    * When to take the next reading of the header `Date`, in milliseconds from `now`, so that it halves what is open: the
    * second that it shows then tells on which side of the middle the difference lies. Undefined when none would help.

@@ -6,11 +6,11 @@ import {
   ResourceTemplate,
 } from "@modelcontextprotocol/server";
 import { objectResult } from "../bulk/report.ts";
-import type { Run } from "../bulk/runs.ts";
 import type { RunPart } from "../bulk/store.ts";
 import { messageFor } from "../render/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolServices } from "../tools/context.ts";
+import type { AnyRun } from "../tools/own-runs.ts";
 import { runsLike } from "./completion.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";
 import { SUITE_RESOURCES } from "./suite-resources.ts";
@@ -156,8 +156,8 @@ function plainText(text: string | undefined): ResourceContent | undefined {
   return text === undefined ? undefined : { mimeType: "text/plain", text };
 }
 
-async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
-  const run = await runs?.find(runId);
+async function ownRun(runId: string, { runs, eventRuns, caller }: ResourceContext): Promise<AnyRun | undefined> {
+  const run = (await runs?.find(runId)) ?? (await eventRuns?.find(runId));
   return run?.header.caller === caller ? run : undefined;
 }
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { type ToolDefinition, ToolError } from "./definition.ts";
-import { ownRun } from "./get-run.ts";
-import { reportRun, runOutput } from "./write.ts";
+import { ownRun, reportAnyRun } from "./own-runs.ts";
+import { runOutput } from "./write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
@@ -21,6 +21,6 @@ export const cancelRun = {
     if (run.status() === "running" && !run.stop("cancelled")) {
       throw new ToolError("another process of this machine drives this run", "Cancel it there, or end that process.");
     }
-    return reportRun(run, context);
+    return reportAnyRun(run, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,13 +1,14 @@
 import * as z from "zod";
 import { objectResult, type RunStatus } from "../bulk/report.ts";
 import type { OUTCOMES } from "../bulk/run-state.ts";
-import type { ListedRun, Run } from "../bulk/runs.ts";
+import type { ListedRun } from "../bulk/runs.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../render/page.ts";
 import { renderReport, resultLine } from "../render/report.ts";
 import { runLine, runsText } from "../render/runs.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
-import { reported, runOutput, runsOf } from "./write.ts";
+import { type AnyRun, ownRun, ownRuns } from "./own-runs.ts";
+import { reported, runOutput } from "./write.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
@@ -44,13 +45,6 @@ export const getRun = {
       : showRun({ runId, outcome, limit, cursor, waitMs }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** A run of the caller's own. Throws a ToolError where there is none. */
-export async function ownRun(runId: string, context: ToolContext): Promise<Run> {
-  const run = await runsOf(context).find(runId);
-  if (run !== undefined && run.header.caller === context.caller) return run;
-  throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
-}
-
 interface RunQuery {
   readonly runId: string;
   readonly outcome: (typeof OUTCOMES)[number] | "pending" | undefined;
@@ -85,7 +79,7 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
 /** What the failures beside a page may take. */
 const FAILURES_ROOM = "x".repeat(2500);
 
-async function restOrTime(run: Run, ms: number, { clock, signal }: ToolContext): Promise<void> {
+async function restOrTime(run: AnyRun, ms: number, { clock, signal }: ToolContext): Promise<void> {
   const timer = new AbortController();
   const over = clock.sleep(ms, AbortSignal.any([timer.signal, signal])).catch((thrown: unknown) => {
     if (!timer.signal.aborted && !signal.aborted) throw thrown;
@@ -102,13 +96,13 @@ async function listRuns(
   }: { readonly status: RunStatus | undefined; readonly limit: number; readonly cursor: string | undefined },
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { environment, caller } = context;
+  const { environment } = context;
   const asked = { status };
   const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
   if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
   const runs: ReturnType<typeof rowOf>[] = [];
   let more = false;
-  for await (const run of runsOf(context).list(caller)) {
+  for await (const run of ownRuns(context)) {
     if ((before !== undefined && run.runId >= before) || (status !== undefined && run.status !== status)) continue;
     more = runs.length === limit;
     if (more) break;

@@ -6,7 +6,7 @@ import { checkAllowed } from "./allowed-targetings.ts";
 import { confirmationArgument } from "./confirmed.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
-import { ownRun } from "./get-run.ts";
+import { isWriteRun, ownRun, reportAnyRun } from "./own-runs.ts";
 import { reported, reportRun, runOutput, runsOf } from "./write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
@@ -25,6 +25,7 @@ export const resumeRun = {
   output: runOutput,
   async handler({ runId, confirmation }, context) {
     const run = await ownRun(runId, context);
+    if (!isWriteRun(run)) return reportAnyRun((await context.eventRuns?.resume(runId)) ?? run, context);
     if (run.status() === "needs_confirmation") {
       throw new ToolError(
         "this run was never started: it waits for a person's yes",

@@ -1,12 +1,11 @@
 import * as z from "zod";
 import type { WriteCall } from "../bulk/call.ts";
-import { fileOf } from "../bulk/call-file.ts";
 import { lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
 import type { ByteSource } from "../bulk/files/bytes.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import { ownReason } from "../bulk/reasons.ts";
-import { countsOf, failureGroups, objectResult } from "../bulk/report.ts";
+import { countsOf, failureGroups, objectResult, type ReportedState, type RunStatus } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Run, Runs } from "../bulk/runs.ts";
@@ -148,8 +147,15 @@ export async function reportRun(
   return renderReport({ ...reported(run, context.environment), nextSteps });
 }
 
+/** What reports look at in a run, whatever it sends. */
+interface Reportable {
+  readonly header: { readonly runId: string; readonly call: { readonly tool: string; readonly input: object } };
+  readonly state: ReportedState;
+  status(): RunStatus;
+}
+
 /** A run as reports tell it, with its first results. */
-export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+export function reported(run: Reportable, environment: "live" | "sandbox"): ReportedRun {
   const { header, state } = run;
   return {
     environment,
@@ -160,11 +166,15 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     requests: state.requests,
     failures: toldFailures(failureGroups(state)),
     results: firstResults(state),
-    hasRejects: fileOf(header.call) !== undefined && run.status() !== "running" && state.counts().failed > 0,
+    hasRejects:
+      "file" in header.call.input &&
+      header.call.input.file !== undefined &&
+      run.status() !== "running" &&
+      state.counts().failed > 0,
   };
 }
 
-function firstResults(state: RunState) {
+function firstResults(state: ReportedState) {
   return state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
 }
 

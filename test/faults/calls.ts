@@ -67,7 +67,7 @@ class CallMaker {
       const isRing = this.#random.chance(0.7);
       return chosen.map(({ id }, position) => {
         const next = chosen[position + 1] ?? (isRing ? chosen[0] : undefined);
-        return { _id: id, name: next?.name ?? this.#name([], 1) };
+        return { _id: id, name: next?.name ?? this.#name(TARGETING_NAMES, 1) };
       });
     };
     if (this.#random.chance(0.5)) {

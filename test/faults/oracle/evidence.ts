@@ -75,7 +75,7 @@ export class Evidence {
     const { schedule, service } = this.of;
     const { others, kills, diskFullAfter } = schedule;
     if (others.length > 0 || kills.length > 0 || diskFullAfter !== undefined) return true;
-    const isHalfDone = schedule.faults.some(({ fault }) => fault.kind === "uncatched" && fault.addFirst);
+    const isHalfDone = schedule.faults.some(({ fault }) => fault.kind === "uncatched");
     if (wish.kind === "contexts" && isHalfDone) return true;
     return this.keysOf(wish).some(
       (key) => service.inDoubt.has(key) || this.changes(key).some((c) => c.actor === "run"),

@@ -1,0 +1,70 @@
+import { cellReader, needColumn } from "../bulk/files/cells.ts";
+import type { OpenedFile } from "../bulk/files/rows.ts";
+import { type RowShape, rowsOf } from "../bulk/files/rows.ts";
+import { EVENT_FIELDS, EVENTS, type Parameter } from "../spec/events.ts";
+
+/** An event as a file gives it: whatever it holds is judged later, as the service would. */
+export type EventRow = Readonly<Record<string, unknown>>;
+
+const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
+  [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap((parameters) =>
+    Object.entries<Parameter>(parameters),
+  ),
+);
+
+/** The columns of a file of events: every field and parameter; `items` is JSON. */
+export const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
+
+const REMEDY = `Columns of a file of events: uid, eventName and the parameters; items is a JSON array.`;
+
+/** How files for `track_events` are read. An empty cell is a parameter that the event does not have. */
+export const eventRows: RowShape<EventRow> = {
+  columns: EVENT_COLUMNS,
+  fromCells(header) {
+    needColumn(header, "uid", REMEDY);
+    needColumn(header, "eventName", REMEDY);
+    const readers = EVENT_COLUMNS.filter((column) => header.at(column) >= 0).map((column) => ({
+      column,
+      read: cellReader(header, column),
+    }));
+    return (cells) => ({
+      item: Object.fromEntries(
+        readers.flatMap(({ column, read }) => {
+          const cell = read(cells);
+          return cell === "" ? [] : [[column, meantBy(column, cell)]];
+        }),
+      ),
+    });
+  },
+  fromValue: (value) => ({ item: Object.fromEntries(Object.entries(Object(value))) }),
+  merge: () => undefined,
+  rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
+};
+
+/**
+ * The events of a file in order. A row that is no event stands as `null`, so that it is refused at its own place.
+ * Throws a FileError where the file as a whole cannot be read.
+ */
+export async function eventsIn({ file, bytes }: OpenedFile): Promise<readonly unknown[]> {
+  const events: unknown[] = [];
+  for await (const rows of rowsOf(bytes, file, eventRows)) {
+    for (const { content } of rows) events.push("item" in content ? content.item : null);
+  }
+  return events;
+}
+
+/** Numbers and items as what they mean; what is neither stays a text, and is judged as one. */
+function meantBy(column: string, cell: string): unknown {
+  const type = PARAMETERS.get(column)?.type;
+  if (type === "items") return jsonOr(cell);
+  const number = Number(cell);
+  return type === "number" && cell.trim() !== "" && Number.isFinite(number) ? number : cell;
+}
+
+function jsonOr(cell: string): unknown {
+  try {
+    return JSON.parse(cell);
+  } catch {
+    return cell;
+  }
+}

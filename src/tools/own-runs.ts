@@ -1,0 +1,46 @@
+import type { ListedRun, Run } from "../bulk/runs.ts";
+import type { EventRun } from "../events/event-runs.ts";
+import { renderReport } from "../render/report.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, ToolError } from "./definition.ts";
+import { eventReport } from "./event-answer.ts";
+import { followRun } from "./follow-run.ts";
+import { reported } from "./write.ts";
+
+/** A run of either kind: of changes, or of events. */
+export type AnyRun = Run | EventRun;
+
+/** Whether a run changes targetings and options, rather than sending events. */
+export function isWriteRun(run: AnyRun): run is Run {
+  return run.header.call.tool !== "track_events";
+}
+
+/** A run of the caller's own, of either kind. Throws a ToolError where there is none. */
+export async function ownRun(runId: string, { runs, eventRuns, caller }: ToolContext): Promise<AnyRun> {
+  const run = (await runs?.find(runId)) ?? (await eventRuns?.find(runId));
+  if (run !== undefined && run.header.caller === caller) return run;
+  throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
+}
+
+/** Waits for a run of either kind, but no longer than a call may take, and reports it. */
+export async function reportAnyRun(run: AnyRun, context: ToolContext): Promise<ToolAnswer> {
+  await followRun(run, context);
+  const { environment } = context;
+  if (isWriteRun(run)) return renderReport(reported(run, environment));
+  const { header, state } = run;
+  return eventReport({ environment, tool: header.call.tool, runId: header.runId, status: run.status(), state });
+}
+
+/** The caller's runs of both kinds, the newest first. */
+export async function* ownRuns({ runs, eventRuns, caller }: ToolContext): AsyncGenerator<ListedRun> {
+  const kinds = [runs?.list(caller), eventRuns?.list(caller)].filter((kind) => kind !== undefined);
+  const heads = await Promise.all(kinds.map(async (kind) => ({ kind, next: await kind.next() })));
+  for (;;) {
+    const [newest] = heads
+      .filter(({ next }) => next.done !== true)
+      .sort((one, other) => ((one.next.value?.runId ?? "") < (other.next.value?.runId ?? "") ? 1 : -1));
+    if (newest === undefined || newest.next.done === true) return;
+    yield newest.next.value;
+    newest.next = await newest.kind.next();
+  }
+}

@@ -1,0 +1,65 @@
+// The production HTTP face with the fixtures that the official suite calls by name: `tsx test/conformance/server.ts PORT`.
+import { randomBytes } from "node:crypto";
+import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";
+import { systemClock } from "../../src/api/clock.ts";
+import { redactorFor } from "../../src/render/redact.ts";
+import { questionSeal } from "../../src/server/ask.ts";
+import { authenticator } from "../../src/server/auth.ts";
+import { callsUnderWay } from "../../src/server/calls-under-way.ts";
+import { httpFace } from "../../src/server/http.ts";
+import { allowedHostnames } from "../../src/server/http-guards.ts";
+import { createLog } from "../../src/server/log.ts";
+import { testServices } from "../support/tool-context.ts";
+import { type RoundState, registerAskingTools } from "./asking-fixtures.ts";
+import { registerPlainPrompts, registerPlainTools, registerTestResources } from "./plain-fixtures.ts";
+import { registerPushingTools } from "./pushing-fixtures.ts";
+
+const seal = createRequestStateCodec<RoundState>({ key: randomBytes(32) });
+
+function createServer(): McpServer {
+  const server = new McpServer(
+    { name: "conformance-fixtures", version: "1.0.0" },
+    {
+      capabilities: { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, completions: {} },
+      requestState: { verify: seal.verify },
+    },
+  );
+  registerPlainTools(server);
+  registerAskingTools(server, seal);
+  registerPushingTools(server);
+  registerTestResources(server);
+  registerPlainPrompts(server);
+  return server;
+}
+
+const redactor = redactorFor([]);
+const log = createLog({
+  level: "warn",
+  write: (line) => process.stderr.write(line),
+  redact: redactor.text,
+  now: Date.now,
+});
+const parts = {
+  version: "1.0.0",
+  tools: [],
+  services: testServices(systemClock),
+  seal: questionSeal(randomBytes(32)),
+  redactor,
+  log,
+  calls: callsUnderWay(),
+  caller: "local",
+  audit: () => undefined,
+  writingTools: new Set<string>(),
+};
+const { server } = httpFace({
+  hostnames: allowedHostnames([]),
+  authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, ownKeys: false }),
+  partsFor: () => parts,
+  createServer,
+  metadata: new Map(),
+  sessions: true,
+  maxConcurrency: 64,
+  log,
+  stopping: new AbortController().signal,
+});
+server.listen(Number(process.argv[2] ?? 0), "127.0.0.1");

@@ -1,0 +1,65 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import * as z from "zod";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { CLIENTS } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+
+const answer = z.looseObject({
+  runId: z.string(),
+  status: z.string(),
+  counts: z.record(z.string(), z.number()),
+});
+const listed = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string(), tool: z.string() })) });
+
+test("a run of events goes on after its call, and the run tools find it beside the others", async () => {
+  const sandbox = await startSandbox();
+  onTestFinished(() => sandbox.close());
+  const env = cleanEnvironment({
+    TARGETING_API_URL: sandbox.url,
+    TARGETING_API_KEY: "sandbox-key",
+    EVENT_API_URL: sandbox.url,
+    EVENT_APP_KEY: "sandbox-app-key",
+    TARGETING_MCP_WAIT_MS: "300",
+  });
+  await fetch(`${sandbox.url}/_sandbox/faults`, {
+    method: "POST",
+    body: JSON.stringify({ faults: [{ kind: "slow", delayMs: 1500, on: "trackEvent", nth: 1 }] }),
+  });
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
+  const events = Array.from({ length: 20 }, (_, number) => ({ uid: `user-${number}`, eventName: "app_open" }));
+  const running = answer.parse((await client.callTool("track_events", { events })).structuredContent);
+  expect(running.status).toBe("running");
+  const done = answer.parse(
+    (await client.callTool("get_run", { runId: running.runId, waitMs: 10_000 })).structuredContent,
+  );
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 20, succeeded: 20 } });
+  await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
+  const { runs } = listed.parse((await client.callTool("get_run", {})).structuredContent);
+  expect(runs.map(({ tool }) => tool)).toEqual(["create_targetings", "track_events"]);
+});
+
+test("events come from a file too, and a row that is none is refused at its place", async () => {
+  const sandbox = await startSandbox();
+  onTestFinished(() => sandbox.close());
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-files-"));
+  await writeFile(
+    join(folder, "events.csv"),
+    "uid,eventName,item_id,price,quantity\nu1,app_open,,,\nu2,add_to_cart,sku-1,10,2\nu3,add_to_cart,sku-1,,2\n",
+  );
+  const env = cleanEnvironment({
+    EVENT_API_URL: sandbox.url,
+    EVENT_APP_KEY: "sandbox-app-key",
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+  });
+  const client = await CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
+  const result = await client.callTool("track_events", { file: join(folder, "events.csv") });
+  expect(answer.parse(result.structuredContent)).toMatchObject({
+    status: "partial",
+    counts: { items: 3, succeeded: 2, failed: 1 },
+  });
+  const both = await client.callTool("track_events", { file: "x.csv", events: [] });
+  expect(both.isError).toBe(true);
+});
