@@ -105,7 +105,8 @@ const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinished
 
 function usableSettings(input: SettingsInput): { readonly settings: Settings } | { readonly problem: Check } {
   try {
-    const settings = settingsFrom(input);
+    // Where callers over HTTP bring keys of their own, an address without a key is well.
+    const settings = settingsFrom({ ...input, overHttp: true });
     routesOf(settings);
     readAccess(settings.http.accessFile);
     return { settings };

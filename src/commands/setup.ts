@@ -1,6 +1,6 @@
 import { copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { delimiter, dirname } from "node:path";
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import { redactorFor } from "../render/redact.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
@@ -175,11 +175,14 @@ async function replaceFile(file: string, content: string): Promise<void> {
   await rename(fresh, file);
 }
 
-async function askInTerminal(question: string): Promise<boolean> {
+function askInTerminal(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
-  } finally {
-    terminal.close();
-  }
+  return new Promise((resolve) => {
+    // An input that ends answers nothing, which is no yes.
+    terminal.once("close", () => resolve(false));
+    terminal.question(`${question} [y/N] `, (answer) => {
+      resolve(/^y(es)?$/i.test(answer.trim()));
+      terminal.close();
+    });
+  });
 }

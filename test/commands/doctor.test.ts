@@ -163,6 +163,12 @@ describe("settings and folders", () => {
     expect(environment).toBeUndefined();
   });
 
+  test("an address without a key is well where callers over HTTP bring theirs", async () => {
+    const { ok, checks } = await doctor({ TARGETING_API_URL: "https://api.example.com", TARGETING_MCP_OWN_KEYS: "on" });
+    expect(ok).toBe(true);
+    expect(checks).toContainEqual(expect.objectContaining({ about: "management API", state: "note" }));
+  });
+
   test("where a value came from", async () => {
     const { settings } = await doctor({ TARGETING_MCP_CONFIRM: "strict" }, ["--wait-ms", "7"]);
     expect(settings).toContainEqual({ variable: "TARGETING_MCP_CONFIRM", source: "environment", value: "strict" });
