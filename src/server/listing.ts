@@ -1,6 +1,7 @@
 import type { ToolDefinition, Toolset } from "../tools/definition.ts";
 import type { Tool } from "../tools/registry.ts";
 import { advertised, type JsonSchema } from "./json-schema.ts";
+import { MADE_SCHEMAS } from "./made-schemas.ts";
 
 /** What decides which tools there are. */
 export interface Offer {
@@ -59,8 +60,8 @@ export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
       idempotentHint: tool.idempotent,
       openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
     },
-    inputSchema: once(() => advertised(tool.input(), "input")),
-    outputSchema: once(() => advertised(tool.output(), "output")),
+    inputSchema: once(() => MADE_SCHEMAS.get(tool.name)?.input ?? advertised(tool.input(), "input")),
+    outputSchema: once(() => MADE_SCHEMAS.get(tool.name)?.output ?? advertised(tool.output(), "output")),
   }));
 }
 

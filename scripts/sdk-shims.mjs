@@ -1,0 +1,11 @@
+// Stands in the bundle for the SDK's own file of this kind, which loads a JSON Schema validator at every start. The
+// SDK uses it only for answers to questions asked with `elicitInput`, which nothing here calls.
+import process from "node:process";
+
+export class DefaultJsonSchemaValidator {
+  getValidator() {
+    throw new Error("this bundle holds no JSON Schema validator");
+  }
+}
+
+export { process };
