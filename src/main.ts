@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { endWhenWritten, print } from "./commands/print.ts";
 import {
   type CommandLine,
   type CommandOption,
@@ -81,15 +82,9 @@ async function main(argv: readonly string[]): Promise<number> {
   return command.run(line);
 }
 
-function print(text: string): number {
-  process.stdout.write(text);
-  return 0;
-}
-
 try {
   process.exitCode = await main(process.argv.slice(2));
-  // What is left of sockets and timers must not keep a finished command alive, once everything is written.
-  process.stdout.write("", () => process.exit());
+  endWhenWritten();
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
   process.stderr.write(`targeting-mcp: ${thrown.message}\n`);

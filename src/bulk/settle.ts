@@ -5,7 +5,7 @@ import { mayWorkLater } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { existingOption } from "./existing.ts";
 import { readOptionNames } from "./option-names.ts";
-import { itemReason } from "./reasons.ts";
+import { itemReason, ownReason } from "./reasons.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
 import { StepMaker, sentFields } from "./steps.ts";
 import { takeBack } from "./take-back.ts";
@@ -48,6 +48,10 @@ export async function settleAnswers(
       met.push({ step, reason });
       continue;
     }
+    const madeBefore = isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason) : "free";
+    if (madeBefore === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
+    else if (madeBefore !== "free") met.push(madeBefore);
+    if (madeBefore !== "free") continue;
     const then = await refused(driver, step, reason, maker);
     changes.push(...then.changes);
     steps.push(...(then.steps ?? []));
@@ -65,6 +69,32 @@ export async function settleAnswers(
     settlements.push(...(then.settlements ?? []));
   }
   driver.change(changes, { steps, settlements });
+}
+
+/**
+ * A create in doubt that is refused for something else than its name proves nothing: an earlier attempt may have made
+ * it all the same. Tells whether its name is there now, and under which ID. Targetings cannot be listed: theirs count
+ * as free, since the service looks at the name of a targeting first.
+ */
+async function nameMeanwhile(driver: Driver, step: Step, reason: Reason): Promise<MetItsName | "free" | "unreadable"> {
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  if (NAME_TAKEN.has(reason.code) || targetingId === undefined) return "free";
+  try {
+    const names = await readOptionNames(driver.api, targetingId, driver.signal);
+    const existing = names.get(named.parse(JSON.parse(step.json)).name);
+    return existing === undefined ? "free" : { step, reason: { ...reason, detail: { existingIds: [existing] } } };
+  } catch (thrown) {
+    if (isApiError(thrown) && thrown.effect === "rejected" && thrown.errorCode === "TARGETING_NOT_FOUND") return "free";
+    if (isApiError(thrown) || driver.signal.aborted) return "unreadable";
+    throw thrown;
+  }
+}
+
+const named = z.looseObject({ name: z.string() });
+
+function inDoubt({ code, detail }: Reason): Reason {
+  return ownReason("NO_ANSWER", { ...detail, because: code });
 }
 
 async function refused(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Promise<Consequences> {

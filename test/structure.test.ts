@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+// What the linter cannot say of the source: which rooms may print, and which words the strict types rule out.
+
+const SOURCE = join(import.meta.dirname, "..", "src");
+const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+  .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(SOURCE, file), "utf8") }));
+
+/** The lines of files for which something holds, as `file: line`. */
+function found(test: RegExp, isConcerned: (file: string) => boolean = () => true): readonly string[] {
+  return files
+    .filter(({ file }) => isConcerned(file))
+    .flatMap(({ file, text }) =>
+      text.split("\n").flatMap((line) => (test.test(line) ? [`${file}: ${line.trim()}`] : [])),
+    );
+}
+
+test("there is source to look at", () => {
+  expect(files.length).toBeGreaterThan(100);
+});
+
+test("only the commands and the serving over stdio touch standard output", () => {
+  const mayPrint = (file: string): boolean => file.startsWith("commands/") || file.startsWith("server/stdio");
+  expect(found(/process\.stdout/, (file) => !mayPrint(file))).toEqual([]);
+});
+
+test("only the settings and the commands read the environment", () => {
+  // What is emitted for others reads their environment.
+  const mayRead = (file: string): boolean => /^(?:commands|settings)\/|^events\/emit-/.test(file);
+  expect(found(/process\.env/, (file) => !mayRead(file))).toEqual([]);
+});
+
+test("no type is asserted, and no check is switched off", () => {
+  const asserted = /\bas (?:any|unknown|[A-Z]\w*(?:<|\[\]|[;,)\s]*$))/;
+  const isCode = (line: string): boolean => !/^\S+: (?:import|export|\/?\*|\/\/)|"[^"]*\bas \w+[^"]*"/.test(line);
+  expect(found(asserted).filter(isCode)).toEqual([]);
+  expect(found(/@ts-(?:ignore|expect-error|nocheck)|biome-ignore|eslint-disable/)).toEqual([]);
+});
