@@ -22,10 +22,11 @@ export function ulidSource(now: () => number, random: () => number): () => strin
   let tail: number[] = [];
   return () => {
     const time = Math.max(now(), lastTime);
-    if (time === lastTime) tail = increment(tail);
-    else tail = Array.from({ length: 16 }, () => Math.floor(random() * 32));
-    lastTime = time;
-    return encodeTime(time) + tail.map((digit) => ALPHABET.charAt(digit)).join("");
+    const following = time === lastTime ? increment(tail) : undefined;
+    // A tail of nothing but the last digit has no next one: the next millisecond has.
+    lastTime = time === lastTime && following === undefined ? time + 1 : time;
+    tail = following ?? Array.from({ length: 16 }, () => Math.floor(random() * 32));
+    return encodeTime(lastTime) + tail.map((digit) => ALPHABET.charAt(digit)).join("");
   };
 }
 
@@ -39,7 +40,7 @@ function encodeTime(time: number): string {
   return text;
 }
 
-function increment(digits: readonly number[]): number[] {
+function increment(digits: readonly number[]): number[] | undefined {
   const next = [...digits];
   for (let place = next.length - 1; place >= 0; place -= 1) {
     const digit = next[place] ?? 0;
@@ -49,5 +50,5 @@ function increment(digits: readonly number[]): number[] {
     }
     next[place] = 0;
   }
-  return next;
+  return undefined;
 }
