@@ -44,10 +44,10 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
       queue.hold(
         project,
         async () => {
-          let lease = await tryLease(folder(project), "write", clock.now);
+          let lease = await tryLease(folder(project), "write", () => clock.now());
           while (lease === undefined) {
             await clock.sleep(LOOK_AGAIN_MS, signal);
-            lease = await tryLease(folder(project), "write", clock.now);
+            lease = await tryLease(folder(project), "write", () => clock.now());
           }
           try {
             return await work();

@@ -1,8 +1,9 @@
 import * as z from "zod";
-import { CONFIRMATION_MS, openConfirmation, sealConfirmation } from "../bulk/confirmation.ts";
+import { CONFIRMATION_MS } from "../bulk/confirmation.ts";
 import type { Run } from "../bulk/runs.ts";
 import { renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import { confirmationArgument } from "./confirmed.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
@@ -51,14 +52,14 @@ async function askAgain(
 ): Promise<ToolOutcome | undefined> {
   const { runId, call, createdAt } = run.header;
   const deletes = call.tool === "delete_targeting" || call.tool === "delete_options";
-  const now = context.clock.now();
-  if (!deletes || context.confirm === "off" || now - createdAt < CONFIRMATION_MS) return undefined;
+  const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS;
+  if (!deletes || context.confirm === "off" || isRecent) return undefined;
   const digest = `resume ${runId}`;
   if (confirmation !== undefined) {
-    const opened = openConfirmation(await context.sealKey(), confirmation);
-    const valid = opened?.digest === digest && opened.caller === context.caller && opened.expiresAt >= now;
-    if (valid) return undefined;
-    throw new ToolError("confirmation is not valid for this run, or has expired", "Call again without it.");
+    const given = await confirmationIn(confirmation, context);
+    checkNotExpired(given, context);
+    if (given.digest === digest) return undefined;
+    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
   const { pending, unattempted, unknown } = run.state.counts();
   const effect = `This goes on deleting: ${pending + unattempted + unknown} deletions of this run are not known to be done.`;
@@ -70,12 +71,10 @@ async function askAgain(
   if (context.confirm === "strict") {
     throw new ToolError("this needs a person's yes, and this client cannot ask one", "Use a client that can ask.");
   }
-  const expiresAt = now + CONFIRMATION_MS;
-  const token = sealConfirmation(await context.sealKey(), { run: runId, digest, caller: context.caller, expiresAt });
   return renderReport({
     ...reported(run, context.environment),
     status: "needs_confirmation",
-    confirmation: { token, effect, expiresAt: new Date(expiresAt).toISOString() },
+    confirmation: await askFor({ run: runId, digest }, effect, context),
     nextSteps: [`show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`],
   });
 }

@@ -66,7 +66,7 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
       command: process.execPath,
       args: [...args],
       env,
-      stderr: process.env.TEST_STDERR ? "inherit" : "ignore",
+      stderr: "ignore",
     }),
   );
   onTestFinished(() => client.close());
@@ -93,7 +93,7 @@ async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
       command: process.execPath,
       args: [...args],
       env,
-      stderr: process.env.TEST_STDERR ? "inherit" : "ignore",
+      stderr: "ignore",
     }),
   );
   onTestFinished(() => client.close());
