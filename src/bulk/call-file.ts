@@ -3,7 +3,16 @@ import type { ByteSource } from "./files/bytes.ts";
 import { contextRows } from "./files/context-rows.ts";
 import { optionRows } from "./files/option-rows.ts";
 import { type Rejected, rejectedRows } from "./files/rejects.ts";
-import { type Given, givenItems, type InputFile, itemsIn, type RowShape } from "./files/rows.ts";
+import {
+  type Given,
+  type Row as GivenRow,
+  givenItems,
+  type InputFile,
+  itemsIn,
+  type RowShape,
+  rowsOf,
+  rowsOfItems,
+} from "./files/rows.ts";
 
 /** The file of a call that has one. */
 export function fileOf(call: WriteCall): InputFile | undefined {
@@ -19,6 +28,17 @@ export async function givenIn<Item, Row extends Item>(
   if (file === undefined) return givenItems(items);
   if (bytes === undefined) throw new RangeError("a call with a file needs its content");
   return itemsIn(bytes, file, shape);
+}
+
+/** What a call gives, row by row. */
+export function rowsIn<Item, Row extends Item>(
+  { items, file }: { readonly items: readonly Item[]; readonly file?: InputFile | undefined },
+  shape: RowShape<Row>,
+  bytes: ByteSource | undefined,
+): AsyncIterable<readonly GivenRow<Item>[]> {
+  if (file === undefined) return rowsOfItems(items);
+  if (bytes === undefined) throw new RangeError("a call with a file needs its content");
+  return rowsOf(bytes, file, shape);
 }
 
 /** The call with the items of its file in it, for whoever has to look at all of them. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { givenIn } from "./call-file.ts";
+import { givenIn, rowsIn } from "./call-file.ts";
 import type { OnExisting } from "./driver.ts";
 import { contextRows } from "./files/context-rows.ts";
 import { optionRows } from "./files/option-rows.ts";
@@ -45,7 +45,7 @@ export async function planCall(call: WriteCall, context: PlanningContext): Promi
     case "delete_targeting":
       return planDeleteTargetings(call.input, context);
     case "bulk_add_options":
-      return planAddOptions(call.input, await givenIn(call.input, optionRows, context.bytes), context);
+      return planAddOptions(call.input, rowsIn(call.input, optionRows, context.bytes), context);
     case "update_options":
       return planUpdateOptions(call.input);
     case "update_contexts":

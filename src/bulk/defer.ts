@@ -14,8 +14,13 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>
     id !== undefined && id !== targetOf(step) && state.stepsChanging(id).length > 0;
-  const others = (test: (other: Step) => boolean): boolean =>
-    state.steps.some((other) => other.id !== step.id && other.operation === step.operation && test(other));
+  const others = (test: (other: Step) => boolean): boolean => {
+    for (let id = 0; id < state.steps.length; id += 1) {
+      const other = state.steps.at(id);
+      if (other !== undefined && id !== step.id && other.operation === step.operation && test(other)) return true;
+    }
+    return false;
+  };
   switch (reason.code) {
     case "TARGETING_NAME_DUPLICATE":
     case "TARGETING_CATEGORY_NAME_DUPLICATE":

@@ -23,7 +23,8 @@ export async function drive(
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   await noteNewest(driver);
   for (;;) {
-    const requests = nextRequests(driver.state.ready(), driver.apartBy);
+    const { steps } = driver.state;
+    const requests = nextRequests(steps, driver.state.ready(), driver.apartBy);
     if (requests.length === 0) {
       if (retryDeferred(driver)) continue;
       return stop("finished");
@@ -32,7 +33,12 @@ export async function drive(
       if (driver.signal.aborted) return stop(cause());
       const end = await orStopped(
         driver,
-        hold(() => sendBatch(driver, request)),
+        hold(() =>
+          sendBatch(
+            driver,
+            request.flatMap((id) => steps.at(id) ?? []),
+          ),
+        ),
       );
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -70,14 +76,14 @@ function retryDeferred(driver: Driver): boolean {
     driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
     return true;
   }
-  const maker = new StepMaker(driver.state.steps.length);
+  const maker = StepMaker.after(driver.state.steps);
   const temporary = breakCircle(driver, deferred, maker);
   if (temporary !== undefined) {
     driver.change([], { steps: [temporary] });
     return true;
   }
   for (const { step, reason } of deferred) {
-    const then = takeBack(driver, step, reason, new StepMaker(driver.state.steps.length));
+    const then = takeBack(driver, step, reason, StepMaker.after(driver.state.steps));
     driver.change(then?.changes ?? [{ step: step.id, to: "failed", reason }], then?.steps ? { steps: then.steps } : {});
   }
   return true;

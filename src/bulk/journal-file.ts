@@ -9,23 +9,27 @@ import { type RunJournal, RunStoreError } from "./store.ts";
 /** What to do about a run that cannot be read. */
 export const START_ANEW = "Look at what was applied with list_options, and start anew.";
 
+const NEWLINE = Buffer.from("\n");
+
 /** Opens a journal for appending. A last line that was cut off by a crash never took effect, and is cut away. */
 export async function openJournal<Entry>(
   file: string,
-  { parts }: Pick<RunForm<unknown, Entry>, "parts">,
+  { lines }: Pick<RunForm<unknown, Entry>, "lines">,
 ): Promise<RunJournal<Entry>> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
-  let waiting: string[] = [];
+  let waiting: Uint8Array[] = [];
   const flush = async (): Promise<void> => {
     if (waiting.length === 0) return;
-    const text = waiting.join("");
+    const bytes = Buffer.concat(waiting);
     waiting = [];
-    await handle.appendFile(text);
+    await handle.appendFile(bytes);
     await handle.datasync();
   };
   return {
-    append: (entry) => void waiting.push(...parts(entry).map((part) => `${JSON.stringify(part)}\n`)),
+    append(entry) {
+      for (const line of lines(entry)) waiting.push(typeof line === "string" ? Buffer.from(line) : line, NEWLINE);
+    },
     flush,
     async close() {
       try {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { rowItem } from "./run-tables.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** Why an object did not succeed, as it is read back. */
@@ -76,6 +77,13 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("objects"), objects: z.array(reportedObject) }),
   z.object({ t: z.literal("settled"), settlements: z.array(settlement) }),
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
+  z.object({
+    t: z.literal("rows"),
+    targeting: z.string(),
+    index: z.number(),
+    line: z.number().exactOptional(),
+    items: z.array(rowItem),
+  }),
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
   z.object({ t: z.literal("newest"), targeting: z.string(), _id: z.string().nullable() }),

@@ -1,10 +1,9 @@
-import type { WriteCall } from "./call.ts";
+import type { RunForm } from "./run-form.ts";
 import type { RunHeader, RunPart, RunStore, RunSummary } from "./store.ts";
-import type { JournalEntry } from "./work.ts";
 
-interface Kept<Call, Entry> {
+interface Kept<Call> {
   header: RunHeader<Call>;
-  readonly entries: Entry[];
+  readonly lines: string[];
   readonly parts: Map<RunPart, Uint8Array[]>;
   started: boolean;
   driven: boolean;
@@ -12,9 +11,9 @@ interface Kept<Call, Entry> {
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunStore<Call, Entry> {
-  const runs = new Map<string, Kept<Call, Entry>>();
-  const kept = (runId: string): Kept<Call, Entry> => {
+export function memoryRunStore<Call, Entry>({ entry, lines }: RunForm<Call, Entry>): RunStore<Call, Entry> {
+  const runs = new Map<string, Kept<Call>>();
+  const kept = (runId: string): Kept<Call> => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
     return run;
@@ -23,7 +22,7 @@ export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunSto
     create: async (header) => {
       runs.set(header.runId, {
         header,
-        entries: [],
+        lines: [],
         parts: new Map(),
         started: false,
         driven: false,
@@ -41,8 +40,12 @@ export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunSto
       return first;
     },
     journal: async (runId) => {
-      const { entries } = kept(runId);
-      return { append: (entry) => void entries.push(entry), flush: async () => {}, close: async () => {} };
+      const run = kept(runId);
+      return {
+        append: (given) => void run.lines.push(...lines(given).map((line) => Buffer.from(line).toString())),
+        flush: async () => {},
+        close: async () => {},
+      };
     },
     keep: async (runId, part, pieces) => {
       const all: Uint8Array[] = [];
@@ -52,7 +55,13 @@ export function memoryRunStore<Call = WriteCall, Entry = JournalEntry>(): RunSto
     part: (runId, part) => () => each(runs.get(runId)?.parts.get(part) ?? []),
     read: async (runId) => {
       const run = runs.get(runId);
-      return run && { header: run.header, started: run.started, entries: each(run.entries) };
+      return (
+        run && {
+          header: run.header,
+          started: run.started,
+          entries: each(run.lines.map((line) => entry.parse(JSON.parse(line)))),
+        }
+      );
     },
     list: async () => [...runs.keys()].sort().reverse(),
     summarise: async (runId, summary) => {

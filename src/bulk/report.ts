@@ -1,4 +1,5 @@
-import { type Counts, OUTCOMES } from "./run-state.ts";
+import type { ObjectList } from "./object-table.ts";
+import { type Counts, OUTCOMES } from "./outcomes.ts";
 import type { RunHeader, RunSummary } from "./store.ts";
 import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "./work.ts";
 
@@ -16,7 +17,7 @@ export type RunStatus =
 
 /** What reports read of a run's state, whatever the run sends. */
 export interface ReportedState {
-  readonly objects: readonly ReportedObject[];
+  readonly objects: ObjectList;
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause } | undefined;
   /** Milliseconds since 1970. */
@@ -86,7 +87,7 @@ export function restingStatus(state: ReportedState): RunStatus {
 
 /** One object as reports and NDJSON name it. */
 export function objectResult(state: ReportedState, object: number): ObjectResult {
-  const about: ReportedObject = state.objects[object] ?? { index: object };
+  const about: ReportedObject = state.objects.at(object) ?? { index: object };
   const _id = state.idOf(object);
   const reason = state.reason(object);
   return {
@@ -102,6 +103,16 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   };
 }
 
+/** Objects of a run in their order, from one on, as many as there are up to `most`. */
+export function objectResults(
+  state: ReportedState,
+  from = 0,
+  most = Number.POSITIVE_INFINITY,
+): readonly ObjectResult[] {
+  const count = Math.max(0, Math.min(most, state.objects.length - from));
+  return Array.from({ length: count }, (_, at) => objectResult(state, from + at));
+}
+
 /** What did not succeed, grouped by outcome and reason, the largest groups first. */
 export function failureGroups(state: ReportedState): readonly FailureGroup[] {
   const groups = new Map<
@@ -114,7 +125,7 @@ export function failureGroups(state: ReportedState): readonly FailureGroup[] {
     if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")} ${(reason.sent ?? []).join()}`;
     const group = groups.get(key);
-    const about = state.objects[object];
+    const about = state.objects.at(object);
     if (about === undefined) continue;
     if (group === undefined) {
       const ref = about.name ?? state.idOf(object);

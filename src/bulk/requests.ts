@@ -1,7 +1,7 @@
 import type { BulkOperation } from "../spec/routes.ts";
 import { pack } from "./pack.ts";
+import type { StepList } from "./step-table.ts";
 import { REQUEST_LIMITS } from "./weigh.ts";
-import type { Step } from "./work.ts";
 
 /** The order in which operations leave: what makes something comes before what uses it. */
 const ORDER: readonly BulkOperation[] = [
@@ -15,48 +15,63 @@ const ORDER: readonly BulkOperation[] = [
 
 /**
  * The next requests out of steps that may all leave now: those of the operation that comes first, packed.
- * Steps for which `apartBy` gives different keys do not share a request.
+ * Steps for which `apartBy` gives different keys do not share a request. Steps are named by their IDs.
  */
 export function nextRequests(
-  ready: readonly Step[],
-  apartBy: (step: Step) => string = () => "",
-): readonly (readonly Step[])[] {
-  const operation = ORDER.find((candidate) => ready.some((step) => step.operation === candidate));
+  steps: StepList,
+  ready: readonly number[],
+  apartBy: (step: number) => string = () => "",
+): readonly (readonly number[])[] {
+  const operations = new Set(ready.map((id) => steps.operationOf(id)));
+  const operation = ORDER.find((candidate) => operations.has(candidate));
   if (operation === undefined) return [];
-  const apart = new Map<string, Step[]>();
-  for (const step of ready) {
-    if (step.operation !== operation) continue;
-    const key = apartBy(step);
+  const apart = new Map<string, number[]>();
+  for (const id of ready) {
+    if (steps.operationOf(id) !== operation) continue;
+    const key = apartBy(id);
     const together = apart.get(key);
-    if (together === undefined) apart.set(key, [step]);
-    else together.push(step);
+    if (together === undefined) apart.set(key, [id]);
+    else together.push(id);
   }
-  return [...apart.values()].flatMap((steps) => {
-    const weights = steps.map((step) => step.weight);
+  return [...apart.values()].flatMap((ids) => {
+    const weights = ids.map((id) => steps.weightOf(id));
     const bins = pack(weights, REQUEST_LIMITS[operation]);
-    return bins.map((members) => members.flatMap((member) => steps[member] ?? []));
+    return bins.map((members) => members.flatMap((member) => ids[member] ?? []));
   });
 }
 
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
-export function plannedRequests(steps: readonly Step[]): readonly (readonly Step[])[] {
-  const makers = new Map<number, number>();
-  for (const step of steps) for (const object of step.objects) if (!makers.has(object)) makers.set(object, step.id);
-  const requests: (readonly Step[])[] = [];
-  const done = new Set<number>();
-  const isDone = (step: number | undefined): boolean => step === undefined || done.has(step);
-  let left = steps;
+export function plannedRequests(steps: StepList): readonly (readonly number[])[] {
+  const needs = needsOf(steps);
+  const requests: (readonly number[])[] = [];
+  const done = new Uint8Array(steps.length);
+  let left = Array.from({ length: steps.length }, (_, id) => id);
   while (left.length > 0) {
-    const ready = left.filter(
-      (step) =>
-        (step.after ?? []).every(isDone) &&
-        step.bindings.every(({ object }) => object === undefined || isDone(makers.get(object))),
-    );
-    const next = nextRequests(ready);
+    const ready = left.filter((id) => (needs.get(id) ?? []).every((needed) => done[needed] === 1));
+    const next = nextRequests(steps, ready);
     if (next.length === 0) break;
     requests.push(...next);
-    for (const step of next.flat()) done.add(step.id);
-    left = left.filter((step) => !done.has(step.id));
+    for (const request of next) for (const id of request) done[id] = 1;
+    left = left.filter((id) => done[id] === 0);
   }
   return requests;
+}
+
+/** By step, where it needs any: the steps that must be done before. */
+function needsOf(steps: StepList): ReadonlyMap<number, readonly number[]> {
+  const needs = new Map<number, readonly number[]>();
+  const makers = new Map<number, number>();
+  const bound = new Set<number>();
+  for (let id = 0; id < steps.length; id += 1) {
+    for (const { object } of steps.bindingsOf(id)) if (object !== undefined) bound.add(object);
+  }
+  for (let id = 0; bound.size > 0 && id < steps.length; id += 1) {
+    for (const object of steps.objectsOf(id)) if (bound.has(object) && !makers.has(object)) makers.set(object, id);
+  }
+  for (let id = 0; id < steps.length; id += 1) {
+    const made = steps.bindingsOf(id).flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
+    const needed = [...(steps.afterOf(id) ?? []), ...made];
+    if (needed.length > 0) needs.set(id, needed);
+  }
+  return needs;
 }

@@ -7,18 +7,20 @@ import type { JournalEntry } from "./work.ts";
 export interface RunForm<Call, Entry> {
   readonly call: z.ZodType<Call>;
   readonly entry: z.ZodType<Entry>;
-  /** An entry as one or more that say the same, so that no line of a journal grows with the call. */
-  readonly parts: (entry: Entry) => readonly Entry[];
+  /** An entry as lines of a journal. */
+  readonly lines: (entry: Entry) => readonly (string | Uint8Array)[];
 }
 
 /** Runs that change targetings and options. */
 export const WRITE_FORM: RunForm<WriteCall, JournalEntry> = {
   call: writeCall,
   entry: journalEntry,
-  parts(entry) {
-    if (entry.t === "steps") return inLines(entry.steps).map((steps) => ({ t: "steps", steps }));
-    if (entry.t === "objects") return inLines(entry.objects).map((objects) => ({ t: "objects", objects }));
-    return [entry];
+  lines(entry) {
+    if (entry.t !== "rows" || !(entry.items instanceof Uint8Array)) return [JSON.stringify(entry)];
+    // The items are JSON already.
+    const { items, ...rest } = entry;
+    const start = Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"items":`);
+    return [Buffer.concat([start, items, Buffer.from("}")])];
   },
 };
 

@@ -1,10 +1,14 @@
+import type { ObjectList } from "./object-table.ts";
+import { type Counts, Outcomes } from "./outcomes.ts";
 import { ownReason } from "./reasons.ts";
+import { RunTables } from "./run-tables.ts";
+import type { StepList } from "./step-table.ts";
 import type {
   Binding,
   JournalEntry,
-  Outcome,
   Reason,
   ReportedObject,
+  Rows,
   Settlement,
   Standing,
   Step,
@@ -26,16 +30,12 @@ type StepStanding =
 /** How a step ends that did not do what it was to do. */
 type NotDone = "failed" | "refused" | "unknown" | "unattempted";
 
-/** How many objects stand where; the numbers add up to the number of objects. */
-export type Counts = Readonly<Record<Standing, number>>;
-
 /**
  * Everything that is known about a run, as the sum of its journal: `apply` is the only way to change it, so that a run
  * that is read back from its journal stands exactly where it stood.
  */
 export class RunState {
-  readonly objects: ReportedObject[] = [];
-  readonly steps: Step[] = [];
+  readonly #tables: RunTables;
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   /** By targeting: the newest top-level option that was there before this run sent anything. */
   readonly newest = new Map<string, string | null>();
@@ -45,21 +45,11 @@ export class RunState {
   /** Grows with every step that is done: whether something changed since a step was refused. */
   progress = 0;
 
-  readonly #standing: Standing[] = [];
-  readonly #ids: (string | undefined)[] = [];
-  readonly #reasons = new Map<number, Reason>();
+  readonly #outcomes: Outcomes;
   /** Steps that an object still needs before it has succeeded. */
   readonly #open: number[] = [];
   /** Objects for which a step was applied. */
   readonly #touched = new Set<number>();
-  readonly #counts: Record<Standing, number> = {
-    pending: 0,
-    succeeded: 0,
-    alreadyDone: 0,
-    failed: 0,
-    unattempted: 0,
-    unknown: 0,
-  };
 
   readonly #stepStanding: StepStanding[] = [];
   readonly #pending = new Set<number>();
@@ -73,6 +63,23 @@ export class RunState {
   readonly #furtherSteps = new Map<number, number[]>();
   #inFlight: { readonly steps: readonly number[]; readonly at: number; readonly progress: number } | undefined;
 
+  /** The state of a run with what is planned for it, which nobody else may change any more. */
+  constructor(tables: RunTables = new RunTables(), settlements: readonly Settlement[] = []) {
+    this.#tables = tables;
+    this.#outcomes = new Outcomes(tables.objects);
+    for (let object = 0; object < tables.objects.length; object += 1) this.#followObject();
+    for (const settlement of settlements) this.#outcomes.settle(settlement);
+    for (let step = 0; step < tables.steps.length; step += 1) this.#followStep(step);
+  }
+
+  get objects(): ObjectList {
+    return this.#tables.objects;
+  }
+
+  get steps(): StepList {
+    return this.#tables.steps;
+  }
+
   /** Puts one journal entry into effect. */
   apply(entry: JournalEntry): void {
     switch (entry.t) {
@@ -80,7 +87,10 @@ export class RunState {
         for (const object of entry.objects) this.#addObject(object);
         return;
       case "settled":
-        for (const settlement of entry.settlements) this.#settle(settlement);
+        for (const settlement of entry.settlements) this.#outcomes.settle(settlement);
+        return;
+      case "rows":
+        this.#addRows(entry);
         return;
       case "steps":
         for (const step of entry.steps) this.#addStep(step);
@@ -105,7 +115,7 @@ export class RunState {
         for (const step of entry.steps ?? []) this.#addStep(step);
         for (const change of entry.changes) this.#change(change);
         for (const settlement of entry.settlements ?? []) {
-          this.#settle(settlement);
+          this.#outcomes.settle(settlement);
           this.#dropSteps(settlement.object, "dropped");
         }
         this.#inFlight = undefined;
@@ -131,20 +141,20 @@ export class RunState {
   }
 
   counts(): Counts {
-    return { ...this.#counts };
+    return this.#outcomes.counts();
   }
 
   standing(object: number): Standing {
-    return this.#standing[object] ?? "pending";
+    return this.#outcomes.standing(object);
   }
 
   reason(object: number): Reason | undefined {
-    return this.#reasons.get(object);
+    return this.#outcomes.reason(object);
   }
 
   /** The ID of an object: as the service gave it, else as the caller did. */
   idOf(object: number): string | undefined {
-    return this.#ids[object] ?? this.objects[object]?._id;
+    return this.#outcomes.idOf(object);
   }
 
   /** When a suspect step first left, in our clock; undefined for any other step. */
@@ -154,42 +164,41 @@ export class RunState {
 
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
-    return this.#stepsOf(object).flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps[id] ?? []) : []));
+    return this.#stepsOf(object).flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps.at(id) ?? []) : []));
   }
 
   /** Whether other steps use the ID of an object that this run makes. */
   isNeeded(object: number): boolean {
-    return (this.#stepsBoundTo.get(object) ?? []).some((id) => this.steps[id]?.objects.includes(object) === false);
+    return (this.#stepsBoundTo.get(object) ?? []).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
   /**
    * Steps that may leave now, in the order in which they were made: one for each thing that is changed, since a request
    * may name it only once (management-api 4.1).
    */
-  ready(): readonly Step[] {
-    const ready: Step[] = [];
+  ready(): readonly number[] {
+    const ready: number[] = [];
     const changed = new Set<string>();
     for (const id of this.#pending) {
-      const step = this.steps[id];
-      if (step === undefined || !this.#isReady(step)) continue;
-      const binding = step.bindings.find(({ field }) => field === "_id");
+      if (!this.#isReady(id)) continue;
+      const binding = this.steps.bindingsOf(id).find(({ field }) => field === "_id");
       const target = binding === undefined ? undefined : this.boundId(binding);
       if (target !== undefined && changed.has(target)) continue;
       if (target !== undefined) changed.add(target);
-      ready.push(step);
+      ready.push(id);
     }
     return ready;
   }
 
   /** Steps that have not been settled. */
   pendingSteps(): readonly Step[] {
-    return [...this.#pending].flatMap((id) => this.steps[id] ?? []);
+    return [...this.#pending].flatMap((id) => this.steps.at(id) ?? []);
   }
 
   /** Steps that were refused and wait for another change of this run, with whether something changed since. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return [...this.#deferred].flatMap(([id, { reason, progress }]) => {
-      const step = this.steps[id];
+      const step = this.steps.at(id);
       return step === undefined ? [] : [{ step, reason, changedSince: this.progress > progress }];
     });
   }
@@ -202,41 +211,63 @@ export class RunState {
 
   /** Steps that change or delete the thing with this ID. */
   stepsChanging(id: string): readonly Step[] {
-    return (this.#stepsChanging.get(id) ?? []).flatMap((step) => this.steps[step] ?? []);
+    return (this.#stepsChanging.get(id) ?? []).flatMap((step) => this.steps.at(step) ?? []);
   }
 
-  #isReady(step: Step): boolean {
+  #isReady(step: number): boolean {
     return (
-      step.bindings.every((binding) => this.boundId(binding) !== undefined) &&
-      (step.after ?? []).every((id) => !this.#pending.has(id) && !this.#deferred.has(id))
+      this.steps.bindingsOf(step).every((binding) => this.boundId(binding) !== undefined) &&
+      (this.steps.afterOf(step) ?? []).every((id) => !this.#pending.has(id) && !this.#deferred.has(id))
     );
   }
 
   #addObject(object: ReportedObject): void {
-    this.objects.push(object);
-    this.#standing.push("pending");
+    this.#tables.objects.add(object);
+    this.#followObject();
+  }
+
+  #followObject(): void {
+    this.#outcomes.add();
     this.#open.push(0);
-    this.#counts.pending += 1;
+  }
+
+  #addRows({ targeting, index, line, items }: Rows): void {
+    const bindings = [{ field: "targeting", id: targeting }] as const;
+    if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
+    for (const [row, item] of items.entries()) {
+      const text = this.#tables.keepRow(item);
+      const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
+      const object = this.#tables.objects.addRow(place, text);
+      this.#followObject();
+      this.#tables.steps.addRow(bindings, text, object, item.contexts?.length ?? 0);
+      this.#followStep(this.steps.length - 1);
+    }
   }
 
   #addStep(step: Step): void {
-    this.steps[step.id] = step;
-    this.#stepStanding[step.id] = "pending";
-    this.#pending.add(step.id);
+    this.#tables.steps.add(step);
+    this.#followStep(step.id);
+  }
+
+  #followStep(id: number): void {
+    const step = this.steps.at(id);
+    if (step === undefined) return;
+    this.#stepStanding.push("pending");
+    this.#pending.add(id);
     for (const object of step.objects) {
       const open = this.#open[object] ?? 0;
       if (!step.prepares && step.undoes === undefined) this.#open[object] = open + 1;
       if (this.#firstStep[object] === undefined) this.#firstStep[object] = step.id;
       else listUnder(this.#furtherSteps, object, step.id);
     }
-    for (const { object, field, id } of step.bindings) {
-      if (object !== undefined) listUnder(this.#stepsBoundTo, object, step.id);
-      if (field === "_id" && id !== undefined) listUnder(this.#stepsChanging, id, step.id);
+    for (const { object, field, id: bound } of step.bindings) {
+      if (object !== undefined) listUnder(this.#stepsBoundTo, object, id);
+      if (field === "_id" && bound !== undefined) listUnder(this.#stepsChanging, bound, id);
     }
   }
 
   #change(change: StepChange): void {
-    const step = this.steps[change.step];
+    const step = this.steps.at(change.step);
     if (step === undefined) return;
     if (change.to === "suspect") {
       if (!this.#suspectSince.has(step.id)) this.#suspectSince.set(step.id, this.#inFlight?.at ?? this.updatedAt);
@@ -282,14 +313,15 @@ export class RunState {
     step.objects.forEach((object, position) => {
       if (step.undoes !== undefined) {
         const outcome = step.undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
-        this.#settle({ object, outcome, reason: step.undoes });
+        this.#outcomes.settle({ object, outcome, reason: step.undoes });
         return;
       }
       const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
-      if (id !== undefined) this.#ids[object] = id;
+      if (id !== undefined) this.#outcomes.giveId(object, id);
       const open = (this.#open[object] ?? 1) - 1;
       this.#open[object] = open;
-      if (open <= 0) this.#settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
+      if (open <= 0)
+        this.#outcomes.settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
     });
   }
 
@@ -307,7 +339,7 @@ export class RunState {
   #fail(object: number, to: NotDone, reason: Reason): void {
     const partly = (to === "unattempted" || to === "refused") && this.#touched.has(object);
     const outcome = to === "refused" ? "failed" : to;
-    this.#settle({
+    this.#outcomes.settle({
       object,
       outcome: partly ? "unknown" : outcome,
       reason: partly ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason,
@@ -316,7 +348,7 @@ export class RunState {
     this.#dropSteps(object, drop);
     if (this.idOf(object) !== undefined) return;
     for (const id of this.#stepsBoundTo.get(object) ?? []) {
-      const bound = this.steps[id];
+      const bound = this.steps.at(id);
       if (bound === undefined || !this.#pending.delete(id)) continue;
       this.#stepStanding[id] = drop;
       for (const needy of bound.objects) {
@@ -334,18 +366,6 @@ export class RunState {
 
   #stepsOf(object: number): readonly number[] {
     return [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
-  }
-
-  #settle(settlement: Settlement): void {
-    const { object, outcome, reason, _id } = settlement;
-    const before = this.#standing[object];
-    if (before === undefined || before === outcome) return;
-    if (before !== "pending" && before !== "unattempted") return;
-    this.#counts[before] -= 1;
-    this.#counts[outcome] += 1;
-    this.#standing[object] = outcome;
-    if (reason !== undefined) this.#reasons.set(object, reason);
-    if (_id !== undefined) this.#ids[object] = _id;
   }
 
   /** What a stop leaves open: sent and unanswered is `unknown`, never sent is `unattempted`. */
@@ -371,23 +391,14 @@ export class RunState {
       if (standing === "unknown" && this.#isUnclear(id)) continue;
       this.#stepStanding[id] = "pending";
       this.#pending.add(id);
-      for (const object of this.steps[id]?.objects ?? []) this.#reopenObject(object);
+      for (const object of this.steps.at(id)?.objects ?? []) this.#outcomes.reopen(object);
     }
   }
 
   /** Whose work it is was judged with the evidence of its time: sent once more, alone, it would look like our own. */
   #isUnclear(step: number): boolean {
-    const [main] = this.steps[step]?.objects ?? [];
-    return main !== undefined && this.#reasons.get(main)?.code === "OWNER_UNCLEAR";
-  }
-
-  #reopenObject(object: number): void {
-    const before = this.#standing[object];
-    if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;
-    this.#counts[before] -= 1;
-    this.#counts.pending += 1;
-    this.#standing[object] = "pending";
-    this.#reasons.delete(object);
+    const [main] = this.steps.at(step)?.objects ?? [];
+    return main !== undefined && this.reason(main)?.code === "OWNER_UNCLEAR";
   }
 }
 
@@ -403,6 +414,3 @@ const STOP_REASONS = {
   interrupted: "INTERRUPTED",
   ended: "RUN_ENDED",
 } as const satisfies Record<StopCause, string>;
-
-/** Outcomes in the order in which reports name them. */
-export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed", "unattempted", "unknown"];

@@ -29,7 +29,7 @@ import {
   type RunSummary,
   type StoredRun,
 } from "./store.ts";
-import type { JournalEntry, Reason, Step } from "./work.ts";
+import type { Binding, JournalEntry, Reason } from "./work.ts";
 
 /** What running needs of the world. */
 export interface RunsContext {
@@ -76,6 +76,9 @@ interface DrivenParts {
 
 /** How many runs are looked at for an unfinished one of the same call. */
 const RECENT_RUNS = 50;
+
+/** How much of a plan waits in memory for the disk. */
+const ENTRIES_PER_FLUSH = 64;
 
 /** What listing the runs tells about each. */
 export interface ListedRun extends RunSummary {
@@ -124,8 +127,9 @@ export class Runs {
     if (!(await store.start(runId))) return undefined;
     const lease = await store.lease(runId);
     if (lease === undefined) return undefined;
-    return this.#drive({ header, state: new RunState(), journal: await store.journal(runId), lease }, (driver) =>
-      this.#recordPlan(driver, runId, plan),
+    const journal = await store.journal(runId);
+    return this.#drive({ header, state: stateOf(plan), journal, lease }, (driver) =>
+      this.#recordPlan(driver, runId, journal, plan),
     );
   }
 
@@ -144,12 +148,12 @@ export class Runs {
       const plan = state.planned
         ? undefined
         : await this.plan(header.call, new AbortController().signal, this.part(runId, "input"));
-      const from = plan === undefined ? state : new RunState();
+      const from = plan === undefined ? state : stateOf(plan);
       const journal = await store.journal(runId);
       return this.#drive({ header, state: from, journal, lease }, async (driver) => {
         if (plan !== undefined) {
           journal.append({ t: "replan" });
-          await this.#recordPlan(driver, runId, plan);
+          await this.#recordPlan(driver, runId, journal, plan);
         }
         driver.change(from.lostInFlight().map((step) => ({ step, to: "suspect" })));
         driver.record({ t: "resume", at: clock.now() });
@@ -278,9 +282,14 @@ export class Runs {
   }
 
   /** What a plan takes away is kept before it counts as planned: nothing leaves before. */
-  async #recordPlan(driver: Driver, runId: string, plan: Plan): Promise<void> {
+  async #recordPlan(driver: Driver, runId: string, journal: RunJournal, plan: Plan): Promise<void> {
     const { api, store } = this.#context;
-    for (const entry of plan.entries()) driver.record(entry);
+    let waiting = 0;
+    for (const entry of plan.entries()) {
+      journal.append(entry);
+      waiting += 1;
+      if (waiting % ENTRIES_PER_FLUSH === 0) await journal.flush();
+    }
     if (plan.removed.length > 0) {
       await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
     }
@@ -385,13 +394,20 @@ export class Runs {
       send: (operation, steps) => {
         const inPath = operation === "addOptions" && perTargeting;
         const entries = steps.map((step) => entryOf(step, (binding) => state.boundId(binding), inPath));
-        const targetingId = inPath ? targetingOf(state, steps) : undefined;
+        const targetingId = inPath ? targetingOf(state, steps[0]?.bindings ?? []) : undefined;
         return api.bulk(operation, entries, targetingId === undefined ? {} : { targetingId });
       },
       waiting: tell,
-      apartBy: (step) => (step.operation === "addOptions" && perTargeting ? (targetingOf(state, [step]) ?? "") : ""),
+      apartBy: (step) =>
+        perTargeting && state.steps.operationOf(step) === "addOptions"
+          ? (targetingOf(state, state.steps.bindingsOf(step)) ?? "")
+          : "",
     };
   }
+}
+
+function stateOf({ tables, settlements }: Plan): RunState {
+  return new RunState(tables, settlements);
 }
 
 /** What is to be kept must be what was read and hashed before. */
@@ -414,7 +430,7 @@ function stopReason(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
-function targetingOf(state: RunState, [first]: readonly Step[]): string | undefined {
-  const binding = first?.bindings.find(({ field }) => field === "targeting");
+function targetingOf(state: RunState, bindings: readonly Binding[]): string | undefined {
+  const binding = bindings.find(({ field }) => field === "targeting");
   return binding === undefined ? undefined : state.boundId(binding);
 }

@@ -35,7 +35,7 @@ export async function settleAnswers(
   const steps: Step[] = [];
   const settlements: Settlement[] = [];
   const met: MetItsName[] = [];
-  const maker = new StepMaker(driver.state.steps.length);
+  const maker = StepMaker.after(driver.state.steps);
   let madeNow = false;
   for (const { step, result } of answered) {
     if (result.success) {
@@ -58,7 +58,7 @@ export async function settleAnswers(
     settlements.push(...(then.settlements ?? []));
   }
   for (const change of await reconcileCreates(driver, met, madeNow)) {
-    const step = driver.state.steps[change.step];
+    const step = driver.state.steps.at(change.step);
     if (change.to !== "failed" || step === undefined) {
       changes.push(step === undefined ? change : await withChildIds(driver, step, change));
       continue;
@@ -159,7 +159,7 @@ function whatWasSent(step: Step, reason: Reason): Reason {
 function inCallersTerms(driver: Driver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
-  const index = first === undefined ? undefined : driver.state.objects[first]?.index;
+  const index = first === undefined ? undefined : driver.state.objects.at(first)?.index;
   if (index === undefined) return reason;
   return { ...reason, detail: { ...reason.detail, duplicateOfIndex: index } };
 }

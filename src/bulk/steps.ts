@@ -15,11 +15,17 @@ interface StepFields {
 
 /** Gives steps their IDs, which are their positions in the run. */
 export class StepMaker {
-  #next: number;
+  readonly #next: () => number;
 
-  /** `next` is the ID of the first step to be made: how many the run has. */
-  constructor(next: number) {
+  /** `next` gives the ID of the next step to be made. */
+  constructor(next: () => number) {
     this.#next = next;
+  }
+
+  /** Makes steps that follow those that there are, before any of them is added. */
+  static after({ length }: { readonly length: number }): StepMaker {
+    let next = length;
+    return new StepMaker(() => next++);
   }
 
   /** A targeting to create, with the options that are created inside it. */
@@ -79,10 +85,8 @@ export class StepMaker {
     weight: Partial<Weight>,
   ): Step {
     const json = item === undefined ? "" : JSON.stringify(item);
-    const id = this.#next;
-    this.#next += 1;
     return {
-      id,
+      id: this.#next(),
       operation,
       json,
       bindings,

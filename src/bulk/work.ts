@@ -66,13 +66,13 @@ export interface Step {
   readonly bindings: readonly Binding[];
   readonly weight: Weight;
   /** Steps that must be settled before this one leaves, however they ended. */
-  readonly after?: readonly number[];
+  readonly after?: readonly number[] | undefined;
   /** This step takes back what was done for its objects, which then fail for this reason. */
-  readonly undoes?: Reason;
+  readonly undoes?: Reason | undefined;
   /** This step only prepares others (a temporary name): its success settles nothing. */
-  readonly prepares?: true;
+  readonly prepares?: true | undefined;
   /** The name that the thing had before this step gave it a temporary one. */
-  readonly formerName?: string;
+  readonly formerName?: string | undefined;
 }
 
 /** What became of one step; this is what the journal keeps. */
@@ -113,11 +113,31 @@ export interface Settlement {
 /** How a run stopped: `finished` when nothing is left to try, else why it did not go on. */
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
+/** An option without sub-options, as it is sent. */
+export interface RowItem {
+  readonly name: string;
+  readonly contexts?: readonly string[];
+}
+
+/**
+ * Objects that follow each other, each with the one step that adds it to a targeting: what most of a large file comes
+ * to. `index` and `line` are those of the first.
+ */
+export interface Rows {
+  readonly t: "rows";
+  readonly targeting: string;
+  readonly index: number;
+  readonly line?: number;
+  /** While it is written: the JSON array of them as UTF-8. */
+  readonly items: readonly RowItem[] | Uint8Array;
+}
+
 /** One line of a run's journal. Applying all lines in order gives the run's state. */
 export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
+  | Rows
   /** What was planned before was cut off by a crash, before anything was sent: it is planned anew. */
   | { readonly t: "replan" }
   | { readonly t: "planned"; readonly requests: number; readonly at: number }

@@ -56,5 +56,8 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
     }),
     z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
   ]),
-  parts: (entry) => (entry.t === "events" ? inLines(entry.objects).map((objects) => ({ ...entry, objects })) : [entry]),
+  lines: (entry) =>
+    (entry.t === "events" ? inLines(entry.objects).map((objects) => ({ ...entry, objects })) : [entry]).map((part) =>
+      JSON.stringify(part),
+    ),
 };

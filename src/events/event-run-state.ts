@@ -1,6 +1,6 @@
+import type { Counts } from "../bulk/outcomes.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import type { ReportedState } from "../bulk/report.ts";
-import type { Counts } from "../bulk/run-state.ts";
 import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "../bulk/work.ts";
 import { ruleAt } from "./event-reason.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "./rules.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import type { OUTCOMES } from "../bulk/outcomes.ts";
 import { objectResult, type RunStatus } from "../bulk/report.ts";
-import type { OUTCOMES } from "../bulk/run-state.ts";
 import type { ListedRun } from "../bulk/runs.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../render/page.ts";
 import { renderReport, resultLine } from "../render/report.ts";

@@ -5,7 +5,7 @@ import type { ByteSource } from "../bulk/files/bytes.ts";
 import type { TargetingMemory } from "../bulk/memory.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import { ownReason } from "../bulk/reasons.ts";
-import { countsOf, failureGroups, objectResult, type ReportedState, type RunStatus } from "../bulk/report.ts";
+import { countsOf, failureGroups, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Run, Runs } from "../bulk/runs.ts";
@@ -124,12 +124,9 @@ export async function begin(header: RunHeader, plan: Plan, runs: Runs, context: 
 async function remember({ header, state }: Run, memory: TargetingMemory): Promise<void> {
   const { tool } = header.call;
   const ids = (outcomes: readonly string[]) =>
-    state.objects.flatMap(({ child, name = "" }, object) => {
-      const _id = state.idOf(object);
-      return child === undefined && _id !== undefined && outcomes.includes(state.standing(object))
-        ? [{ _id, name }]
-        : [];
-    });
+    objectResults(state).flatMap(({ child, name = "", _id, outcome }) =>
+      child === undefined && _id !== undefined && outcomes.includes(outcome) ? [{ _id, name }] : [],
+    );
   if (tool === "create_targetings" || tool === "rename_targetings") await memory.remember(ids(["succeeded"]));
   if (tool === "delete_targeting") {
     await memory.forget(ids(["succeeded", "alreadyDone"]).map(({ _id }) => _id));
@@ -165,7 +162,7 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
     counts: countsOf(state),
     requests: state.requests,
     failures: toldFailures(failureGroups(state)),
-    results: firstResults(state),
+    results: objectResults(state, 0, RESULTS_READ),
     hasRejects:
       "file" in header.call.input &&
       header.call.input.file !== undefined &&
@@ -174,15 +171,9 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
   };
 }
 
-function firstResults(state: ReportedState) {
-  return state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
-}
-
 /** A run as its plan leaves it: only what failed in planning has an outcome. */
 function plannedState(plan: Plan): RunState {
-  const state = new RunState();
-  for (const entry of plan.entries()) state.apply(entry);
-  return state;
+  return new RunState(plan.tables, plan.settlements);
 }
 
 function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
@@ -194,7 +185,7 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
     counts: countsOf(state),
     failures: toldFailures(failureGroups(state)),
     results: [],
-    plan: plannedRequests(plan.steps),
+    plan: plannedRequests(plan.steps).map((request) => request.flatMap((id) => plan.steps.at(id) ?? [])),
     ...(plan.losses.length > 0 && {
       nextSteps: [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`],
     }),

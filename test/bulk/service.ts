@@ -5,7 +5,8 @@ import { managementOver } from "../../src/api/management-client.ts";
 import type { WriteCall } from "../../src/bulk/call.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import { processLock } from "../../src/bulk/project-lock.ts";
-import { countsOf, failureGroups, objectResult } from "../../src/bulk/report.ts";
+import { countsOf, failureGroups, objectResults } from "../../src/bulk/report.ts";
+import { WRITE_FORM } from "../../src/bulk/run-form.ts";
 import { type Run, Runs } from "../../src/bulk/runs.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
@@ -27,7 +28,7 @@ export async function startService() {
   const runs = new Runs({
     api,
     routes: ROUTES,
-    store: memoryRunStore(),
+    store: memoryRunStore(WRITE_FORM),
     lock: processLock(),
     clock: systemClock,
     random: () => 0.5,
@@ -73,7 +74,7 @@ export interface Finished {
   readonly status: string;
   readonly counts: Readonly<Record<string, number>>;
   readonly requests: Readonly<Record<string, number>>;
-  readonly results: readonly ReturnType<typeof objectResult>[];
+  readonly results: ReturnType<typeof objectResults>;
   readonly failures: ReturnType<typeof failureGroups>;
 }
 
@@ -82,7 +83,7 @@ function finished(run: Run): Finished {
     status: run.status(),
     counts: Object.fromEntries(Object.entries(countsOf(run.state)).filter(([, count]) => count > 0)),
     requests: { ...run.state.requests },
-    results: run.state.objects.map((_, object) => objectResult(run.state, object)),
+    results: objectResults(run.state),
     failures: failureGroups(run.state),
   };
 }

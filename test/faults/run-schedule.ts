@@ -3,7 +3,8 @@ import type { WriteCall } from "../../src/bulk/call.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import type { Plan } from "../../src/bulk/plan/plan.ts";
 import { processLock } from "../../src/bulk/project-lock.ts";
-import { countsOf, objectResult } from "../../src/bulk/report.ts";
+import { countsOf, objectResults } from "../../src/bulk/report.ts";
+import { WRITE_FORM } from "../../src/bulk/run-form.ts";
 import { type Run, Runs } from "../../src/bulk/runs.ts";
 import type { RunStore } from "../../src/bulk/store.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
@@ -57,7 +58,7 @@ export async function runSchedule(
   const before = snapshotOf(project);
   const driven: Driven = { run: undefined };
   const service = serviceFor(schedule, world, driven);
-  const store = memoryRunStore();
+  const store = memoryRunStore(WRITE_FORM);
   const processOf = processesFor(schedule, { store, service, time });
 
   service.disturbed = false;
@@ -108,7 +109,7 @@ function endOf(run: Run): Ended {
   return {
     status: run.status(),
     counts: countsOf(run.state),
-    results: run.state.objects.map((_, object) => objectResult(run.state, object)),
+    results: objectResults(run.state),
   };
 }
 

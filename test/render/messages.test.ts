@@ -201,7 +201,7 @@ describe("each code has its own sentence and remedy", () => {
 });
 
 describe("the nine cases of 7.4", () => {
-  const make = new StepMaker(0);
+  const make = new StepMaker(() => 0);
   const fields = { objects: [0] };
   const update = (changes: Parameters<StepMaker["updateOption"]>[1]): Step =>
     make.updateOption({ id: ID }, changes, fields);

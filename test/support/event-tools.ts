@@ -5,8 +5,8 @@ import { eventsOver } from "../../src/api/event-client.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { sandboxOver } from "../../src/api/sandbox.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
-import type { EventEntry } from "../../src/events/event-run-state.ts";
-import { type EventCall, EventRuns } from "../../src/events/event-runs.ts";
+import { EVENT_FORM } from "../../src/events/event-form.ts";
+import { EventRuns } from "../../src/events/event-runs.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
@@ -27,7 +27,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     await sandbox.close();
   });
   const events = eventsOver(http, ROUTES);
-  const store = memoryRunStore<EventCall, EventEntry>();
+  const store = memoryRunStore(EVENT_FORM);
   const environment = more.environment ?? "sandbox";
   const eventRuns = new EventRuns({
     api: events,

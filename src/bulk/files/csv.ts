@@ -1,5 +1,4 @@
-import { pipeline, Readable } from "node:stream";
-import type { CsvError } from "csv-parse";
+import type { ParseError } from "papaparse";
 import type { ByteSource } from "./bytes.ts";
 import { FileError } from "./file-error.ts";
 import type { Encoding } from "./text.ts";
@@ -11,48 +10,66 @@ export interface CsvRecord {
   readonly cells: readonly string[];
 }
 
-/** How many records travel together: one at a time would cost more than reading them. */
-const BATCH = 512;
-
 /**
  * The records of a CSV file in order, the header first; empty lines are passed over. Throws a FileError that names the
  * line where quotes do not match or bytes are not of the encoding.
  */
 export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly CsvRecord[]> {
-  const { CsvError, parse } = await import("csv-parse");
-  const parser = parse({ relax_column_count: true });
-  // What goes wrong on the way reaches the loop below, since the parser is destroyed with it.
-  pipeline(Readable.from(textOf(bytes, encoding)), parser, () => undefined);
-  let batch: CsvRecord[] = [];
+  const { parse } = (await import("papaparse")).default;
   let line = 1;
-  try {
-    for await (const record of parser) {
-      const cells: unknown = record;
-      if (!isCells(cells)) continue;
-      if (cells.length > 1 || cells[0] !== "") batch.push({ line, cells });
+  for await (const text of wholeRecords(textOf(bytes, encoding))) {
+    const { data, errors } = parse<string[]>(text, { delimiter: ",", newline: "\n" });
+    const faulty = errors.find(({ type }) => type === "Quotes");
+    const records: CsvRecord[] = [];
+    for (const [row, cells] of data.entries()) {
+      if (faulty?.row === row) throw malformed(faulty, line);
+      withoutReturn(cells);
+      const isEmpty = cells.length === 1 && cells[0] === "";
+      if (!isEmpty) records.push({ line, cells });
       line += 1 + newlinesInside(cells);
-      if (batch.length < BATCH) continue;
-      yield batch;
-      batch = [];
     }
-  } catch (thrown) {
-    if (thrown instanceof CsvError) throw malformed(thrown);
-    throw thrown;
+    if (faulty !== undefined) throw malformed(faulty, line);
+    // The text ends with a line break, after which the parser sees one empty line more.
+    if (text.endsWith("\n")) line -= 1;
+    yield records;
   }
-  yield batch;
 }
 
-function malformed(error: CsvError): FileError {
-  const line = typeof error.lines === "number" ? error.lines : 1;
+/** Cuts a text where a record ends, so that each piece can be parsed by itself: at line breaks outside of quotes. */
+async function* wholeRecords(texts: AsyncIterable<string>): AsyncGenerator<string> {
+  let begun: string[] = [];
+  let quoted = false;
+  for await (const text of texts) {
+    let end = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) quoted = !quoted;
+      else if (code === NEWLINE && !quoted) end = at + 1;
+    }
+    if (end > 0) {
+      yield begun.join("") + text.slice(0, end);
+      begun = [];
+    }
+    if (end < text.length) begun.push(text.slice(end));
+  }
+  if (begun.length > 0) yield begun.join("");
+}
+
+const QUOTE = '"'.charCodeAt(0);
+const NEWLINE = "\n".charCodeAt(0);
+
+/** Lines may end with a carriage return too. */
+function withoutReturn(cells: string[]): void {
+  const last = cells.length - 1;
+  const cell = cells[last];
+  if (cell?.endsWith("\r")) cells[last] = cell.slice(0, -1);
+}
+
+function malformed({ code }: ParseError, line: number): FileError {
   return new FileError(
-    `the quotes on line ${line} of the file do not match (${error.code})`,
+    `the quotes on line ${line} of the file do not match (${code})`,
     'A cell with a comma, a quote or a line break stands in quotes, and a quote inside it is doubled: "a ""b"", c".',
-    { cause: error },
   );
-}
-
-function isCells(value: unknown): value is readonly string[] {
-  return Array.isArray(value);
 }
 
 function newlinesInside(cells: readonly string[]): number {

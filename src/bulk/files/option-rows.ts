@@ -27,7 +27,7 @@ export interface OptionRow extends AddOptionInput {
 export const OPTION_COLUMNS = ["name", "contextId", "contexts", "parentName", "type", "exposeChildren"] as const;
 
 /** How files for `bulk_add_options` are read. */
-export const optionRows: RowShape<OptionRow> = {
+export const optionRows = {
   columns: OPTION_COLUMNS,
   fromCells(header) {
     needColumn(header, "name", `Columns of a file of options: ${OPTION_COLUMNS.join(", ")}.`);
@@ -56,7 +56,7 @@ export const optionRows: RowShape<OptionRow> = {
     const parsed = option.safeParse(value);
     return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, option) };
   },
-  merge(item, further) {
+  merge(item: OptionRow, further: AddOptionInput) {
     for (const field of ["type", "exposeChildren", "parentName"] as const) {
       const differs = item[field] !== undefined && further[field] !== undefined && item[field] !== further[field];
       if (differs) return invalidRow("rowsDisagree", { column: field }).reason;
@@ -76,4 +76,4 @@ export const optionRows: RowShape<OptionRow> = {
       reason,
     }));
   },
-};
+} satisfies RowShape<OptionRow>;

@@ -96,14 +96,16 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
 /** What failed in a run, and what was not attempted because of that, by the index of its row. */
 export function failedRows(state: RunState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
-  state.objects.forEach((about, object) => {
+  for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
-    if (reason === undefined) return;
     const standing = state.standing(object);
-    if (standing !== "failed" && (standing !== "unattempted" || reason.code !== "NEEDS_FAILED")) return;
+    if (reason === undefined) continue;
+    if (standing !== "failed" && (standing !== "unattempted" || reason.code !== "NEEDS_FAILED")) continue;
+    const about = state.objects.at(object);
+    if (about === undefined) continue;
     const before = failed.get(about.index);
     if (before === undefined) failed.set(about.index, [{ about, reason }]);
     else before.push({ about, reason });
-  });
+  }
   return failed;
 }

@@ -58,11 +58,17 @@ export interface RestRow {
   readonly reason: Reason;
 }
 
-/** A row of a file: where it stands, what it says, and its text for a reject file. */
-export interface FileRow<Item> {
+/** A row that was given: where it stands, and what it says. */
+export interface Row<Item> {
   readonly content: RowContent<Item>;
-  /** The data row, counted from 0. */
+  /** The position among the items, or the data row of the file; counted from 0. */
   readonly index: number;
+  /** Where it came from a file: the line on which it begins, counted from 1. */
+  readonly line?: number;
+}
+
+/** A row of a file, with its text for a reject file. */
+export interface FileRow<Item> extends Row<Item> {
   /** The line on which it begins, counted from 1. */
   readonly line: number;
   /** The cells of a CSV row, or the JSON text of any other. */
@@ -174,6 +180,11 @@ export type Given<Item> = { readonly index: number; readonly line?: number } & (
 /** Where something given stands, as it is reported. */
 export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
   return line === undefined ? { index } : { index, line };
+}
+
+/** Items that were given in a call, as rows. */
+export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
+  yield items.map((item, index) => ({ index, content: { item } }));
 }
 
 /** Items that were given in a call. */

@@ -1,9 +1,11 @@
 import type { OnExisting } from "../driver.ts";
-import { type Given, type InputFile, placeOf } from "../files/rows.ts";
+import type { InputFile, Row } from "../files/rows.ts";
 import { readOptionNames, readOptions } from "../option-names.ts";
 import { ownReason } from "../reasons.ts";
-import { badId, parts } from "./checks.ts";
-import { checkOption, type NamesInUse, type NewOption, type OptionInput, planOption } from "./options.ts";
+import type { Binding } from "../work.ts";
+import { parts } from "./checks.ts";
+import { type Candidate, OptionDrafts, type PlainOption } from "./option-drafts.ts";
+import { type NewOption, type OptionInput, planOption } from "./options.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /** An item of `bulk_add_options` (contract, Tools). */
@@ -21,12 +23,6 @@ export interface AddOptionsInput {
   readonly onExisting?: OnExisting | undefined;
 }
 
-interface Candidate {
-  readonly item: AddOptionInput;
-  readonly object: number;
-  readonly option: NewOption;
-}
-
 /**
  * Plans adding options to one targeting. Sub-options of a group that the same call creates travel inside it, wherever
  * they stand in the call. Reads List Options when a `parentName` is not among the call's own groups, and when
@@ -34,48 +30,14 @@ interface Candidate {
  */
 export async function planAddOptions(
   input: AddOptionsInput,
-  given: readonly Given<AddOptionInput>[],
+  rows: AsyncIterable<readonly Row<AddOptionInput>[]>,
   context: PlanningContext,
 ): Promise<Plan> {
   const plan = new Plan();
-  const names: NamesInUse = new Map();
-  const namedParents = new Set(given.flatMap((one) => ("item" in one ? (one.item.parentName ?? []) : [])));
-  const candidates: Candidate[] = [];
-  for (const one of given) {
-    if ("reason" in one) {
-      plan.failGiven(one);
-      continue;
-    }
-    const { item, index } = one;
-    const object = plan.object({ ...placeOf(one), name: item.name });
-    const children = (item.children ?? []).map((child, position) =>
-      plan.object({ ...placeOf(one), child: position, name: child.name }),
-    );
-    const place = { object, index, child: (position: number): number => children[position] ?? object };
-    const misplaced = badPlace(item);
-    if (misplaced !== undefined) {
-      plan.fail(object, misplaced);
-      for (const child of children) plan.leaveOut(child, ownReason("NEEDS_FAILED", { needs: object }));
-      continue;
-    }
-    const option = checkOption(plan, item, place, names, namedParents.has(item.name));
-    if (option !== undefined) candidates.push({ item, object, option });
-  }
-  await placeAll(plan, input, candidates, context);
+  const drafts = new OptionDrafts(plan);
+  for await (const batch of rows) for (const row of batch) drafts.take(row);
+  await placeAll(plan, input, drafts, context);
   return plan;
-}
-
-/** Rules about `parent` (management-api 7.4, case 3). */
-function badPlace(item: AddOptionInput) {
-  const { parent, parentName } = item;
-  if (parent === undefined && parentName === undefined) return undefined;
-  if (parent !== undefined && parentName !== undefined) {
-    return ownReason("INVALID_ITEM", { problem: "parentAndParentName" });
-  }
-  if (item.type === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
-    return ownReason("INVALID_ITEM", { problem: "groupWithParent" });
-  }
-  return parent === undefined ? undefined : badId("parent", parent);
 }
 
 interface Placed {
@@ -86,25 +48,47 @@ interface Placed {
 async function placeAll(
   plan: Plan,
   input: AddOptionsInput,
-  candidates: readonly Candidate[],
+  drafts: OptionDrafts,
   context: PlanningContext,
 ): Promise<void> {
-  const placed = await intoGroups(plan, input.targetingId, candidates, context);
-  const onExisting = input.onExisting ?? "fail";
-  const names =
-    onExisting === "fail"
-      ? new Map<string, string>()
-      : await readOptionNames(context.api, input.targetingId, context.signal);
-  const targeting = { id: input.targetingId };
-  for (const { option, parent } of placed) {
-    const there = names.get(option.name);
-    if (there !== undefined) planExisting(plan, option, there, { targetingId: input.targetingId, onExisting, names });
-    else if (option.isGroup) {
-      const fresh = { ...option, children: onlyNew(plan, option.children, onExisting, names) };
-      if (fresh.children.length > 0 || fresh.contexts.length > 0) planOption(plan, fresh, { targeting });
-      else plan.fail(option.object, ownReason("EMPTY_GROUP"));
-    } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
+  const { targetingId, onExisting = "fail" } = input;
+  const placed = await intoGroups(plan, targetingId, drafts.candidates(), context);
+  const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
+  const bindings = [{ field: "targeting", id: targetingId }] as const;
+  const further = placed.values();
+  let next = further.next();
+  for (const plain of drafts.plain()) {
+    for (; !next.done && next.value.option.object < plain.object; next = further.next()) {
+      place(plan, targetingId, next.value, existing);
+    }
+    placePlain(plan, bindings, plain, existing);
   }
+  for (; !next.done; next = further.next()) place(plan, targetingId, next.value, existing);
+}
+
+function place(plan: Plan, targetingId: string, { option, parent }: Placed, existing: Existing | undefined): void {
+  const targeting = { id: targetingId };
+  const there = existing?.names.get(option.name);
+  if (there !== undefined && existing !== undefined) planExisting(plan, option, there, existing);
+  else if (option.isGroup) {
+    const fresh = { ...option, children: onlyNew(plan, option.children, existing) };
+    if (fresh.children.length > 0 || fresh.contexts.length > 0) planOption(plan, fresh, { targeting });
+    else plan.fail(option.object, ownReason("EMPTY_GROUP"));
+  } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
+}
+
+function placePlain(
+  plan: Plan,
+  bindings: readonly Binding[],
+  plain: PlainOption,
+  existing: Existing | undefined,
+): void {
+  const { object, text, contextIds } = plain;
+  const item = existing === undefined ? undefined : plan.tables.rowAt(text);
+  const there = item === undefined ? undefined : existing?.names.get(item.name);
+  if (item === undefined || existing === undefined || there === undefined) {
+    plan.tables.steps.addRow(bindings, text, object, contextIds);
+  } else planExisting(plan, atomic({ object, name: item.name, contexts: item.contexts ?? [] }), there, existing);
 }
 
 /** Puts sub-options into the groups that they name: new ones of the call, or existing ones. */
@@ -139,10 +123,23 @@ async function intoGroups(
   return placed;
 }
 
+/** What the targeting holds already, and what is to be done about it. */
 interface Existing {
   readonly targetingId: string;
-  readonly onExisting: OnExisting;
+  readonly onExisting: "skip" | "addContexts";
   readonly names: ReadonlyMap<string, string>;
+}
+
+async function readExisting(
+  { targetingId }: AddOptionsInput,
+  onExisting: Existing["onExisting"],
+  { api, signal }: PlanningContext,
+): Promise<Existing> {
+  return { targetingId, onExisting, names: await readOptionNames(api, targetingId, signal) };
+}
+
+function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOption {
+  return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
 /** An option that is there already: left, or given the Context IDs; its new sub-options are added to it. */
@@ -153,9 +150,8 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   const place = { targeting: { id: existing.targetingId }, parent: { id: there } };
   for (const child of option.children) {
     const childThere = existing.names.get(child.name);
-    const asOption = { ...child, isGroup: false, exposeChildren: undefined, children: [] };
-    if (childThere === undefined) planOption(plan, asOption, place);
-    else planExisting(plan, asOption, childThere, existing);
+    if (childThere === undefined) planOption(plan, atomic(child), place);
+    else planExisting(plan, atomic(child), childThere, existing);
   }
 }
 
@@ -163,15 +159,12 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
 function onlyNew(
   plan: Plan,
   children: readonly NewOption["children"][number][],
-  onExisting: OnExisting,
-  names: ReadonlyMap<string, string>,
+  existing: Existing | undefined,
 ): NewOption["children"] {
   return children.filter((child) => {
-    const there = names.get(child.name);
-    if (there === undefined) return true;
-    if (onExisting === "addContexts" && child.contexts.length > 0)
-      planAdding(plan, child.object, there, child.contexts);
-    else plan.settlements.push({ object: child.object, outcome: "alreadyDone", _id: there });
+    const there = existing?.names.get(child.name);
+    if (existing === undefined || there === undefined) return true;
+    planExisting(plan, atomic(child), there, existing);
     return false;
   });
 }

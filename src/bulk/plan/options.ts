@@ -33,7 +33,10 @@ export interface NewOption extends Child {
 }
 
 /** Names that a targeting's new options use, each with the caller's index of its first use. */
-export type NamesInUse = Map<string, number>;
+export interface NamesInUse {
+  get(name: string): number | undefined;
+  set(name: string, index: number): unknown;
+}
 
 /**
  * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and against the names used before in
@@ -55,13 +58,18 @@ export function checkOption(
   };
   const misfit = badTypes(input);
   if (misfit !== undefined) return refuse(misfit);
-  const own = checkOne(input, place.index, names);
+  const own = checkOne(input, names);
   if ("code" in own) return refuse(own);
+  names.set(own.name, place.index);
   const good: Child[] = [];
   for (const { child, object } of children) {
-    const checked = checkOne(child, place.index, names);
-    if ("code" in checked) plan.fail(object, checked);
-    else good.push({ object, ...checked });
+    const checked = checkOne(child, names);
+    if ("code" in checked) {
+      plan.fail(object, checked);
+      continue;
+    }
+    names.set(checked.name, place.index);
+    good.push({ object, ...checked });
   }
   const isGroup = input.type === "collection" || input.children !== undefined;
   if (isGroup && !mayBeEmpty && good.length === 0 && own.contexts.length === 0) {
@@ -80,10 +88,10 @@ function badTypes(input: OptionInput): Reason | undefined {
   return undefined;
 }
 
-function checkOne(
+/** Checks a name and its Context IDs; gives them as they are sent, or why they cannot be. */
+export function checkOne(
   input: ChildInput,
-  index: number,
-  names: NamesInUse,
+  names: Pick<NamesInUse, "get">,
 ): { readonly name: string; readonly contexts: readonly string[] } | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
@@ -93,7 +101,6 @@ function checkOne(
   if (tooMany !== undefined) return tooMany;
   const first = names.get(input.name);
   if (first !== undefined) return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: first, field: "name" });
-  names.set(input.name, index);
   return { name: input.name, contexts: checked.ids };
 }
 

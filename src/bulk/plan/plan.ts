@@ -1,6 +1,7 @@
 import type { ManagementApi } from "../../api/management.ts";
 import type { ByteSource } from "../files/bytes.ts";
 import { placeOf } from "../files/rows.ts";
+import { RunTables } from "../run-tables.ts";
 import { StepMaker } from "../steps.ts";
 import type { JournalEntry, Reason, ReportedObject, Settlement, Step } from "../work.ts";
 import type { AddOptionInput } from "./add-options.ts";
@@ -34,19 +35,22 @@ export type Removed =
   | { readonly kind: "row"; readonly row: AddOptionInput | UpdateContextsItem }
   | { readonly kind: "targeting"; readonly _id: string };
 
+/** So that no line of a journal grows with the call. */
+const ENTRIES_PER_LINE = 500;
+
 /** A call taken apart: what is reported, what needs no request, and the steps that requests are made of. */
 export class Plan {
-  readonly objects: ReportedObject[] = [];
+  readonly tables = new RunTables();
+  readonly objects = this.tables.objects;
+  readonly steps = this.tables.steps;
   readonly settlements: Settlement[] = [];
-  readonly steps: Step[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
-  readonly make = new StepMaker(0);
+  readonly make = new StepMaker(() => this.steps.length);
 
   /** Adds something that is counted and reported by itself; gives its position. */
   object(object: ReportedObject): number {
-    this.objects.push(object);
-    return this.objects.length - 1;
+    return this.objects.add(object);
   }
 
   /** An object that cannot work fails here, before any request. */
@@ -65,16 +69,71 @@ export class Plan {
   }
 
   add(step: Step): Step {
-    this.steps.push(step);
+    this.steps.add(step);
     return step;
   }
 
-  /** The plan as journal entries. */
-  entries(): readonly JournalEntry[] {
-    return [
-      { t: "objects", objects: this.objects },
-      { t: "settled", settlements: this.settlements },
-      { t: "steps", steps: this.steps },
-    ];
+  /** The plan as journal entries: every object before the steps that are about it. */
+  *entries(): Generator<JournalEntry> {
+    let told = 0;
+    for (let step = 0; step < this.steps.length; ) {
+      const first = this.#rowAt(step, told);
+      if (first !== undefined) {
+        const count = this.#rowsFrom(step, first);
+        yield* this.#objects(told, first);
+        yield this.#rows(step, first, count);
+        step += count;
+        told = first + count;
+        continue;
+      }
+      const steps: Step[] = [];
+      for (; steps.length < ENTRIES_PER_LINE && this.#rowAt(step, told) === undefined; step += 1) {
+        const next = this.steps.at(step);
+        if (next === undefined) break;
+        steps.push(next);
+      }
+      const end = Math.max(told, ...steps.flatMap(({ objects }) => objects.map((object) => object + 1)));
+      yield* this.#objects(told, end);
+      yield { t: "steps", steps };
+      told = end;
+    }
+    yield* this.#objects(told, this.objects.length);
+    yield { t: "settled", settlements: this.settlements };
   }
+
+  *#objects(from: number, to: number): Generator<JournalEntry> {
+    for (let at = from; at < to; at += ENTRIES_PER_LINE) {
+      const some = range(at, Math.min(to, at + ENTRIES_PER_LINE));
+      yield { t: "objects", objects: some.flatMap((object) => this.objects.at(object) ?? []) };
+    }
+  }
+
+  /** The object of a step that is a row, where it was not told yet. */
+  #rowAt(step: number, told: number): number | undefined {
+    if (step >= this.steps.length) return undefined;
+    const [object = 0] = this.steps.objectsOf(step);
+    return object >= told && this.objects.itemOf(object) === this.steps.itemOf(step) ? object : undefined;
+  }
+
+  /** How many rows follow each other, in the plan as in the file. */
+  #rowsFrom(step: number, object: number): number {
+    const first = this.objects.placeOf(object);
+    let count = 1;
+    for (; count < ENTRIES_PER_LINE && this.#rowAt(step + count, 0) === object + count; count += 1) {
+      const { index, line } = this.objects.placeOf(object + count);
+      const follows = index === first.index + count && (line ?? count) === (first.line ?? 0) + count;
+      if (!follows || this.steps.bindingsOf(step + count) !== this.steps.bindingsOf(step)) break;
+    }
+    return count;
+  }
+
+  #rows(step: number, object: number, count: number): JournalEntry {
+    const [{ id: targeting = "" } = {}] = this.steps.bindingsOf(step);
+    const items = range(step, step + count).map((row) => this.steps.itemOf(row));
+    return { t: "rows", targeting, ...this.objects.placeOf(object), items: this.tables.texts.listed(items) };
+  }
+}
+
+function range(from: number, to: number): readonly number[] {
+  return Array.from({ length: to - from }, (_, at) => from + at);
 }

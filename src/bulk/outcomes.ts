@@ -1,0 +1,79 @@
+import type { ObjectTable } from "./object-table.ts";
+import type { Outcome, Reason, Settlement, Standing } from "./work.ts";
+
+/** How many objects stand where; the numbers add up to the number of objects. */
+export type Counts = Readonly<Record<Standing, number>>;
+
+/** Where each object of a run stands, why, and which ID it has. */
+export class Outcomes {
+  readonly #objects: ObjectTable;
+  readonly #standing: Standing[] = [];
+  readonly #ids: (string | undefined)[] = [];
+  readonly #reasons = new Map<number, Reason>();
+  readonly #counts: Record<Standing, number> = {
+    pending: 0,
+    succeeded: 0,
+    alreadyDone: 0,
+    failed: 0,
+    unattempted: 0,
+    unknown: 0,
+  };
+
+  constructor(objects: ObjectTable) {
+    this.#objects = objects;
+  }
+
+  counts(): Counts {
+    return { ...this.#counts };
+  }
+
+  standing(object: number): Standing {
+    return this.#standing[object] ?? "pending";
+  }
+
+  reason(object: number): Reason | undefined {
+    return this.#reasons.get(object);
+  }
+
+  /** The ID of an object: as the service gave it, else as the caller did. */
+  idOf(object: number): string | undefined {
+    return this.#ids[object] ?? this.#objects.idOf(object);
+  }
+
+  giveId(object: number, id: string): void {
+    this.#ids[object] = id;
+  }
+
+  /** Begins to follow the next object. */
+  add(): void {
+    this.#standing.push("pending");
+    this.#counts.pending += 1;
+  }
+
+  /** An object has an outcome. The first one stays, but for `unattempted`. */
+  settle({ object, outcome, reason, _id }: Settlement): void {
+    const before = this.#standing[object];
+    if (before === undefined || before === outcome) return;
+    if (before !== "pending" && before !== "unattempted") return;
+    this.#move(object, before, outcome);
+    if (reason !== undefined) this.#reasons.set(object, reason);
+    if (_id !== undefined) this.#ids[object] = _id;
+  }
+
+  /** What did not succeed is tried again. */
+  reopen(object: number): void {
+    const before = this.#standing[object];
+    if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;
+    this.#move(object, before, "pending");
+    this.#reasons.delete(object);
+  }
+
+  #move(object: number, from: Standing, to: Standing): void {
+    this.#counts[from] -= 1;
+    this.#counts[to] += 1;
+    this.#standing[object] = to;
+  }
+}
+
+/** Outcomes in the order in which reports name them. */
+export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed", "unattempted", "unknown"];

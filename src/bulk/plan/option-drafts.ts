@@ -1,0 +1,196 @@
+import { type OptionRow, optionRows } from "../files/option-rows.ts";
+import { placeOf, type Row } from "../files/rows.ts";
+import { ownReason } from "../reasons.ts";
+import { Numbers } from "../texts.ts";
+import type { Reason } from "../work.ts";
+import type { AddOptionInput } from "./add-options.ts";
+import { badId } from "./checks.ts";
+import { NameIndex } from "./name-index.ts";
+import { checkOne, checkOption, type NamesInUse, type NewOption } from "./options.ts";
+import type { Plan } from "./plan.ts";
+
+/** An option with more Context IDs than this is not kept as a row: they may need several requests. */
+const ROW_CONTEXT_IDS = 100;
+
+/** An option or group that can be made, and what the caller gave. */
+export interface Candidate {
+  readonly item: AddOptionInput;
+  readonly object: number;
+  readonly option: NewOption;
+}
+
+/** An option that further rows of the file may add to. */
+interface OpenOption {
+  readonly place: { readonly index: number; readonly line?: number };
+  readonly object: number;
+  readonly item: OptionRow;
+}
+
+/** An option that is nothing but a name and Context IDs, kept as the item that is sent. */
+export interface PlainOption {
+  readonly object: number;
+  /** The position of its item in the plan's texts. */
+  readonly text: number;
+  readonly contextIds: number;
+}
+
+/**
+ * Takes what a call gives, row by row, and checks it as it comes. Most of a large file are plain options: of those only
+ * the item that is sent is kept, so that a file of a hundred thousand rows needs a few megabytes.
+ */
+export class OptionDrafts {
+  readonly #plan: Plan;
+  readonly #index = new NameIndex();
+  readonly #objects = new Numbers();
+  readonly #texts = new Numbers();
+  readonly #contextIds = new Numbers();
+  /** Plain options that further rows made more of. */
+  readonly #grown = new Set<number>();
+  readonly #open = new Map<string, OpenOption>();
+  /** Keys of rows that failed: further rows of theirs fail with them. */
+  readonly #failed = new Set<string>();
+  readonly #candidates: Candidate[] = [];
+  readonly #otherNames = new Map<string, number>();
+  /** The index of a name's first use. */
+  readonly #names: NamesInUse = {
+    get: (name) => {
+      const plain = this.#plainNamed(name);
+      return plain === undefined
+        ? this.#otherNames.get(name)
+        : this.#plan.objects.placeOf(this.#objects.at(plain)).index;
+    },
+    set: (name, index) => void this.#otherNames.set(name, index),
+  };
+
+  constructor(plan: Plan) {
+    this.#plan = plan;
+  }
+
+  take(row: Row<AddOptionInput>): void {
+    const { content } = row;
+    if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
+    else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
+    else if (isPlain(content.item)) this.#takePlain(row, content.item);
+    else this.#takeFull(row, content.item);
+  }
+
+  #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
+    if (this.#failed.has(key)) return;
+    const open = this.#open.get(key) ?? this.#grow(key);
+    if (open !== undefined) {
+      const clash = optionRows.merge(open.item, item);
+      if (clash !== undefined) this.#plan.failGiven({ ...placeOf(row), reason: clash });
+    } else if (isPlain(item)) {
+      if (!this.#takePlain(row, item)) this.#failed.add(key);
+    } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
+  }
+
+  /** The options and groups that need a closer look, once all rows were taken. */
+  candidates(): readonly Candidate[] {
+    for (const { place, object, item } of this.#open.values()) {
+      this.#check({ ...place, object, child: () => object }, item, new Map());
+    }
+    return this.#candidates.sort((one, other) => one.object - other.object);
+  }
+
+  /** The plain options, in their order. */
+  *plain(): Generator<PlainOption> {
+    for (let plain = 0; plain < this.#objects.length; plain += 1) {
+      if (this.#grown.has(plain)) continue;
+      const [object, text, contextIds] = [this.#objects, this.#texts, this.#contextIds].map((list) => list.at(plain));
+      if (object !== undefined && text !== undefined && contextIds !== undefined) yield { object, text, contextIds };
+    }
+  }
+
+  #plainNamed(name: string): number | undefined {
+    const start = `{"name":${JSON.stringify(name)}`;
+    return this.#index.find(name, (plain) => this.#plan.tables.texts.at(this.#texts.at(plain)).startsWith(start));
+  }
+
+  /** Whether it can be made. */
+  #takePlain(row: Row<AddOptionInput>, item: AddOptionInput): boolean {
+    const { objects, tables } = this.#plan;
+    const checked = checkOne(item, this.#names);
+    if ("code" in checked) {
+      this.#plan.fail(this.#plan.object({ ...placeOf(row), name: item.name }), checked);
+      return false;
+    }
+    const text = tables.keepRow(checked);
+    this.#index.add(checked.name);
+    this.#objects.push(objects.addRow(row, text));
+    this.#texts.push(text);
+    this.#contextIds.push(checked.contexts.length);
+    return true;
+  }
+
+  #takeFull(row: Row<AddOptionInput>, item: AddOptionInput): void {
+    const { index } = row;
+    const object = this.#plan.object({ ...placeOf(row), name: item.name });
+    const children = (item.children ?? []).map((child, position) =>
+      this.#plan.object({ ...placeOf(row), child: position, name: child.name }),
+    );
+    this.#check({ index, object, child: (position) => children[position] ?? object }, item, this.#names);
+  }
+
+  #check(
+    place: { readonly index: number; readonly object: number; child(position: number): number },
+    item: AddOptionInput,
+    names: NamesInUse,
+  ): void {
+    const { object } = place;
+    const misplaced = badPlace(item);
+    if (misplaced !== undefined) {
+      this.#plan.fail(object, misplaced);
+      const left = ownReason("NEEDS_FAILED", { needs: object });
+      for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
+      return;
+    }
+    // A group may still get sub-options of other items.
+    const option = checkOption(this.#plan, item, place, names, true);
+    if (option !== undefined) this.#candidates.push({ item, object, option });
+  }
+
+  /** A plain option gets a further row. */
+  #grow(key: string): OpenOption | undefined {
+    const plain = this.#plainNamed(key);
+    if (plain === undefined) return undefined;
+    this.#grown.add(plain);
+    const object = this.#objects.at(plain);
+    return this.#opened(
+      key,
+      this.#plan.objects.placeOf(object),
+      object,
+      this.#plan.tables.rowAt(this.#texts.at(plain)),
+    );
+  }
+
+  #opened(key: string, place: OpenOption["place"], object: number, item: AddOptionInput): OpenOption {
+    const open = { place: placeOf(place), object, item: { ...item, contexts: [...(item.contexts ?? [])] } };
+    this.#open.set(key, open);
+    return open;
+  }
+}
+
+function isPlain({ contexts = [], ...item }: AddOptionInput): boolean {
+  return (
+    contexts.length <= ROW_CONTEXT_IDS &&
+    item.type !== "collection" &&
+    item.children === undefined &&
+    item.exposeChildren === undefined &&
+    item.parent === undefined &&
+    item.parentName === undefined
+  );
+}
+
+/** Rules about `parent` (management-api 7.4, case 3). */
+function badPlace(item: AddOptionInput): Reason | undefined {
+  const { parent, parentName } = item;
+  if (parent === undefined && parentName === undefined) return undefined;
+  if (parent !== undefined && parentName !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "parentAndParentName" });
+  }
+  if (item.type === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "groupWithParent" });
+  }
+  return parent === undefined ? undefined : badId("parent", parent);
+}

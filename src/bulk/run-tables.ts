@@ -1,0 +1,29 @@
+import * as z from "zod";
+import { ObjectTable } from "./object-table.ts";
+import { StepTable } from "./step-table.ts";
+import { Texts } from "./texts.ts";
+import type { RowItem } from "./work.ts";
+
+/** An option without sub-options, as it is read back. */
+export const rowItem: z.ZodType<RowItem> = z.object({
+  name: z.string(),
+  contexts: z.array(z.string()).exactOptional(),
+});
+
+/** What a run is about: its objects, and the steps that requests are made of. */
+export class RunTables {
+  readonly texts = new Texts();
+  readonly objects = new ObjectTable(this.texts);
+  readonly steps = new StepTable(this.texts);
+
+  /** Keeps an option without sub-options as the item that is sent; gives its position in the texts. */
+  keepRow({ name, contexts = [] }: RowItem): number {
+    const list = contexts.length === 0 ? "" : `,"contexts":${JSON.stringify(contexts)}`;
+    return this.texts.add(`{"name":${JSON.stringify(name)}${list}}`);
+  }
+
+  /** The option that was kept at a position in the texts. */
+  rowAt(position: number): RowItem {
+    return rowItem.parse(JSON.parse(this.texts.at(position)));
+  }
+}

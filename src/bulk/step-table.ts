@@ -1,0 +1,183 @@
+import { Numbers, type Texts } from "./texts.ts";
+import { boundBytes } from "./weigh.ts";
+import type { Binding, Step, Weight } from "./work.ts";
+
+/** The steps of a run to look at; the ID of a step is its position. */
+export type StepList = Pick<
+  StepTable,
+  "length" | "at" | "operationOf" | "bindingsOf" | "objectsOf" | "afterOf" | "weightOf"
+>;
+
+/** What many steps have in common. */
+interface Kind {
+  readonly operation: Step["operation"];
+  readonly bindings: readonly Binding[];
+  readonly boundBytes: number;
+}
+
+/** What few steps have. */
+type Further = Pick<Step, "after" | "undoes" | "prepares" | "formerName">;
+
+/**
+ * The steps of a run. Their items lie in the texts, and what they weigh in lists of numbers, so that a hundred thousand
+ * of them fit into a few megabytes. A step that is read is a view that looks things up.
+ */
+export class StepTable {
+  readonly #texts: Texts;
+  readonly #kinds: Kind[] = [];
+  readonly #kind = new Numbers();
+  readonly #item = new Numbers();
+  readonly #object = new Numbers();
+  /** Of steps that are about several objects. */
+  readonly #objects = new Map<number, readonly number[]>();
+  readonly #options = new Numbers();
+  readonly #groupItems = new Numbers();
+  readonly #contextIds = new Numbers();
+  readonly #further = new Map<number, Further>();
+
+  constructor(texts: Texts) {
+    this.#texts = texts;
+  }
+
+  get length(): number {
+    return this.#item.length;
+  }
+
+  /** Adds a step. Throws a RangeError when its ID is not its position. */
+  add(step: Step): void {
+    if (step.id !== this.length) throw new RangeError(`step ${step.id} comes where step ${this.length} should`);
+    const { objects, weight, after, undoes, prepares, formerName } = step;
+    const [object = 0] = objects;
+    if (objects.length !== 1) this.#objects.set(step.id, objects);
+    if (after !== undefined || undoes !== undefined || prepares !== undefined || formerName !== undefined) {
+      this.#further.set(step.id, { after, undoes, prepares, formerName });
+    }
+    this.#add(step, this.#texts.add(step.json), object, weight);
+  }
+
+  /** Adds a step that adds one option without sub-options; its item is the text at the position `item`. */
+  addRow(bindings: readonly Binding[], item: number, object: number, contextIds: number): void {
+    this.#add({ operation: "addOptions", bindings }, item, object, { options: 1, groupItems: 0, contextIds });
+  }
+
+  at(id: number): Step | undefined {
+    const kind = this.#kinds[this.#kind.at(id)];
+    return kind === undefined || id >= this.length ? undefined : new StoredStep(this, id, kind);
+  }
+
+  jsonOf(id: number): string {
+    return this.#texts.at(this.#item.at(id));
+  }
+
+  /** The position of a step's item in the texts. */
+  itemOf(id: number): number {
+    return this.#item.at(id);
+  }
+
+  /** Undefined where there is no such step. */
+  operationOf(id: number): Step["operation"] | undefined {
+    return id < this.length ? this.#kinds[this.#kind.at(id)]?.operation : undefined;
+  }
+
+  /** Steps that must be settled before. */
+  afterOf(id: number): readonly number[] | undefined {
+    return this.#further.get(id)?.after;
+  }
+
+  bindingsOf(id: number): readonly Binding[] {
+    return this.#kinds[this.#kind.at(id)]?.bindings ?? [];
+  }
+
+  objectsOf(id: number): readonly number[] {
+    return this.#objects.get(id) ?? [this.#object.at(id)];
+  }
+
+  weightOf(id: number): Weight {
+    return {
+      items: 1,
+      options: this.#options.at(id),
+      groupItems: this.#groupItems.at(id),
+      contextIds: this.#contextIds.at(id),
+      bytes: this.#texts.size(this.#item.at(id)) + (this.#kinds[this.#kind.at(id)]?.boundBytes ?? 0),
+    };
+  }
+
+  furtherOf(id: number): Further {
+    return this.#further.get(id) ?? NOTHING;
+  }
+
+  #add(
+    { operation, bindings }: Pick<Step, "operation" | "bindings">,
+    item: number,
+    object: number,
+    weight: Pick<Weight, "options" | "groupItems" | "contextIds">,
+  ): void {
+    const last = this.#kinds.at(-1);
+    if (last?.operation !== operation || last.bindings !== bindings) {
+      this.#kinds.push({ operation, bindings, boundBytes: boundBytes(bindings) });
+    }
+    this.#kind.push(this.#kinds.length - 1);
+    this.#item.push(item);
+    this.#object.push(object);
+    this.#options.push(weight.options);
+    this.#groupItems.push(weight.groupItems);
+    this.#contextIds.push(weight.contextIds);
+  }
+}
+
+const NOTHING: Further = {};
+
+/** A step of a table. */
+class StoredStep implements Step {
+  readonly id: number;
+  readonly #table: StepTable;
+  readonly #kind: Kind;
+
+  constructor(table: StepTable, id: number, kind: Kind) {
+    this.#table = table;
+    this.id = id;
+    this.#kind = kind;
+  }
+
+  get operation() {
+    return this.#kind.operation;
+  }
+
+  get bindings() {
+    return this.#kind.bindings;
+  }
+
+  get json() {
+    return this.#table.jsonOf(this.id);
+  }
+
+  get objects() {
+    return this.#table.objectsOf(this.id);
+  }
+
+  get weight() {
+    return this.#table.weightOf(this.id);
+  }
+
+  get after() {
+    return this.#table.furtherOf(this.id).after;
+  }
+
+  get undoes() {
+    return this.#table.furtherOf(this.id).undoes;
+  }
+
+  get prepares() {
+    return this.#table.furtherOf(this.id).prepares;
+  }
+
+  get formerName() {
+    return this.#table.furtherOf(this.id).formerName;
+  }
+
+  /** The step as a journal keeps it. */
+  toJSON(): Step {
+    const { id, operation, objects, json, bindings, weight } = this;
+    return { id, operation, objects, json, bindings, weight, ...this.#table.furtherOf(id) };
+  }
+}

@@ -1,0 +1,93 @@
+/** A list of whole numbers from 0 to 2^32 - 1 that takes four bytes for each. */
+export class Numbers {
+  #values = new Uint32Array(64);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The number at a position; 0 where there is none. */
+  at(position: number): number {
+    return position < this.#length ? (this.#values[position] ?? 0) : 0;
+  }
+
+  push(value: number): void {
+    if (this.#length === this.#values.length) {
+      const larger = new Uint32Array(this.#length * 2);
+      larger.set(this.#values);
+      this.#values = larger;
+    }
+    this.#values[this.#length] = value;
+    this.#length += 1;
+  }
+
+  set(position: number, value: number): void {
+    this.#values[position] = value;
+  }
+}
+
+const CHUNK_BYTES = 262_144;
+/** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
+const BYTES_PER_UNIT = 3;
+
+/**
+ * A list of texts, kept as UTF-8 outside of the JavaScript heap: a hundred thousand small ones cost little more than
+ * their bytes. Texts must be well formed: a lone surrogate does not come back.
+ */
+export class Texts {
+  readonly #chunks: Buffer[] = [];
+  #used = CHUNK_BYTES;
+  readonly #chunk = new Numbers();
+  readonly #start = new Numbers();
+  readonly #size = new Numbers();
+
+  get length(): number {
+    return this.#size.length;
+  }
+
+  /** Adds a text; gives its position. */
+  add(text: string): number {
+    const most = text.length * BYTES_PER_UNIT;
+    const chunk = this.#chunkFor(most > CHUNK_BYTES ? Buffer.byteLength(text, "utf8") : most);
+    const size = chunk.write(text, this.#used, "utf8");
+    this.#chunk.push(this.#chunks.length - 1);
+    this.#start.push(this.#used);
+    this.#size.push(size);
+    this.#used += size;
+    return this.#size.length - 1;
+  }
+
+  /** The text at a position; empty where there is none. */
+  at(position: number): string {
+    const start = this.#start.at(position);
+    return this.#chunks[this.#chunk.at(position)]?.toString("utf8", start, start + this.#size.at(position)) ?? "";
+  }
+
+  /** Bytes of UTF-8 of the text at a position. */
+  size(position: number): number {
+    return this.#size.at(position);
+  }
+
+  /** Texts that are JSON, as one JSON array in UTF-8. */
+  listed(positions: readonly number[]): Buffer {
+    const list = Buffer.allocUnsafe(positions.reduce((bytes, position) => bytes + this.size(position) + 1, 1));
+    let end = list.write("[");
+    for (const position of positions) {
+      if (end > 1) end += list.write(",", end);
+      const start = this.#start.at(position);
+      end += this.#chunks[this.#chunk.at(position)]?.copy(list, end, start, start + this.#size.at(position)) ?? 0;
+    }
+    list.write("]", end);
+    return list;
+  }
+
+  #chunkFor(bytes: number): Buffer {
+    const last = this.#chunks.at(-1);
+    if (last !== undefined && this.#used + bytes <= last.length) return last;
+    const chunk = Buffer.allocUnsafeSlow(Math.max(bytes, CHUNK_BYTES));
+    this.#chunks.push(chunk);
+    this.#used = 0;
+    return chunk;
+  }
+}
