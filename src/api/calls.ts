@@ -8,8 +8,8 @@ import { type Asked, errorOf } from "./rejections.ts";
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
-  /** JSON text. */
-  readonly body?: string;
+  /** JSON text, or its UTF-8. */
+  readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
 }
 

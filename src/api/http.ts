@@ -15,12 +15,12 @@ export interface HttpSettings {
   readonly proxy?: ProxyRoute | undefined;
 }
 
-/** One request: `path` with its query, below the base address; `body` is JSON text. */
+/** One request: `path` with its query, below the base address; `body` is JSON text, or its UTF-8. */
 export interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
   readonly path: string;
-  readonly body?: string | undefined;
+  readonly body?: string | Uint8Array | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -10,11 +10,11 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   const ask = async <Value>(operation: Operation, read: (body: unknown) => Value | undefined, parts: CallParts) =>
     valueIn(await call(http, routes, operation, parts), read);
   return {
-    async bulk(operation, entries, { signal, targetingId } = {}) {
+    async bulk(operation, { count, json }, { signal, targetingId } = {}) {
       const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
-      const body = `{"${list}":[${entries.join(",")}]}`;
+      const body = Buffer.concat([Buffer.from(`{"${list}":`), json, Buffer.from("}")]);
       const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal });
-      const results = valueIn(called, (answer) => bulkResults(answer, entries.length));
+      const results = valueIn(called, (answer) => bulkResults(answer, count));
       const serverTime = serverTimeOf(called.answer.headers);
       return { results, ...(serverTime !== undefined && { serverTime }) };
     },

@@ -17,6 +17,13 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
+/** The items of a bulk request, or the IDs of a delete: the bytes that travel are those that were counted. */
+export interface BulkItems {
+  readonly count: number;
+  /** A JSON array in UTF-8. */
+  readonly json: Uint8Array;
+}
+
 /** What stops a request from outside. */
 export interface RequestOptions {
   readonly signal?: AbortSignal;
@@ -41,13 +48,12 @@ export interface GetOptionQuery {
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `entries` are the JSON texts of the request's items, or of its IDs
-   * for deletes, so that the bytes that travel are the bytes that were counted. `targetingId` fills a route that was
-   * overridden to name the targeting in its path. Results that miss or repeat an index are an AmbiguousError.
+   * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to name the targeting
+   * in its path. Results that miss or repeat an index are an AmbiguousError.
    */
   bulk(
     operation: BulkOperation,
-    entries: readonly string[],
+    items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string },
   ): Promise<BulkAnswer>;
 

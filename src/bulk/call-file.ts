@@ -5,10 +5,10 @@ import { optionRows } from "./files/option-rows.ts";
 import { type Rejected, rejectedRows } from "./files/rejects.ts";
 import {
   type Given,
-  type Row as GivenRow,
   givenItems,
   type InputFile,
   itemsIn,
+  type Row,
   type RowShape,
   rowsOf,
   rowsOfItems,
@@ -20,9 +20,9 @@ export function fileOf(call: WriteCall): InputFile | undefined {
 }
 
 /** What a call gives: its items, or those that `bytes`, the content of its file, holds. */
-export async function givenIn<Item, Row extends Item>(
+export async function givenIn<Item, Full extends Item>(
   { items, file }: { readonly items: readonly Item[]; readonly file?: InputFile | undefined },
-  shape: RowShape<Row>,
+  shape: RowShape<Full>,
   bytes: ByteSource | undefined,
 ): Promise<readonly Given<Item>[]> {
   if (file === undefined) return givenItems(items);
@@ -31,11 +31,11 @@ export async function givenIn<Item, Row extends Item>(
 }
 
 /** What a call gives, row by row. */
-export function rowsIn<Item, Row extends Item>(
+export function rowsIn<Item, Full extends Item>(
   { items, file }: { readonly items: readonly Item[]; readonly file?: InputFile | undefined },
-  shape: RowShape<Row>,
+  shape: RowShape<Full>,
   bytes: ByteSource | undefined,
-): AsyncIterable<readonly GivenRow<Item>[]> {
+): AsyncIterable<readonly Row<Item>[]> {
   if (file === undefined) return rowsOfItems(items);
   if (bytes === undefined) throw new RangeError("a call with a file needs its content");
   return rowsOf(bytes, file, shape);

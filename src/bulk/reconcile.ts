@@ -96,9 +96,10 @@ function newestBefore(driver: Driver, step: Step): string | null | undefined {
 export async function noteNewest(driver: Driver): Promise<void> {
   if (driver.state.requests.sent > 0) return;
   const targetings = new Set<string>();
+  const { steps } = driver.state;
   for (const step of driver.state.pendingSteps()) {
-    if (step.operation !== "addOptions") continue;
-    const place = step.bindings.find(({ field }) => field === "targeting");
+    if (steps.operationOf(step) !== "addOptions") continue;
+    const place = steps.bindingsOf(step).find(({ field }) => field === "targeting");
     if (place?.id !== undefined && !driver.state.newest.has(place.id)) targetings.add(place.id);
   }
   for (const targeting of targetings) {

@@ -69,9 +69,10 @@ function needsOf(steps: StepList): ReadonlyMap<number, readonly number[]> {
     for (const object of steps.objectsOf(id)) if (bound.has(object) && !makers.has(object)) makers.set(object, id);
   }
   for (let id = 0; id < steps.length; id += 1) {
-    const made = steps.bindingsOf(id).flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
-    const needed = [...(steps.afterOf(id) ?? []), ...made];
-    if (needed.length > 0) needs.set(id, needed);
+    const after = steps.afterOf(id) ?? [];
+    const made = steps.bindingsOf(id).filter(({ object }) => object !== undefined && makers.has(object));
+    if (after.length + made.length === 0) continue;
+    needs.set(id, [...after, ...made.flatMap(({ object = 0 }) => makers.get(object) ?? [])]);
   }
   return needs;
 }

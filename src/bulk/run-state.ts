@@ -191,8 +191,8 @@ export class RunState {
   }
 
   /** Steps that have not been settled. */
-  pendingSteps(): readonly Step[] {
-    return [...this.#pending].flatMap((id) => this.steps.at(id) ?? []);
+  pendingSteps(): Iterable<number> {
+    return this.#pending;
   }
 
   /** Steps that were refused and wait for another change of this run, with whether something changed since. */

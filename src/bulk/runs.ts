@@ -16,10 +16,10 @@ import type { Plan } from "./plan/plan.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import { ownReason, requestReason } from "./reasons.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
+import { requestItems } from "./request-items.ts";
 import { plannedRequests } from "./requests.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
-import { entryOf } from "./steps.ts";
 import {
   type RunHeader,
   type RunJournal,
@@ -393,9 +393,13 @@ export class Runs {
       flush: () => journal.flush(),
       send: (operation, steps) => {
         const inPath = operation === "addOptions" && perTargeting;
-        const entries = steps.map((step) => entryOf(step, (binding) => state.boundId(binding), inPath));
+        const ids = steps.map(({ id }) => id);
+        const items = requestItems(state.steps, ids, {
+          idOf: (binding) => state.boundId(binding),
+          targetingInPath: inPath,
+        });
         const targetingId = inPath ? targetingOf(state, steps[0]?.bindings ?? []) : undefined;
-        return api.bulk(operation, entries, targetingId === undefined ? {} : { targetingId });
+        return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
       },
       waiting: tell,
       apartBy: (step) =>

@@ -5,7 +5,7 @@ import type { Binding, Step, Weight } from "./work.ts";
 /** The steps of a run to look at; the ID of a step is its position. */
 export type StepList = Pick<
   StepTable,
-  "length" | "at" | "operationOf" | "bindingsOf" | "objectsOf" | "afterOf" | "weightOf"
+  "length" | "at" | "operationOf" | "bindingsOf" | "objectsOf" | "afterOf" | "weightOf" | "itemSize" | "copyItem"
 >;
 
 /** What many steps have in common. */
@@ -69,6 +69,16 @@ export class StepTable {
     return this.#texts.at(this.#item.at(id));
   }
 
+  /** Bytes of a step's item; 0 for a delete. */
+  itemSize(id: number): number {
+    return this.#texts.size(this.#item.at(id));
+  }
+
+  /** Copies a step's item into a buffer, but for its first bytes; gives where it ends there. */
+  copyItem(id: number, into: Buffer, at: number, without: number): number {
+    return this.#texts.copy(this.#item.at(id), into, at, without);
+  }
+
   /** The position of a step's item in the texts. */
   itemOf(id: number): number {
     return this.#item.at(id);
@@ -98,7 +108,7 @@ export class StepTable {
       options: this.#options.at(id),
       groupItems: this.#groupItems.at(id),
       contextIds: this.#contextIds.at(id),
-      bytes: this.#texts.size(this.#item.at(id)) + (this.#kinds[this.#kind.at(id)]?.boundBytes ?? 0),
+      bytes: this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.boundBytes ?? 0),
     };
   }
 

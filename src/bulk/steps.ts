@@ -96,22 +96,6 @@ export class StepMaker {
   }
 }
 
-/**
- * The JSON text of a step as a request carries it. `idOf` gives the ID of a binding; throws a RangeError when one has
- * none, since such a step may not leave. `targetingInPath` leaves the targeting out, where the route names it.
- */
-export function entryOf(step: Step, idOf: (binding: Binding) => string | undefined, targetingInPath = false): string {
-  const bindings = step.bindings.filter(({ field }) => !(targetingInPath && field === "targeting"));
-  const bound = bindings.map((binding) => {
-    const id = idOf(binding);
-    if (id === undefined) throw new RangeError(`step ${step.id} needs the ID of an object that was not made`);
-    return step.json === "" ? JSON.stringify(id) : `${JSON.stringify(binding.field)}:${JSON.stringify(id)}`;
-  });
-  if (step.json === "") return bound.join("");
-  const rest = step.json.slice(1, -1);
-  return `{${[...bound, ...(rest === "" ? [] : [rest])].join(",")}}`;
-}
-
 const sentItem = z.record(z.string(), z.unknown());
 const emptied = z.union([
   z.strictObject({ remove: z.array(z.string()) }),

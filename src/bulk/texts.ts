@@ -69,14 +69,20 @@ export class Texts {
     return this.#size.at(position);
   }
 
+  /** Copies a text into a buffer, but for its first bytes; gives where it ends there. */
+  copy(position: number, into: Buffer, at: number, without = 0): number {
+    const start = this.#start.at(position);
+    const chunk = this.#chunks[this.#chunk.at(position)];
+    return at + (chunk?.copy(into, at, start + without, start + this.size(position)) ?? 0);
+  }
+
   /** Texts that are JSON, as one JSON array in UTF-8. */
   listed(positions: readonly number[]): Buffer {
     const list = Buffer.allocUnsafe(positions.reduce((bytes, position) => bytes + this.size(position) + 1, 1));
     let end = list.write("[");
     for (const position of positions) {
       if (end > 1) end += list.write(",", end);
-      const start = this.#start.at(position);
-      end += this.#chunks[this.#chunk.at(position)]?.copy(list, end, start, start + this.#size.at(position)) ?? 0;
+      end = this.copy(position, list, end);
     }
     list.write("]", end);
     return list;

@@ -61,7 +61,11 @@ export async function checkManagement(api: ManagementApi, options: ProbeOptions)
     { operation: "getOption", scope: "read", send: () => api.getOption(NO_SUCH_ID, { limit: 1 }) },
   ];
   const writes = BULK_WRITES.map((operation): Probe => {
-    return { operation, scope: "write", send: () => api.bulk(operation, [], { targetingId: NO_SUCH_ID }) };
+    return {
+      operation,
+      scope: "write",
+      send: () => api.bulk(operation, { count: 0, json: Buffer.from("[]") }, { targetingId: NO_SUCH_ID }),
+    };
   });
   const outcomes = await outcomesOf(options.readOnly ? reads : [...reads, ...writes]);
   const broken = unusable(outcomes, MANAGEMENT);

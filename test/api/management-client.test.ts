@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ApiError, isApiError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
-import type { ManagementApi } from "../../src/api/management.ts";
+import type { BulkItems, ManagementApi } from "../../src/api/management.ts";
 import { managementOver } from "../../src/api/management-client.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { closedPort, type Reply, startRaw, startStub } from "../support/stub-server.ts";
@@ -34,10 +34,14 @@ async function errorFrom(promise: Promise<unknown>): Promise<ApiError> {
 
 const result = (index: number) => ({ index, success: true, data: { _id: OPTION } });
 
+function items(texts: readonly string[]): BulkItems {
+  return { count: texts.length, json: Buffer.from(`[${texts.join(",")}]`) };
+}
+
 describe("what travels", () => {
   test("a bulk request: method, path, key, and the entries byte for byte", async () => {
     const { api, received } = await stub({ status: 200, json: { results: [result(0), result(1)] } });
-    await api.bulk("addOptions", ['{ "name":"한글" }', '{"name":"b"}']);
+    await api.bulk("addOptions", items(['{ "name":"한글" }', '{"name":"b"}']));
     expect(received).toHaveLength(1);
     expect(received[0]).toMatchObject({
       method: "POST",
@@ -52,7 +56,7 @@ describe("what travels", () => {
     ["deleteOptions", "/context-targeting/category/bulk/delete"],
   ] as const)("%s sends ids", async (operation, url) => {
     const { api, received } = await stub({ status: 200, json: { results: [result(0)] } });
-    await api.bulk(operation, [`"${OPTION}"`]);
+    await api.bulk(operation, items([`"${OPTION}"`]));
     expect(received[0]).toMatchObject({ url, body: `{"ids":["${OPTION}"]}` });
   });
 
@@ -76,9 +80,9 @@ describe("what travels", () => {
   test("an overridden route names the targeting in its path", async () => {
     const { url, received } = await startStub(() => ({ status: 200, json: { results: [result(0)] } }));
     const api = open(url, { addOptions: "POST /targetings/{targetingId}/options?v=2" });
-    await api.bulk("addOptions", ['{"name":"a"}'], { targetingId: TARGETING });
+    await api.bulk("addOptions", items(['{"name":"a"}']), { targetingId: TARGETING });
     expect(received[0]?.url).toBe(`/targetings/${TARGETING}/options?v=2`);
-    expect(await errorFrom(api.bulk("addOptions", ['{"name":"a"}']))).toMatchObject({
+    expect(await errorFrom(api.bulk("addOptions", items(['{"name":"a"}'])))).toMatchObject({
       effect: "notSent",
       reason: expect.stringContaining("needs a targetingId"),
     });
@@ -107,7 +111,7 @@ describe("what is understood", () => {
       [failed, result(0)],
     ]) {
       const { api } = await stub({ status: 207, json, headers });
-      const answer = await api.bulk("addOptions", ["{}", "{}"]);
+      const answer = await api.bulk("addOptions", items(["{}", "{}"]));
       expect(answer.serverTime).toBe(Date.UTC(2025, 10, 1, 10));
       expect(answer.results).toEqual([
         result(0),
@@ -119,10 +123,7 @@ describe("what is understood", () => {
   test("5,000 results", async () => {
     const count = 5000;
     const { api } = await stub({ status: 200, json: { results: Array.from({ length: count }, (_, i) => result(i)) } });
-    const answer = await api.bulk(
-      "addOptions",
-      Array.from({ length: count }, () => "{}"),
-    );
+    const answer = await api.bulk("addOptions", items(Array.from({ length: count }, () => "{}")));
     expect(answer.results.map((one) => one.index)).toEqual(Array.from({ length: count }, (_, i) => i));
   });
 
@@ -181,7 +182,7 @@ describe("answers that say no", () => {
     [418, {}, "other"],
   ])("%i %j is rejected as %s", async (status, json, kind) => {
     const { api, received } = await stub({ status, json, headers: { location: "/elsewhere" } });
-    const error = await errorFrom(api.bulk("createTargetings", ["{}"]));
+    const error = await errorFrom(api.bulk("createTargetings", items(["{}"])));
     expect(error).toMatchObject({ effect: "rejected", kind, statusCode: status });
     expect(received).toHaveLength(1);
   });
@@ -189,7 +190,7 @@ describe("answers that say no", () => {
   test("a rejection keeps code, detail, messages and route", async () => {
     const business = { statusCode: 409, errorCode: "TARGETING_NAME_DUPLICATE", detail: { existingId: "1" } };
     const { api } = await stub({ status: 409, json: business });
-    expect(await errorFrom(api.bulk("createTargetings", ["{}"]))).toMatchObject({
+    expect(await errorFrom(api.bulk("createTargetings", items(["{}"])))).toMatchObject({
       errorCode: "TARGETING_NAME_DUPLICATE",
       detail: { existingId: "1" },
       route: "POST /context-targeting/bulk/create",
@@ -211,7 +212,10 @@ describe("answers that say no", () => {
   ])("a running write with retryAfterMs %j waits %i ms", async (retryAfterMs, wait) => {
     const json = { statusCode: 409, errorCode: "CONTEXT_TARGETING_WRITE_IN_PROGRESS", detail: { retryAfterMs } };
     const { api } = await stub({ status: 409, json });
-    expect(await errorFrom(api.bulk("addOptions", ["{}"]))).toMatchObject({ effect: "busy", retryAfterMs: wait });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
+      effect: "busy",
+      retryAfterMs: wait,
+    });
   });
 
   test.each([
@@ -222,14 +226,20 @@ describe("answers that say no", () => {
   ])("429 with Retry-After %s waits %i ms", async (after, wait) => {
     const headers = { "retry-after": after, date: "Sat, 01 Nov 2025 10:00:00 GMT" };
     const { api } = await stub({ status: 429, json: {}, headers });
-    expect(await errorFrom(api.bulk("addOptions", ["{}"]))).toMatchObject({ effect: "busy", retryAfterMs: wait });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
+      effect: "busy",
+      retryAfterMs: wait,
+    });
   });
 });
 
 describe("answers that leave it open", () => {
   test.each([500, 502, 503, 504, 599, 408])("status %i", async (status) => {
     const { api } = await stub({ status, json: { errorCode: "TARGETING_NOT_FOUND" } });
-    expect(await errorFrom(api.bulk("addOptions", ["{}"]))).toMatchObject({ effect: "ambiguous", statusCode: status });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
+      effect: "ambiguous",
+      statusCode: status,
+    });
   });
 
   test.each([
@@ -241,12 +251,12 @@ describe("answers that leave it open", () => {
     ["no list", { succeeded: 2 }],
   ])("results with %s", async (_case, results) => {
     const { api } = await stub({ status: 200, json: { results } });
-    expect(await errorFrom(api.bulk("addOptions", ["{}", "{}"]))).toMatchObject({ effect: "ambiguous" });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}", "{}"])))).toMatchObject({ effect: "ambiguous" });
   });
 
   test.each(["", "<html>", '{"results":[{"ind'])("a 2xx with the body %j", async (text) => {
     const { api } = await stub({ status: 200, text });
-    expect(await errorFrom(api.bulk("addOptions", ["{}"]))).toMatchObject({ effect: "ambiguous" });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({ effect: "ambiguous" });
   });
 
   test.each([
@@ -260,7 +270,7 @@ describe("answers that leave it open", () => {
         socket.end();
       }),
     );
-    expect(await errorFrom(open(url).bulk("addOptions", ["{}"]))).toMatchObject({ effect: "ambiguous" });
+    expect(await errorFrom(open(url).bulk("addOptions", items(["{}"])))).toMatchObject({ effect: "ambiguous" });
   });
 
   test("no answer within the time limit, not even while bytes drip", async () => {
@@ -268,7 +278,7 @@ describe("answers that leave it open", () => {
       const drip = setInterval(() => response.write(" "), 20);
       response.on("close", () => clearInterval(drip));
     });
-    expect(await errorFrom(open(url, {}, 200).bulk("addOptions", ["{}"]))).toMatchObject({
+    expect(await errorFrom(open(url, {}, 200).bulk("addOptions", items(["{}"])))).toMatchObject({
       effect: "ambiguous",
       reason: "its time limit of 200 ms passed",
     });
@@ -277,14 +287,14 @@ describe("answers that leave it open", () => {
   test("cancelled while under way", async () => {
     const stop = new AbortController();
     const { url } = await startStub(() => () => stop.abort());
-    const error = await errorFrom(open(url).bulk("addOptions", ["{}"], { signal: stop.signal }));
+    const error = await errorFrom(open(url).bulk("addOptions", items(["{}"]), { signal: stop.signal }));
     expect(error).toMatchObject({ effect: "ambiguous", reason: "the call was cancelled" });
   });
 });
 
 describe("requests that were not sent", () => {
   test("nobody listens", async () => {
-    expect(await errorFrom(open(await closedPort()).bulk("addOptions", ["{}"]))).toMatchObject({
+    expect(await errorFrom(open(await closedPort()).bulk("addOptions", items(["{}"])))).toMatchObject({
       effect: "notSent",
       reason: "the connection was refused",
     });
@@ -292,7 +302,7 @@ describe("requests that were not sent", () => {
 
   test("TLS fails", async () => {
     const url = await startRaw((socket) => socket.once("data", () => socket.end("no TLS here")));
-    const error = await errorFrom(open(url.replace("http:", "https:")).bulk("addOptions", ["{}"]));
+    const error = await errorFrom(open(url.replace("http:", "https:")).bulk("addOptions", items(["{}"])));
     expect(error.effect).toBe("notSent");
   });
 
@@ -345,7 +355,7 @@ describe("through a proxy", () => {
     const proxy = await startRaw((socket) =>
       socket.once("data", () => socket.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")),
     );
-    expect(await errorFrom(proxied(proxy).bulk("addOptions", ["{}"]))).toMatchObject({ effect: "notSent" });
+    expect(await errorFrom(proxied(proxy).bulk("addOptions", items(["{}"])))).toMatchObject({ effect: "notSent" });
   });
 });
 

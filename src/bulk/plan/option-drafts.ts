@@ -103,8 +103,10 @@ export class OptionDrafts {
   }
 
   #plainNamed(name: string): number | undefined {
-    const start = `{"name":${JSON.stringify(name)}`;
-    return this.#index.find(name, (plain) => this.#plan.tables.texts.at(this.#texts.at(plain)).startsWith(start));
+    const { texts } = this.#plan.tables;
+    return this.#index.find(name, (plain) =>
+      texts.at(this.#texts.at(plain)).startsWith(`{"name":${JSON.stringify(name)}`),
+    );
   }
 
   /** Whether it can be made. */

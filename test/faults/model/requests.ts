@@ -47,15 +47,14 @@ export type BulkRequest =
 export class ImproperRequest extends Error {}
 
 /**
- * Reads the JSON texts of a request's items. Throws an ImproperRequest that says what no request of the engine may do:
+ * Reads the JSON list of a request's items. Throws an ImproperRequest that says what no request of the engine may do:
  * exceed a limit of management-api 8.1, have an unknown field, an invalid name or ID, name one option twice.
  */
-export function readRequest(operation: BulkOperation, entries: readonly string[]): BulkRequest {
-  const request = parsed(operation, entries);
-  const bytes = entries.reduce((sum, entry) => sum + Buffer.byteLength(entry, "utf8") + 1, 12);
-  within(bytes, REQUEST.bodyBytes, "bytes");
+export function readRequest(operation: BulkOperation, list: string): BulkRequest {
+  const request = parsed(operation, list);
+  within(Buffer.byteLength(`{"items":${list}}`, "utf8"), REQUEST.bodyBytes, "bytes");
   within(request.items.length, isAboutTargetings(operation) ? REQUEST.targetingItems : REQUEST.optionItems, "items");
-  if (entries.length === 0) throw new ImproperRequest("a request without items");
+  if (request.items.length === 0) throw new ImproperRequest("a request without items");
   switch (request.operation) {
     case "createTargetings": {
       const options = request.items.flatMap((item) => item.options ?? []);
@@ -109,13 +108,18 @@ function within(count: number, most: number, what: string): void {
   if (count > most) throw new ImproperRequest(`${count} ${what} in one request: ${most} are allowed`);
 }
 
-function parsed(operation: BulkOperation, entries: readonly string[]): BulkRequest {
+function parsed(operation: BulkOperation, list: string): BulkRequest {
   const each = <Schema extends z.ZodType>(schema: Schema): z.infer<Schema>[] =>
-    entries.map((entry) => {
-      const read = schema.safeParse(JSON.parse(entry));
-      if (read.success) return read.data;
-      throw new ImproperRequest(`${operation} ${entry.slice(0, 300)}: ${z.prettifyError(read.error)}`);
-    });
+    z
+      .array(z.unknown())
+      .parse(JSON.parse(list))
+      .map((entry) => {
+        const read = schema.safeParse(entry);
+        if (read.success) return read.data;
+        throw new ImproperRequest(
+          `${operation} ${JSON.stringify(entry).slice(0, 300)}: ${z.prettifyError(read.error)}`,
+        );
+      });
   switch (operation) {
     case "createTargetings":
       return { operation, items: each(newTargeting) };

@@ -6,7 +6,7 @@ import {
   RejectedError,
   type RejectionKind,
 } from "../../../src/api/errors.ts";
-import type { BulkAnswer, ManagementApi } from "../../../src/api/management.ts";
+import type { BulkAnswer, BulkItems, ManagementApi } from "../../../src/api/management.ts";
 import type { BulkOperation, Operation } from "../../../src/spec/routes.ts";
 import type { VirtualTime } from "../virtual-time.ts";
 import { applyBulk, type Disturbance } from "./apply.ts";
@@ -70,8 +70,10 @@ export class ModelService implements ManagementApi {
     this.#options = options;
   }
 
-  async bulk(operation: BulkOperation, entries: readonly string[]): Promise<BulkAnswer> {
-    const request = this.#understood(operation, entries);
+  async bulk(operation: BulkOperation, { count, json }: BulkItems): Promise<BulkAnswer> {
+    const list = Buffer.from(json).toString("utf8");
+    const request = this.#understood(operation, list);
+    if (request.items.length !== count) throw this.#complain(`${count} items are ${request.items.length}`);
     const number = this.writes;
     this.writes += 1;
     if (number > MOST_WRITES) throw this.#complain(`more than ${MOST_WRITES} write requests`);
@@ -80,7 +82,7 @@ export class ModelService implements ManagementApi {
     const fault = this.disturbed ? this.#options.faults.get(number) : undefined;
     if (this.disturbed) this.#options.others(number, "before");
     try {
-      return this.#answer(request, entries, fault);
+      return this.#answer(request, list, fault);
     } finally {
       if (this.disturbed) this.#options.others(number, "after");
     }
@@ -143,12 +145,12 @@ export class ModelService implements ManagementApi {
   updateOption = (): Promise<never> => this.#unused("updateOption");
   deleteOption = (): Promise<never> => this.#unused("deleteOption");
 
-  #answer(request: BulkRequest, entries: readonly string[], fault: Fault | undefined): BulkAnswer {
+  #answer(request: BulkRequest, list: string, fault: Fault | undefined): BulkAnswer {
     const { time, latencyMs, poison, bodyBytes } = this.#options;
     const { operation } = request;
     if (fault?.kind === "notSent") throw new NotSentError({ operation, reason: "connection refused" });
     time.advance(latencyMs / 2);
-    const body = `{"items":[${entries.join(",")}]}`;
+    const body = `{"items":${list}}`;
     if (Buffer.byteLength(body, "utf8") > bodyBytes) throw rejection(operation, "tooLarge", 413);
     if (fault?.kind === "refused") throw rejection(operation, fault.as, fault.as === "unauthorized" ? 401 : 403);
     if (poison !== undefined && body.includes(poison)) throw rejection(operation, "validation", 400);
@@ -218,9 +220,9 @@ export class ModelService implements ManagementApi {
     return applyBulk(project, limits, "run", request, disturbance);
   }
 
-  #understood(operation: BulkOperation, entries: readonly string[]): BulkRequest {
+  #understood(operation: BulkOperation, list: string): BulkRequest {
     try {
-      return readRequest(operation, entries);
+      return readRequest(operation, list);
     } catch (thrown) {
       if (thrown instanceof ImproperRequest) this.improper.push(thrown.message);
       throw thrown;
