@@ -44,19 +44,15 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const list = listIn(body);
   if (list?.length !== count) return undefined;
-  const byIndex = new Map<number, BulkResult>();
+  const results: BulkResult[] = [];
   for (const entry of list) {
     const result = bulkResultOf(entry);
     if (result === undefined) return undefined;
-    byIndex.set(result.index, result);
-  }
-  const results: BulkResult[] = [];
-  for (let index = 0; index < count; index += 1) {
-    const result = byIndex.get(index);
-    if (result === undefined) return undefined;
     results.push(result);
   }
-  return results;
+  const isInOrder = (): boolean => results.every(({ index }, at) => index === at);
+  if (!isInOrder()) results.sort((one, other) => one.index - other.index);
+  return isInOrder() ? results : undefined;
 }
 
 /** Read by hand: an answer may hold 5,000 of them. */
@@ -67,7 +63,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   return {
     index,
     success,
-    ...(isObject(data) && { data: { ...data } }),
+    ...(isObject(data) && { data }),
     ...(isObject(error) && { error: itemErrorOf(error) }),
   };
 }

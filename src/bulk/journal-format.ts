@@ -79,7 +79,6 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   z.object({
     t: z.literal("rows"),
-    targeting: z.string(),
     index: z.number(),
     line: z.number().exactOptional(),
     items: z.array(rowItem),

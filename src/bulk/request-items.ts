@@ -14,31 +14,52 @@ interface Writing {
  * The items of a request that carries steps, as they travel: the bound fields, then the item's own. Throws a RangeError
  * when an ID is needed that is not there, since such a step may not leave.
  */
-export function requestItems(steps: StepList, ids: readonly number[], { idOf, targetingInPath }: Writing): BulkItems {
-  const known = new Map<readonly Binding[], Buffer>();
-  const bounds = ids.map((id) => {
-    const bindings = steps.bindingsOf(id);
-    const before = known.get(bindings);
-    if (before !== undefined) return before;
-    const sent = bindings.filter(({ field }) => !(targetingInPath && field === "targeting"));
-    const bound = Buffer.from(sent.map((binding) => boundField(id, binding, idOf, steps.itemSize(id) > 0)).join(","));
-    known.set(bindings, bound);
-    return bound;
-  });
+export function requestItems(steps: StepList, ids: readonly number[], writing: Writing): BulkItems {
+  const bounds = boundsOf(steps, ids, writing);
   const bytes = ids.reduce((sum, id, at) => sum + (bounds[at]?.length ?? 0) + steps.itemSize(id) + EXTRA, EXTRA);
   const json = Buffer.allocUnsafe(bytes);
   let end = json.write("[");
-  ids.forEach((id, at) => {
-    if (at > 0) end += json.write(",", end);
-    end = writeItem(json, end, bounds[at] ?? NOTHING, steps, id);
-  });
-  end += json.write("]", end);
-  return { count: ids.length, json: json.subarray(0, end) };
+  for (let at = 0; at < ids.length; ) {
+    const id = ids[at] ?? 0;
+    const count = writing.targetingInPath ? 0 : wholeFrom(steps, ids, at);
+    end = count > 0 ? steps.copyItems(id, count, json, end) : writeItem(json, end, bounds[at] ?? NOTHING, steps, id);
+    at += Math.max(count, 1);
+  }
+  const last = ids.length === 0 ? end : end - 1;
+  json.write("]", last);
+  return { count: ids.length, json: json.subarray(0, last + 1) };
 }
 
 /** What an item takes at the most beside its own text and the bound fields: two commas. */
 const EXTRA = 2;
 const NOTHING = Buffer.alloc(0);
+
+/** How many items from one on have their bound fields in them and lie one after the other. */
+function wholeFrom(steps: StepList, ids: readonly number[], from: number): number {
+  const first = ids[from] ?? 0;
+  let count = 0;
+  while (from + count < ids.length) {
+    const id = ids[from + count] ?? 0;
+    if (id !== first + count || !steps.isWhole(id) || steps.itemOf(id) !== steps.itemOf(first) + count) break;
+    count += 1;
+  }
+  return count;
+}
+
+/** The bound fields of each step, as text. */
+function boundsOf(steps: StepList, ids: readonly number[], { idOf, targetingInPath }: Writing): readonly Buffer[] {
+  const known = new Map<readonly Binding[], Buffer>();
+  return ids.map((id) => {
+    const bindings = steps.bindingsOf(id);
+    const before = known.get(bindings);
+    if (before !== undefined) return before;
+    const isNamed = steps.itemSize(id) > 0;
+    const sent = bindings.filter(({ field }) => !(targetingInPath && field === "targeting"));
+    const bound = Buffer.from(sent.map((binding) => boundField(id, binding, idOf, isNamed)).join(","));
+    known.set(bindings, bound);
+    return bound;
+  });
+}
 
 function boundField(step: number, binding: Binding, idOf: Writing["idOf"], isNamed: boolean): string {
   const id = idOf(binding);
@@ -46,15 +67,21 @@ function boundField(step: number, binding: Binding, idOf: Writing["idOf"], isNam
   return isNamed ? `${JSON.stringify(binding.field)}:${JSON.stringify(id)}` : JSON.stringify(id);
 }
 
-/** `{bound,` and the item without its opening brace; a delete is its ID alone. */
+/** `{bound,` and the item without its opening brace, and a comma; a delete is its ID alone. */
 function writeItem(json: Buffer, from: number, bound: Buffer, steps: StepList, id: number): number {
   const size = steps.itemSize(id);
-  if (size === 0) return from + bound.copy(json, from);
-  if (bound.length === 0) return steps.copyItem(id, json, from, 0);
-  let end = from + json.write("{", from);
+  let end = from;
+  if (size > 0) end += json.write("{", end);
   end += bound.copy(json, end);
-  if (size > EMPTY_ITEM_BYTES) end += json.write(",", end);
-  return steps.copyItem(id, json, end, 1);
+  if (size > EMPTY_ITEM_BYTES && bound.length > 0) end += json.write(",", end);
+  if (size > 0) end = steps.copyItem(id, json, end, steps.isWhole(id) ? wholeStart(steps, id) : 1);
+  return end + json.write(",", end);
+}
+
+/** Where an item's own fields begin, after the targeting that stands first in it. */
+function wholeStart(steps: StepList, id: number): number {
+  const [binding] = steps.bindingsOf(id);
+  return Buffer.byteLength(`{"targeting":${JSON.stringify(binding?.id)},`);
 }
 
 const EMPTY_ITEM_BYTES = "{}".length;

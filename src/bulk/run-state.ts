@@ -231,9 +231,9 @@ export class RunState {
     this.#open.push(0);
   }
 
-  #addRows({ targeting, index, line, items }: Rows): void {
-    const bindings = [{ field: "targeting", id: targeting }] as const;
+  #addRows({ index, line, items }: Rows): void {
     if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
+    const bindings = [{ field: "targeting", id: items[0]?.targeting ?? "" }] as const;
     for (const [row, item] of items.entries()) {
       const text = this.#tables.keepRow(item);
       const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };

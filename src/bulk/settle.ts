@@ -39,7 +39,8 @@ export async function settleAnswers(
   let madeNow = false;
   for (const { step, result } of answered) {
     if (result.success) {
-      changes.push(await withChildIds(driver, step, doneChange(step, result)));
+      const done = doneChange(step, result);
+      changes.push(lacksChildIds(step, done) ? await withChildIds(driver, step, done) : done);
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
       continue;
     }
@@ -60,7 +61,8 @@ export async function settleAnswers(
   for (const change of await reconcileCreates(driver, met, madeNow)) {
     const step = driver.state.steps.at(change.step);
     if (change.to !== "failed" || step === undefined) {
-      changes.push(step === undefined ? change : await withChildIds(driver, step, change));
+      const lacks = step !== undefined && lacksChildIds(step, change);
+      changes.push(lacks ? await withChildIds(driver, step, change) : change);
       continue;
     }
     const then = await refused(driver, step, change.reason, maker);
@@ -130,15 +132,18 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
 
 const group = z.looseObject({ children: z.array(z.looseObject({ name: z.string() })).default([]) });
 
+/** Whether a group was made, and not the IDs of all its sub-options are known. */
+function lacksChildIds({ operation, objects }: Step, change: StepChange): boolean {
+  const inside = objects.length - 1;
+  return operation === "addOptions" && inside > 0 && change.to === "done" && change.childIds?.length !== inside;
+}
+
 /**
  * A group's answer names 50 of its sub-options at the most (management-api 8.1): the others are read, so that each has
  * its ID. A read that fails leaves the IDs out.
  */
 async function withChildIds(driver: Driver, step: Step, change: StepChange): Promise<StepChange> {
-  const inside = step.objects.length - 1;
-  if (step.operation !== "addOptions" || inside === 0 || change.to !== "done" || change._id === undefined)
-    return change;
-  if (change.childIds?.length === inside) return change;
+  if (change.to !== "done" || change._id === undefined) return change;
   const place = step.bindings.find(({ field }) => field === "targeting");
   const targetingId = place === undefined ? undefined : driver.state.boundId(place);
   if (targetingId === undefined) return change;

@@ -5,14 +5,28 @@ import type { Binding, Step, Weight } from "./work.ts";
 /** The steps of a run to look at; the ID of a step is its position. */
 export type StepList = Pick<
   StepTable,
-  "length" | "at" | "operationOf" | "bindingsOf" | "objectsOf" | "afterOf" | "weightOf" | "itemSize" | "copyItem"
+  | "length"
+  | "at"
+  | "operationOf"
+  | "bindingsOf"
+  | "objectsOf"
+  | "afterOf"
+  | "weightOf"
+  | "itemOf"
+  | "itemSize"
+  | "isWhole"
+  | "copyItem"
+  | "copyItems"
 >;
 
 /** What many steps have in common. */
 interface Kind {
   readonly operation: Step["operation"];
   readonly bindings: readonly Binding[];
-  readonly boundBytes: number;
+  /** Whether the items are kept with the bound fields in them. */
+  readonly isWhole: boolean;
+  /** Bytes that an item takes in a body beside its own. */
+  readonly extraBytes: number;
 }
 
 /** What few steps have. */
@@ -52,12 +66,16 @@ export class StepTable {
     if (after !== undefined || undoes !== undefined || prepares !== undefined || formerName !== undefined) {
       this.#further.set(step.id, { after, undoes, prepares, formerName });
     }
-    this.#add(step, this.#texts.add(step.json), object, weight);
+    this.#add({ ...step, isWhole: false }, this.#texts.add(step.json), object, weight);
   }
 
-  /** Adds a step that adds one option without sub-options; its item is the text at the position `item`. */
+  /**
+   * Adds a step that adds one option without sub-options; its item is the text at the position `item`, which has the
+   * bound field in it.
+   */
   addRow(bindings: readonly Binding[], item: number, object: number, contextIds: number): void {
-    this.#add({ operation: "addOptions", bindings }, item, object, { options: 1, groupItems: 0, contextIds });
+    const kind = { operation: "addOptions", bindings, isWhole: true } as const;
+    this.#add(kind, item, object, { options: 1, groupItems: 0, contextIds });
   }
 
   at(id: number): Step | undefined {
@@ -72,6 +90,20 @@ export class StepTable {
   /** Bytes of a step's item; 0 for a delete. */
   itemSize(id: number): number {
     return this.#texts.size(this.#item.at(id));
+  }
+
+  /** Whether a step's item has its bound fields in it. */
+  isWhole(id: number): boolean {
+    return this.#kinds[this.#kind.at(id)]?.isWhole ?? false;
+  }
+
+  /**
+   * Copies the items of steps that follow each other, as they lie in the texts, each with a comma after it; gives where
+   * they end there.
+   */
+  copyItems(from: number, count: number, into: Buffer, at: number): number {
+    const first = this.#item.at(from);
+    return this.#texts.copyList(first, first + count, into, at);
   }
 
   /** Copies a step's item into a buffer, but for its first bytes; gives where it ends there. */
@@ -108,7 +140,7 @@ export class StepTable {
       options: this.#options.at(id),
       groupItems: this.#groupItems.at(id),
       contextIds: this.#contextIds.at(id),
-      bytes: this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.boundBytes ?? 0),
+      bytes: this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.extraBytes ?? 0),
     };
   }
 
@@ -117,14 +149,14 @@ export class StepTable {
   }
 
   #add(
-    { operation, bindings }: Pick<Step, "operation" | "bindings">,
+    { operation, bindings, isWhole }: Pick<Kind, "operation" | "bindings" | "isWhole">,
     item: number,
     object: number,
     weight: Pick<Weight, "options" | "groupItems" | "contextIds">,
   ): void {
     const last = this.#kinds.at(-1);
-    if (last?.operation !== operation || last.bindings !== bindings) {
-      this.#kinds.push({ operation, bindings, boundBytes: boundBytes(bindings) });
+    if (last?.operation !== operation || last.bindings !== bindings || last.isWhole !== isWhole) {
+      this.#kinds.push({ operation, bindings, isWhole, extraBytes: boundBytes(isWhole ? [] : bindings) });
     }
     this.#kind.push(this.#kinds.length - 1);
     this.#item.push(item);

@@ -108,11 +108,12 @@ const emptied = z.union([
  */
 export function sentFields({ json, bindings }: Step): readonly string[] {
   const item = sentItem.parse(json === "" ? {} : JSON.parse(json));
-  return [
+  const said = [
     ...bindings.map(({ field }) => field),
     ...Object.keys(item).map((field) => (item[field] === null ? "detach" : field)),
     ...(emptied.safeParse(item.contexts).success ? ["onlyLoss"] : []),
   ];
+  return [...new Set(said)];
 }
 
 /** How many options an option to create is, its sub-options included. */

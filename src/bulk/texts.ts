@@ -27,13 +27,15 @@ export class Numbers {
   }
 }
 
+const COMMA = ",".charCodeAt(0);
 const CHUNK_BYTES = 262_144;
 /** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
 const BYTES_PER_UNIT = 3;
 
 /**
  * A list of texts, kept as UTF-8 outside of the JavaScript heap: a hundred thousand small ones cost little more than
- * their bytes. Texts must be well formed: a lone surrogate does not come back.
+ * their bytes. Texts must be well formed: a lone surrogate does not come back. A comma follows each, so that several in
+ * a row are a list as they lie there.
  */
 export class Texts {
   readonly #chunks: Buffer[] = [];
@@ -49,12 +51,14 @@ export class Texts {
   /** Adds a text; gives its position. */
   add(text: string): number {
     const most = text.length * BYTES_PER_UNIT;
-    const chunk = this.#chunkFor(most > CHUNK_BYTES ? Buffer.byteLength(text, "utf8") : most);
+    const chunk = this.#chunkFor((most > CHUNK_BYTES ? Buffer.byteLength(text, "utf8") : most) + 1);
     const size = chunk.write(text, this.#used, "utf8");
     this.#chunk.push(this.#chunks.length - 1);
     this.#start.push(this.#used);
     this.#size.push(size);
     this.#used += size;
+    chunk[this.#used] = COMMA;
+    this.#used += 1;
     return this.#size.length - 1;
   }
 
@@ -76,16 +80,18 @@ export class Texts {
     return at + (chunk?.copy(into, at, start + without, start + this.size(position)) ?? 0);
   }
 
-  /** Texts that are JSON, as one JSON array in UTF-8. */
-  listed(positions: readonly number[]): Buffer {
-    const list = Buffer.allocUnsafe(positions.reduce((bytes, position) => bytes + this.size(position) + 1, 1));
-    let end = list.write("[");
-    for (const position of positions) {
-      if (end > 1) end += list.write(",", end);
-      end = this.copy(position, list, end);
+  /** Copies the texts from one position on up to another, each with a comma after it; gives where they end there. */
+  copyList(from: number, to: number, into: Buffer, at: number): number {
+    let end = at;
+    for (let first = from; first < to; ) {
+      const chunk = this.#chunk.at(first);
+      const start = this.#start.at(first);
+      let last = first;
+      while (last + 1 < to && this.#chunk.at(last + 1) === chunk) last += 1;
+      end += this.#chunks[chunk]?.copy(into, end, start, this.#start.at(last) + this.size(last) + 1) ?? 0;
+      first = last + 1;
     }
-    list.write("]", end);
-    return list;
+    return end;
   }
 
   #chunkFor(bytes: number): Buffer {

@@ -115,6 +115,7 @@ export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 /** An option without sub-options, as it is sent. */
 export interface RowItem {
+  readonly targeting: string;
   readonly name: string;
   readonly contexts?: readonly string[];
 }
@@ -125,7 +126,6 @@ export interface RowItem {
  */
 export interface Rows {
   readonly t: "rows";
-  readonly targeting: string;
   readonly index: number;
   readonly line?: number;
   /** While it is written: the JSON array of them as UTF-8. */

@@ -34,7 +34,7 @@ export async function planAddOptions(
   context: PlanningContext,
 ): Promise<Plan> {
   const plan = new Plan();
-  const drafts = new OptionDrafts(plan);
+  const drafts = new OptionDrafts(plan, input.targetingId);
   for await (const batch of rows) for (const row of batch) drafts.take(row);
   await placeAll(plan, input, drafts, context);
   return plan;

@@ -21,8 +21,16 @@ export type CheckedContextIds =
   | { readonly ok: true; readonly ids: readonly string[] }
   | { readonly ok: false; readonly reason: Reason };
 
+const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
+
 /** Trims and checks Context IDs (management-api 8.1). Gives the first that breaks a rule, and how many do. */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
+  const [only] = contextIds;
+  if (only === undefined) return NO_CONTEXT_IDS;
+  if (contextIds.length === 1) {
+    const trimmed = trimContextId(only);
+    if (contextIdProblem(trimmed) === undefined) return { ok: true, ids: [trimmed] };
+  }
   const ids = new Set<string>();
   let bad: Reason | undefined;
   let count = 0;

@@ -40,6 +40,7 @@ export interface PlainOption {
  */
 export class OptionDrafts {
   readonly #plan: Plan;
+  readonly #targetingId: string;
   readonly #index = new NameIndex();
   readonly #objects = new Numbers();
   readonly #texts = new Numbers();
@@ -62,8 +63,9 @@ export class OptionDrafts {
     set: (name, index) => void this.#otherNames.set(name, index),
   };
 
-  constructor(plan: Plan) {
+  constructor(plan: Plan, targetingId: string) {
     this.#plan = plan;
+    this.#targetingId = targetingId;
   }
 
   take(row: Row<AddOptionInput>): void {
@@ -103,10 +105,8 @@ export class OptionDrafts {
   }
 
   #plainNamed(name: string): number | undefined {
-    const { texts } = this.#plan.tables;
-    return this.#index.find(name, (plain) =>
-      texts.at(this.#texts.at(plain)).startsWith(`{"name":${JSON.stringify(name)}`),
-    );
+    const { tables } = this.#plan;
+    return this.#index.find(name, (plain) => tables.rowAt(this.#texts.at(plain)).name === name);
   }
 
   /** Whether it can be made. */
@@ -117,7 +117,7 @@ export class OptionDrafts {
       this.#plan.fail(this.#plan.object({ ...placeOf(row), name: item.name }), checked);
       return false;
     }
-    const text = tables.keepRow(checked);
+    const text = tables.keepRow({ targeting: this.#targetingId, ...checked });
     this.#index.add(checked.name);
     this.#objects.push(objects.addRow(row, text));
     this.#texts.push(text);
@@ -158,12 +158,8 @@ export class OptionDrafts {
     if (plain === undefined) return undefined;
     this.#grown.add(plain);
     const object = this.#objects.at(plain);
-    return this.#opened(
-      key,
-      this.#plan.objects.placeOf(object),
-      object,
-      this.#plan.tables.rowAt(this.#texts.at(plain)),
-    );
+    const { targeting: _, ...item } = this.#plan.tables.rowAt(this.#texts.at(plain));
+    return this.#opened(key, this.#plan.objects.placeOf(object), object, item);
   }
 
   #opened(key: string, place: OpenOption["place"], object: number, item: AddOptionInput): OpenOption {

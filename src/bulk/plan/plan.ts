@@ -122,15 +122,18 @@ export class Plan {
     for (; count < ENTRIES_PER_LINE && this.#rowAt(step + count, 0) === object + count; count += 1) {
       const { index, line } = this.objects.placeOf(object + count);
       const follows = index === first.index + count && (line ?? count) === (first.line ?? 0) + count;
-      if (!follows || this.steps.bindingsOf(step + count) !== this.steps.bindingsOf(step)) break;
+      const adjoins = this.steps.itemOf(step + count) === this.steps.itemOf(step) + count;
+      if (!follows || !adjoins || this.steps.bindingsOf(step + count) !== this.steps.bindingsOf(step)) break;
     }
     return count;
   }
 
   #rows(step: number, object: number, count: number): JournalEntry {
-    const [{ id: targeting = "" } = {}] = this.steps.bindingsOf(step);
-    const items = range(step, step + count).map((row) => this.steps.itemOf(row));
-    return { t: "rows", targeting, ...this.objects.placeOf(object), items: this.tables.texts.listed(items) };
+    const bytes = range(step, step + count).reduce((sum, row) => sum + this.steps.itemSize(row) + 1, 1);
+    const items = Buffer.allocUnsafe(bytes);
+    const end = this.steps.copyItems(step, count, items, items.write("["));
+    items.write("]", end - 1);
+    return { t: "rows", ...this.objects.placeOf(object), items };
   }
 }
 
