@@ -55,8 +55,9 @@ export function bulkResults(body: unknown, count: number): readonly BulkResult[]
   return isInOrder() ? results : undefined;
 }
 
-/** Read by hand: an answer may hold 5,000 of them. */
+/** Read by hand, and kept as it is where it can be: an answer may hold 5,000 of them. */
 function bulkResultOf(entry: unknown): BulkResult | undefined {
+  if (isSuccess(entry)) return entry;
   if (!isObject(entry)) return undefined;
   const { index, success, data, error } = entry;
   if (typeof index !== "number" || typeof success !== "boolean") return undefined;
@@ -66,6 +67,17 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
     ...(isObject(data) && { data }),
     ...(isObject(error) && { error: itemErrorOf(error) }),
   };
+}
+
+/** A result that says no more than what was made. */
+function isSuccess(entry: unknown): entry is BulkResult {
+  return (
+    isObject(entry) &&
+    typeof entry.index === "number" &&
+    entry.success === true &&
+    isObject(entry.data) &&
+    entry.error === undefined
+  );
 }
 
 /** The error of an item or of a whole request (management-api 2.2): the fields that can be understood. */

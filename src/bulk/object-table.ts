@@ -59,6 +59,15 @@ export class ObjectTable implements ObjectList {
     return { index: this.#index.at(object), ...(line > 0 && { line }) };
   }
 
+  /** Whether an object stands so many rows after another one. */
+  follows(object: number, first: number, rows: number): boolean {
+    const line = this.#line.at(first);
+    return (
+      this.#index.at(object) === this.#index.at(first) + rows &&
+      this.#line.at(object) === (line === 0 ? 0 : line + rows)
+    );
+  }
+
   /** The ID that the caller gave. */
   idOf(object: number): string | undefined {
     return this.#further.get(object)?._id;

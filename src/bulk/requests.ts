@@ -1,4 +1,5 @@
 import type { BulkOperation } from "../spec/routes.ts";
+import { requestsInOrder } from "./in-order.ts";
 import { pack } from "./pack.ts";
 import type { StepList } from "./step-table.ts";
 import { REQUEST_LIMITS } from "./weigh.ts";
@@ -34,8 +35,13 @@ export function nextRequests(
     else together.push(id);
   }
   return [...apart.values()].flatMap((ids) => {
-    const weights = ids.map((id) => steps.weightOf(id));
-    const bins = pack(weights, REQUEST_LIMITS[operation]);
+    const limits = REQUEST_LIMITS[operation];
+    const inOrder = requestsInOrder(steps, ids, limits);
+    if (inOrder !== undefined) return inOrder;
+    const bins = pack(
+      ids.map((id) => steps.weightOf(id)),
+      limits,
+    );
     return bins.map((members) => members.flatMap((member) => ids[member] ?? []));
   });
 }
@@ -60,19 +66,26 @@ export function plannedRequests(steps: StepList): readonly (readonly number[])[]
 /** By step, where it needs any: the steps that must be done before. */
 function needsOf(steps: StepList): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
-  const makers = new Map<number, number>();
-  const bound = new Set<number>();
+  const makers = makersOf(steps);
   for (let id = 0; id < steps.length; id += 1) {
-    for (const { object } of steps.bindingsOf(id)) if (object !== undefined) bound.add(object);
-  }
-  for (let id = 0; bound.size > 0 && id < steps.length; id += 1) {
-    for (const object of steps.objectsOf(id)) if (bound.has(object) && !makers.has(object)) makers.set(object, id);
-  }
-  for (let id = 0; id < steps.length; id += 1) {
-    const after = steps.afterOf(id) ?? [];
-    const made = steps.bindingsOf(id).filter(({ object }) => object !== undefined && makers.has(object));
-    if (after.length + made.length === 0) continue;
-    needs.set(id, [...after, ...made.flatMap(({ object = 0 }) => makers.get(object) ?? [])]);
+    const after = steps.afterOf(id);
+    if (after === undefined && makers.size === 0) continue;
+    const made = steps.bindingsOf(id).flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
+    const needed = [...(after ?? []), ...made];
+    if (needed.length > 0) needs.set(id, needed);
   }
   return needs;
+}
+
+/** By object whose ID other steps need: the step that makes it. */
+function makersOf(steps: StepList): ReadonlyMap<number, number> {
+  const needed = new Set<number>();
+  for (let id = 0; id < steps.length; id += 1) {
+    for (const { object } of steps.bindingsOf(id)) if (object !== undefined) needed.add(object);
+  }
+  const makers = new Map<number, number>();
+  for (let id = 0; needed.size > 0 && id < steps.length; id += 1) {
+    for (const object of steps.objectsOf(id)) if (needed.has(object) && !makers.has(object)) makers.set(object, id);
+  }
+  return makers;
 }

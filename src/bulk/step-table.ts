@@ -11,6 +11,7 @@ export type StepList = Pick<
   | "bindingsOf"
   | "objectsOf"
   | "afterOf"
+  | "weigh"
   | "weightOf"
   | "itemOf"
   | "itemSize"
@@ -92,6 +93,13 @@ export class StepTable {
     return this.#texts.size(this.#item.at(id));
   }
 
+  /** Bytes of the items of steps that follow each other, each with a comma. */
+  itemBytes(from: number, count: number): number {
+    let bytes = count;
+    for (let id = from; id < from + count; id += 1) bytes += this.itemSize(id);
+    return bytes;
+  }
+
   /** Whether a step's item has its bound fields in it. */
   isWhole(id: number): boolean {
     return this.#kinds[this.#kind.at(id)]?.isWhole ?? false;
@@ -130,6 +138,11 @@ export class StepTable {
     return this.#kinds[this.#kind.at(id)]?.bindings ?? [];
   }
 
+  /** The object that a step is about; what it makes inside comes after it. */
+  objectOf(id: number): number {
+    return this.#object.at(id);
+  }
+
   objectsOf(id: number): readonly number[] {
     return this.#objects.get(id) ?? [this.#object.at(id)];
   }
@@ -142,6 +155,15 @@ export class StepTable {
       contextIds: this.#contextIds.at(id),
       bytes: this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.extraBytes ?? 0),
     };
+  }
+
+  /** Writes what a step weighs into a list, in the order of the measures. */
+  weigh(id: number, into: Float64Array): void {
+    into[0] = 1;
+    into[1] = this.#options.at(id);
+    into[2] = this.#groupItems.at(id);
+    into[3] = this.#contextIds.at(id);
+    into[4] = this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.extraBytes ?? 0);
   }
 
   furtherOf(id: number): Further {

@@ -110,26 +110,29 @@ export class Plan {
 
   /** The object of a step that is a row, where it was not told yet. */
   #rowAt(step: number, told: number): number | undefined {
-    if (step >= this.steps.length) return undefined;
-    const [object = 0] = this.steps.objectsOf(step);
-    return object >= told && this.objects.itemOf(object) === this.steps.itemOf(step) ? object : undefined;
+    const object = this.steps.objectOf(step);
+    const isRow = this.steps.isWhole(step) && this.objects.itemOf(object) === this.steps.itemOf(step);
+    return isRow && object >= told ? object : undefined;
   }
 
   /** How many rows follow each other, in the plan as in the file. */
   #rowsFrom(step: number, object: number): number {
-    const first = this.objects.placeOf(object);
+    const { steps, objects } = this;
+    const [bindings, item] = [steps.bindingsOf(step), steps.itemOf(step)];
+    const follows = (rows: number): boolean =>
+      steps.isWhole(step + rows) &&
+      steps.objectOf(step + rows) === object + rows &&
+      steps.itemOf(step + rows) === item + rows &&
+      steps.bindingsOf(step + rows) === bindings &&
+      objects.itemOf(object + rows) === item + rows &&
+      objects.follows(object + rows, object, rows);
     let count = 1;
-    for (; count < ENTRIES_PER_LINE && this.#rowAt(step + count, 0) === object + count; count += 1) {
-      const { index, line } = this.objects.placeOf(object + count);
-      const follows = index === first.index + count && (line ?? count) === (first.line ?? 0) + count;
-      const adjoins = this.steps.itemOf(step + count) === this.steps.itemOf(step) + count;
-      if (!follows || !adjoins || this.steps.bindingsOf(step + count) !== this.steps.bindingsOf(step)) break;
-    }
+    while (count < ENTRIES_PER_LINE && step + count < steps.length && follows(count)) count += 1;
     return count;
   }
 
   #rows(step: number, object: number, count: number): JournalEntry {
-    const bytes = range(step, step + count).reduce((sum, row) => sum + this.steps.itemSize(row) + 1, 1);
+    const bytes = this.steps.itemBytes(step, count) + 1;
     const items = Buffer.allocUnsafe(bytes);
     const end = this.steps.copyItems(step, count, items, items.write("["));
     items.write("]", end - 1);
