@@ -19,6 +19,14 @@ export function needsConfirmation({ tool }: WriteCall, { losses }: Plan): boolea
   return contextIds > UNASKED_CONTEXT_IDS || losses.some((loss) => loss.empties);
 }
 
+/** Whether the plan of a call may need a person's yes: what can be told before it is planned. */
+export function mayNeedConfirmation(call: WriteCall): boolean {
+  if (call.tool === "delete_targeting" || call.tool === "delete_options") return true;
+  if (call.tool !== "update_contexts") return false;
+  const { items, file } = call.input;
+  return file !== undefined || items.some(({ remove, set, removeFrom }) => (remove ?? set ?? removeFrom) !== undefined);
+}
+
 /** A short text that changes when anything of what a plan takes away does. */
 export function lossDigest(losses: readonly Loss[]): string {
   const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));

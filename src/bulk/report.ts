@@ -79,9 +79,9 @@ export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
-  if ((cause === "cancelled" || cause === "interrupted") && counts.unattempted + counts.unknown + counts.pending > 0) {
-    return cause;
-  }
+  const open = counts.unattempted + counts.unknown + counts.pending > 0;
+  // Without an object it was stopped before it was planned.
+  if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
 }
 

@@ -35,7 +35,7 @@ type NotDone = "failed" | "refused" | "unknown" | "unattempted";
  * that is read back from its journal stands exactly where it stood.
  */
 export class RunState {
-  readonly #tables: RunTables;
+  #tables: RunTables;
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   /** By targeting: the newest top-level option that was there before this run sent anything. */
   readonly newest = new Map<string, string | null>();
@@ -45,7 +45,7 @@ export class RunState {
   /** Grows with every step that is done: whether something changed since a step was refused. */
   progress = 0;
 
-  readonly #outcomes: Outcomes;
+  #outcomes: Outcomes;
   /** Steps that an object still needs before it has succeeded. */
   readonly #open: number[] = [];
   /** Objects for which a step was applied. */
@@ -65,6 +65,14 @@ export class RunState {
 
   /** The state of a run with what is planned for it, which nobody else may change any more. */
   constructor(tables: RunTables = new RunTables(), settlements: readonly Settlement[] = []) {
+    this.#tables = tables;
+    this.#outcomes = new Outcomes(tables.objects);
+    this.adopt(tables, settlements);
+  }
+
+  /** Takes over a plan, as if its entries were applied. Throws a RangeError where there is something already. */
+  adopt(tables: RunTables, settlements: readonly Settlement[]): void {
+    if (this.#stepStanding.length + this.#open.length > 0) throw new RangeError("the run has a plan already");
     this.#tables = tables;
     this.#outcomes = new Outcomes(tables.objects);
     for (let object = 0; object < tables.objects.length; object += 1) this.#followObject();

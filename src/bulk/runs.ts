@@ -5,6 +5,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import { onExistingOf, planCall, type WriteCall } from "./call.ts";
 import { fileOf, rejectsOf } from "./call-file.ts";
+import { CONFIRMATION_MS } from "./confirmation.ts";
 import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
 import type { ByteSource } from "./files/bytes.ts";
@@ -12,9 +13,12 @@ import { FileError } from "./files/file-error.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
 import type { Lease } from "./lease.ts";
-import type { Plan } from "./plan/plan.ts";
+import type { TargetingMemory } from "./memory.ts";
+import type { Loss, Plan } from "./plan/plan.ts";
+import { type Planning, preparingRun } from "./preparing.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import { ownReason, requestReason } from "./reasons.ts";
+import { rememberTargetings } from "./remember.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import { requestItems } from "./request-items.ts";
 import { plannedRequests } from "./requests.ts";
@@ -47,6 +51,8 @@ export interface RunsContext {
   readonly retryBudgetMs: number;
   /** Says in words why something failed, for reject files. */
   readonly words: (reason: Reason) => string;
+  /** Learns the names of targetings that runs made, renamed or deleted. */
+  readonly memory: TargetingMemory;
 }
 
 /** Who watches a run: told after every answer, and when the run waits for so many milliseconds. */
@@ -58,6 +64,10 @@ export interface Run {
   readonly state: RunState;
   /** Where it stands as a whole. */
   status(): RunStatus;
+  /** Why it could not be planned, where that is so. */
+  problem(): unknown;
+  /** What it would take away, where it was planned and waits for a person's yes. */
+  asks(): readonly Loss[] | undefined;
   /** Resolves when nobody drives it any more. Never rejects. */
   readonly rest: Promise<void>;
   /** Calls the watcher until the given function is called. */
@@ -77,6 +87,9 @@ interface DrivenParts {
 /** How many runs are looked at for an unfinished one of the same call. */
 const RECENT_RUNS = 50;
 
+/** As long as a confirmation. */
+const KEEP_PREPARED_MS = CONFIRMATION_MS;
+
 /** How much of a plan waits in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
@@ -89,8 +102,10 @@ export interface ListedRun extends RunSummary {
 export class Runs {
   readonly #context: RunsContext;
   readonly #serverClock = new ServerClock();
-  /** The runs that this process drives. */
+  /** The runs that this process drives or plans. */
   readonly #driven = new Map<string, Run>();
+  /** Runs that this process planned, and that were not started. */
+  readonly #prepared = new Map<string, Run>();
 
   constructor(context: RunsContext) {
     this.#context = context;
@@ -118,19 +133,38 @@ export class Runs {
   }
 
   /**
-   * Starts a kept run with its plan and drives it in the background. Undefined when it was started before: then `find`
-   * gives it.
+   * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
+   * when it was started before: then `find` gives it.
    */
-  async start(header: RunHeader, plan: Plan): Promise<Run | undefined> {
+  async start(header: RunHeader, plan: Plan | Planning): Promise<Run | undefined> {
     const { store } = this.#context;
     const { runId } = header;
     if (!(await store.start(runId))) return undefined;
     const lease = await store.lease(runId);
     if (lease === undefined) return undefined;
     const journal = await store.journal(runId);
-    return this.#drive({ header, state: stateOf(plan), journal, lease }, (driver) =>
-      this.#recordPlan(driver, runId, journal, plan),
+    return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
+      this.#recordPlan({ driver, journal, header }, plan),
     );
+  }
+
+  /**
+   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's yes. What was
+   * planned and not started is remembered until a confirmation would have expired.
+   */
+  prepare(header: RunHeader, planning: Planning, mayStart: (plan: Plan) => boolean): Run {
+    const { runId } = header;
+    const run = preparingRun(header, planning, { mayStart, start: (plan) => this.start(header, plan) });
+    const { clock } = this.#context;
+    for (const [id, { header: earlier }] of this.#prepared) {
+      if (clock.now() - earlier.createdAt > KEEP_PREPARED_MS) this.#prepared.delete(id);
+    }
+    this.#driven.set(runId, run);
+    const settle = (): void => {
+      this.#driven.delete(runId);
+      if (run.asks() !== undefined || run.problem() !== undefined) this.#prepared.set(runId, run);
+    };
+    return Object.assign(run, { rest: run.rest.then(settle) });
   }
 
   /**
@@ -145,15 +179,13 @@ export class Runs {
       const found = await this.#readBack(runId);
       if (found === undefined) return undefined;
       const { header, state } = found;
-      const plan = state.planned
-        ? undefined
-        : await this.plan(header.call, new AbortController().signal, this.part(runId, "input"));
-      const from = plan === undefined ? state : stateOf(plan);
+      const from = state.planned ? state : new RunState();
       const journal = await store.journal(runId);
       return this.#drive({ header, state: from, journal, lease }, async (driver) => {
-        if (plan !== undefined) {
+        if (!state.planned) {
           journal.append({ t: "replan" });
-          await this.#recordPlan(driver, runId, journal, plan);
+          const plan = this.plan(header.call, driver.signal, this.part(runId, "input"));
+          await this.#recordPlan({ driver, journal, header }, { plan, stop: () => {} });
         }
         driver.change(from.lostInFlight().map((step) => ({ step, to: "suspect" })));
         driver.record({ t: "resume", at: clock.now() });
@@ -199,6 +231,8 @@ export class Runs {
   async find(runId: string): Promise<Run | undefined> {
     const driven = this.#driven.get(runId);
     if (driven !== undefined) return driven;
+    const prepared = this.#prepared.get(runId);
+    if (prepared !== undefined && !(await this.#context.store.read(runId))?.started) return prepared;
     const found = await this.#readBack(runId);
     if (found === undefined) return undefined;
     const { header, started, state } = found;
@@ -207,6 +241,8 @@ export class Runs {
       header,
       state,
       status: () => (!started ? "needs_confirmation" : elsewhere ? "running" : restingStatus(state)),
+      problem: () => undefined,
+      asks: () => undefined,
       rest: Promise.resolve(),
       watch: () => () => {},
       stop: () => false,
@@ -282,8 +318,13 @@ export class Runs {
   }
 
   /** What a plan takes away is kept before it counts as planned: nothing leaves before. */
-  async #recordPlan(driver: Driver, runId: string, journal: RunJournal, plan: Plan): Promise<void> {
+  async #recordPlan(
+    { driver, journal, header: { runId } }: Pick<DrivenParts, "journal" | "header"> & { readonly driver: Driver },
+    planning: Plan | Planning,
+  ): Promise<void> {
     const { api, store } = this.#context;
+    const plan = "plan" in planning ? await madeBy(planning, driver.signal) : planning;
+    driver.state.adopt(plan.tables, plan.settlements);
     let waiting = 0;
     for (const entry of plan.entries()) {
       journal.append(entry);
@@ -314,11 +355,19 @@ export class Runs {
       for (const watcher of watchers) watcher(countsOf(state), waitingMs);
     };
     const driver = this.#driver({ ...of, signal: controller.signal, tell });
-    const rest = this.#driveToRest(of, driver, begin, () => cause);
+    let planningFailed: unknown;
+    const rest = this.#driveToRest(of, driver, begin, {
+      cause: () => cause,
+      failed: (thrown) => {
+        if (!state.planned) planningFailed = thrown;
+      },
+    });
     const run: Run = {
       header,
       state,
       status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),
+      problem: () => planningFailed,
+      asks: () => undefined,
       rest,
       watch: (watcher) => {
         watchers.add(watcher);
@@ -339,22 +388,27 @@ export class Runs {
     { header, state, journal, lease }: DrivenParts,
     driver: Driver,
     begin: (driver: Driver) => Promise<void>,
-    cause: () => "cancelled" | "interrupted",
+    ends: { readonly cause: () => "cancelled" | "interrupted"; readonly failed: (thrown: unknown) => void },
   ): Promise<void> {
-    const { lock, clock, project, store } = this.#context;
+    const { lock, clock, project, store, memory } = this.#context;
     const stopped = (thrown: unknown): void => {
       const reason = stopReason(thrown);
       state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason });
     };
     try {
       await begin(driver);
-      await drive(driver, (work) => lock.hold(project, work, driver.signal), cause);
+      await drive(driver, (work) => lock.hold(project, work, driver.signal), ends.cause);
     } catch (thrown) {
-      stopped(thrown);
+      if (driver.signal.aborted && !state.planned) driver.record({ t: "stop", cause: ends.cause(), at: clock.now() });
+      else {
+        ends.failed(thrown);
+        stopped(thrown);
+      }
     }
     const endings = [
       () => journal.close(),
       () => this.#keepRejects(header, state),
+      () => rememberTargetings(header.call, state, memory),
       () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
       () => lease.release(),
     ];
@@ -410,8 +464,15 @@ export class Runs {
   }
 }
 
-function stateOf({ tables, settlements }: Plan): RunState {
-  return new RunState(tables, settlements);
+/** The plan, once it is made; a run that is stopped gives it up. */
+async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await plan;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }
 
 /** What is to be kept must be what was read and hashed before. */

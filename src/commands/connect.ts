@@ -8,7 +8,7 @@ import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
 import { sandboxOver } from "../api/sandbox.ts";
 import { fileRunStore } from "../bulk/file-store.ts";
-import { targetingMemory } from "../bulk/memory.ts";
+import { type TargetingMemory, targetingMemory } from "../bulk/memory.ts";
 import { machineLock } from "../bulk/project-lock.ts";
 import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
@@ -126,17 +126,18 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const api = management && withReadRetry(managementOver(management, routes), retry);
+  const memory = targetingMemory({
+    file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
+    now: systemClock.now,
+    onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
+  });
   return {
     environment: environment.kind,
-    ...(api && { management: api, runs: runsOver(api, routes, settings) }),
+    ...(api && { management: api, runs: runsOver(api, routes, memory, settings) }),
     ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
     ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
-    memory: targetingMemory({
-      file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
-      now: systemClock.now,
-      onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
-    }),
+    memory,
     shelf: contextIdShelf(systemClock),
     suites: memorySuiteStore(),
     readOnly: settings.readOnly,
@@ -152,6 +153,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
 function runsOver(
   api: ManagementApi,
   routes: RouteTable,
+  memory: TargetingMemory,
   { environment, project, retryBudgetMs, stateDir }: Settings,
 ): Runs {
   return new Runs({
@@ -166,6 +168,7 @@ function runsOver(
     environment: environment.kind,
     retryBudgetMs,
     words: reasonWords,
+    memory,
   });
 }
 

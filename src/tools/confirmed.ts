@@ -1,13 +1,14 @@
 import * as z from "zod";
 import { type WriteCall, type WriteTool, writeCall } from "../bulk/call.ts";
 import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
+import type { Plan } from "../bulk/plan/plan.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
-import { checkAllowed } from "./allowed-targetings.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError, type ToolOutcome } from "./definition.ts";
-import { begin, needsYes, reportRun, runsOf } from "./write.ts";
+import { isGoing, planInTime } from "./planning.ts";
+import { allowedPlan, begin, needsYes, reportRun, runsOf } from "./write.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
@@ -42,10 +43,11 @@ async function startConfirmed(
 ): Promise<ToolOutcome> {
   checkNotExpired(confirmation, context);
   const bytes = runs.part(header.runId, "input");
-  await checkAllowed(header.call, bytes, context);
-  const plan = await runs.plan(header.call, context.signal, bytes);
-  const isAsAgreed = lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
-  if (isAsAgreed) return begin(header, plan, runs, context);
+  const isAsAgreed = (plan: Plan): boolean =>
+    lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
+  const plan = await planInTime((signal) => allowedPlan(header.call, bytes, signal, context), context);
+  if (isGoing(plan)) return reportRun(runs.prepare(header, plan, isAsAgreed), context);
+  if (isAsAgreed(plan)) return begin(header, plan, runs, context);
   const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
   return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }

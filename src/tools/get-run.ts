@@ -7,8 +7,8 @@ import { renderReport, resultLine } from "../render/report.ts";
 import { runLine, runsText } from "../render/runs.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
-import { type AnyRun, ownRun, ownRuns } from "./own-runs.ts";
-import { reported, runOutput } from "./write.ts";
+import { type AnyRun, isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
+import { reported, reportOf, runOutput } from "./write.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
@@ -70,7 +70,7 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
   const end = fitting < page.length ? (page[fitting] ?? next) : next;
   const cursor = end < state.objects.length ? writeCursor(asked, end) : undefined;
   return renderReport({
-    ...reported(run, context.environment),
+    ...(isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment)),
     results: results.slice(0, fitting),
     page: { cursor },
   });

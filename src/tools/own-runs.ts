@@ -5,7 +5,7 @@ import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./definition.ts";
 import { eventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
-import { reported } from "./write.ts";
+import { reportOf } from "./write.ts";
 
 /** A run of either kind: of changes, or of events. */
 export type AnyRun = Run | EventRun;
@@ -26,7 +26,7 @@ export async function ownRun(runId: string, { runs, eventRuns, caller }: ToolCon
 export async function reportAnyRun(run: AnyRun, context: ToolContext): Promise<ToolAnswer> {
   await followRun(run, context);
   const { environment } = context;
-  if (isWriteRun(run)) return renderReport(reported(run, environment));
+  if (isWriteRun(run)) return renderReport(await reportOf(run, context));
   const { header, state } = run;
   return eventReport({ environment, tool: header.call.tool, runId: header.runId, status: run.status(), state });
 }

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type { WriteCall } from "../bulk/call.ts";
-import { lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
+import { lossDigest, mayNeedConfirmation, needsConfirmation } from "../bulk/confirmation.ts";
 import type { ByteSource } from "../bulk/files/bytes.ts";
-import type { TargetingMemory } from "../bulk/memory.ts";
-import type { Plan } from "../bulk/plan/plan.ts";
+import { Plan } from "../bulk/plan/plan.ts";
+import type { Planning } from "../bulk/preparing.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, failureGroups, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
@@ -17,6 +17,7 @@ import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
 import { followRun } from "./follow-run.ts";
+import { isGoing, planInTime } from "./planning.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -54,14 +55,14 @@ export async function write(
   const runs = runsOf(context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
-  await checkAllowed(call, bytes, context);
   const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
   if (going !== undefined) {
     return reportRun(going, context, [
       "this call was made before and had not finished: this is that run, taken up again",
     ]);
   }
-  const plan = await runs.plan(call, context.signal, bytes);
+  const plan = await planInTime((signal) => allowedPlan(call, bytes, signal, context), context);
+  if (isGoing(plan)) return goOn({ call, bytes, dryRun }, plan, runs, context);
   if (dryRun) return planned(call, plan, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
     return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
@@ -74,6 +75,45 @@ export async function write(
     );
   }
   return needsYes(await runs.keep(call, context.caller, bytes), plan, context);
+}
+
+/** Plans a call, if everything that it would change may be changed. */
+export async function allowedPlan(
+  call: WriteCall,
+  bytes: ByteSource | undefined,
+  signal: AbortSignal,
+  context: ToolContext,
+): Promise<Plan> {
+  await checkAllowed(call, bytes, context);
+  return runsOf(context).plan(call, signal, bytes);
+}
+
+/** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
+async function goOn(
+  { call, bytes, dryRun }: { readonly call: WriteCall } & WriteOptions,
+  planning: Planning,
+  runs: Runs,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  const { reply, confirm } = context;
+  const asks = confirm !== "off" && mayNeedConfirmation(call);
+  if (reply?.accepted === false) {
+    planning.stop();
+    return notDone(call, new Plan(), context);
+  }
+  if (dryRun || (asks && confirm === "strict" && reply === undefined)) {
+    planning.stop();
+    throw new ToolError(
+      "planning this took longer than a call may take; nothing was changed",
+      "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
+    );
+  }
+  const header = await runs.keep(call, context.caller, bytes);
+  const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
+  const run = asks
+    ? runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan))
+    : await runs.start(header, planning);
+  return reportRun(run, context);
 }
 
 /** The runs, for a tool that is listed only where the management API is configured. */
@@ -116,21 +156,7 @@ async function ask(
 
 /** Starts a run and waits for it as long as a call may take. */
 export async function begin(header: RunHeader, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
-  const run = (await runs.start(header, plan)) ?? (await runs.find(header.runId));
-  return reportRun(run && { ...run, rest: run.rest.then(() => remember(run, context.memory)) }, context);
-}
-
-/** Targetings that a run made, renamed or deleted are known by name from now on. */
-async function remember({ header, state }: Run, memory: TargetingMemory): Promise<void> {
-  const { tool } = header.call;
-  const ids = (outcomes: readonly string[]) =>
-    objectResults(state).flatMap(({ child, name = "", _id, outcome }) =>
-      child === undefined && _id !== undefined && outcomes.includes(outcome) ? [{ _id, name }] : [],
-    );
-  if (tool === "create_targetings" || tool === "rename_targetings") await memory.remember(ids(["succeeded"]));
-  if (tool === "delete_targeting") {
-    await memory.forget(ids(["succeeded", "alreadyDone"]).map(({ _id }) => _id));
-  }
+  return reportRun((await runs.start(header, plan)) ?? (await runs.find(header.runId)), context);
 }
 
 /** Waits for a run to rest, but no longer than a call may take, and reports it. */
@@ -141,7 +167,21 @@ export async function reportRun(
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   await followRun(run, context);
-  return renderReport({ ...reported(run, context.environment), nextSteps });
+  return renderReport({ ...(await reportOf(run, context)), nextSteps });
+}
+
+/**
+ * A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to; throws
+ * the error of one that could not be planned.
+ */
+export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
+  const problem = run.problem();
+  if (problem !== undefined && run.status() !== "cancelled") throw problem;
+  const report = reported(run, context.environment);
+  const losses = run.asks();
+  if (losses === undefined || run.status() !== "needs_confirmation") return report;
+  const planned = { run: run.header.runId, digest: lossDigest(losses) };
+  return { ...report, confirmation: await askFor(planned, effectText(losses), context) };
 }
 
 /** What reports look at in a run, whatever it sends. */

@@ -3,6 +3,7 @@ import { systemClock } from "../../src/api/clock.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { managementOver } from "../../src/api/management-client.ts";
 import type { WriteCall } from "../../src/bulk/call.ts";
+import { type TargetingMemory, targetingMemory } from "../../src/bulk/memory.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import { processLock } from "../../src/bulk/project-lock.ts";
 import { countsOf, failureGroups, objectResults } from "../../src/bulk/report.ts";
@@ -11,6 +12,11 @@ import { type Run, Runs } from "../../src/bulk/runs.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+
+/** A memory that nothing is looked up in. */
+export function noMemory(): TargetingMemory {
+  return targetingMemory({ now: Date.now, onProblem: () => {} });
+}
 
 /** A sandbox with the engine in front of it, over real HTTP. Closed when the test is over. */
 export async function startService() {
@@ -37,6 +43,7 @@ export async function startService() {
     environment: "sandbox",
     retryBudgetMs: 20_000,
     words: ({ code }) => code,
+    memory: noMemory(),
   });
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const answer = await fetch(`${sandbox.url}/_sandbox${path}`, {

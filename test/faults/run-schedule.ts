@@ -1,5 +1,6 @@
 import { isApiError } from "../../src/api/errors.ts";
 import type { WriteCall } from "../../src/bulk/call.ts";
+import { targetingMemory } from "../../src/bulk/memory.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import type { Plan } from "../../src/bulk/plan/plan.ts";
 import { processLock } from "../../src/bulk/project-lock.ts";
@@ -38,11 +39,9 @@ async function planned(runs: Runs, call: WriteCall): Promise<Plan | undefined> {
 /** Takes a run up again, as often as a read for its planning fails. */
 async function resumed(runs: Runs, runId: string): Promise<Run | undefined> {
   for (;;) {
-    try {
-      return await runs.resume(runId);
-    } catch (thrown) {
-      if (!isApiError(thrown)) throw thrown;
-    }
+    const run = await runs.resume(runId);
+    await run?.rest;
+    if (!isApiError(run?.problem())) return run;
   }
 }
 
@@ -139,6 +138,7 @@ function processesFor(
   { store, service, time }: { readonly store: RunStore; readonly service: ModelService; readonly time: VirtualTime },
 ) {
   const random = randomFrom(seed * 31 + 7);
+  const memory = targetingMemory({ now: () => time.now(), onProblem: () => {} });
   let runIds = 0;
   return (dieAt: number, diskFullAfter?: number) => {
     const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
@@ -158,6 +158,7 @@ function processesFor(
       environment: "sandbox",
       retryBudgetMs: settings.retryBudgetMs,
       words: ({ code }) => code,
+      memory,
     });
     return { runs, mortal };
   };

@@ -1,0 +1,73 @@
+import type { Loss, Plan } from "./plan/plan.ts";
+import type { RunStatus } from "./report.ts";
+import { RunState } from "./run-state.ts";
+import type { Run, RunWatcher } from "./runs.ts";
+import type { RunHeader } from "./store.ts";
+
+/** A plan that is still being made: reads may take their time. */
+export interface Planning {
+  readonly plan: Promise<Plan>;
+  /** Gives it up: `plan` is then rejected, or was made already. */
+  stop(): void;
+}
+
+/** How a run goes on once it is planned. */
+interface Then {
+  /** Whether it may start without a person's yes. */
+  readonly mayStart: (plan: Plan) => boolean;
+  readonly start: (plan: Plan) => Promise<Run | undefined>;
+}
+
+/**
+ * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a person's yes
+ * with what it would take away, or tells why it could not be planned.
+ */
+export function preparingRun(header: RunHeader, planning: Planning, then: Then): Run {
+  const watchers = new Map<RunWatcher, () => void>();
+  let state = new RunState();
+  let started: Run | undefined;
+  let status: RunStatus = "running";
+  let losses: readonly Loss[] | undefined;
+  let problem: unknown;
+  const prepare = async (): Promise<void> => {
+    try {
+      const plan = await planning.plan;
+      if (then.mayStart(plan)) started = await then.start(plan);
+      else {
+        losses = plan.losses;
+        state = new RunState(plan.tables, plan.settlements);
+        status = "needs_confirmation";
+      }
+    } catch (thrown) {
+      problem = thrown;
+      if (status === "running") status = "failed";
+    }
+    for (const watcher of watchers.keys()) watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
+    await started?.rest;
+  };
+  return {
+    header,
+    get state() {
+      return started?.state ?? state;
+    },
+    status: () => started?.status() ?? status,
+    problem: () => (started === undefined ? problem : started.problem()),
+    asks: () => losses,
+    rest: prepare(),
+    watch(watcher) {
+      watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
+      return () => {
+        watchers.get(watcher)?.();
+        watchers.delete(watcher);
+      };
+    },
+    stop(cause) {
+      if (started !== undefined) return started.stop(cause);
+      status = cause;
+      planning.stop();
+      return true;
+    },
+  };
+}
+
+const NOTHING = (): void => {};

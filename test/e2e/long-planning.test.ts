@@ -1,0 +1,105 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import * as z from "zod";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { CLIENTS } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+
+const SLOW_MS = 1500;
+const WAIT_MS = "400";
+
+const answer = z.looseObject({
+  runId: z.string().optional(),
+  status: z.string().optional(),
+  counts: z.record(z.string(), z.number()).default({}),
+  confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
+  results: z.array(z.looseObject({ _id: z.string().optional() })).default([]),
+  error: z.looseObject({ message: z.string() }).optional(),
+});
+
+/** A server whose calls answer soon, on a service that reads slowly, with a targeting of two options. */
+async function slowlyRead() {
+  const sandbox = await startSandbox({ lockWaitMs: 0 });
+  onTestFinished(() => sandbox.close());
+  const env = cleanEnvironment({
+    TARGETING_API_URL: sandbox.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_STATE_DIR: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_LOG_LEVEL: "error",
+    TARGETING_MCP_WAIT_MS: WAIT_MS,
+  });
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
+  const call = async (name: string, args: Record<string, unknown>) => {
+    const result = await client.callTool(name, args);
+    return { told: answer.parse(result.structuredContent), isError: result.isError === true };
+  };
+  const post = async (path: string, body: unknown): Promise<unknown> => {
+    const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
+    return (await fetch(sandbox.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+  };
+  const made = z.object({ results: z.array(z.looseObject({ data: z.looseObject({ _id: z.string() }) })) });
+  const targetings = made.parse(await post("/context-targeting/bulk/create", { items: [{ name: "News" }] }));
+  const targetingId = targetings.results[0]?.data._id ?? "";
+  const items = ["One", "Two"].map((name) => ({ targeting: targetingId, name, contexts: ["a", "b"] }));
+  const options = made.parse(await post("/context-targeting/category/bulk/create", { items }));
+  const slow = (operation: string, times = 1) =>
+    post("/_sandbox/faults", { faults: [{ kind: "slow", on: operation, delayMs: SLOW_MS, times }] });
+  return { call, targetingId, options: options.results.map(({ data }) => data._id), slow };
+}
+
+/** Waits for a run to be planned and to end. */
+async function ended(service: Awaited<ReturnType<typeof slowlyRead>>, runId: string | undefined) {
+  for (;;) {
+    const { told } = await service.call("get_run", { runId, waitMs: 5000 });
+    if (told.status !== "running") return told;
+  }
+}
+
+test("a write whose planning takes long answers with its run, which then goes on", async () => {
+  const service = await slowlyRead();
+  await service.slow("listOptions");
+  const items = [{ name: "One", add: ["c"] }];
+  const { told } = await service.call("update_contexts", { targetingId: service.targetingId, items });
+  expect(told).toMatchObject({ status: "running", counts: { items: 0 } });
+  expect(await ended(service, told.runId)).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
+});
+
+test("the same call made again meanwhile attaches to that run", async () => {
+  const service = await slowlyRead();
+  await service.slow("listOptions");
+  const args = { targetingId: service.targetingId, items: [{ name: "One", add: ["c"] }] };
+  const first = await service.call("update_contexts", args);
+  const second = await service.call("update_contexts", args);
+  expect(second.told.runId).toBe(first.told.runId);
+  expect(await ended(service, first.told.runId)).toMatchObject({ status: "succeeded" });
+});
+
+test("a deletion whose planning takes long asks in get_run, and acts only on a yes", async () => {
+  const service = await slowlyRead();
+  await service.slow("read", 2);
+  const { told } = await service.call("delete_options", { ids: service.options });
+  expect(told).toMatchObject({ status: "running" });
+  const planned = await ended(service, told.runId);
+  expect(planned).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
+  const still = await service.call("list_options", { targetingId: service.targetingId });
+  expect(JSON.stringify(still.told)).toContain("Two");
+  const agreed = await service.call("delete_options", { confirmation: planned.confirmation?.token });
+  expect(agreed.told).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
+});
+
+test("a long planning can be cancelled, and one that fails says why", async () => {
+  const service = await slowlyRead();
+  await service.slow("listOptions", 2);
+  const args = { targetingId: service.targetingId, items: [{ name: "One", add: ["c"] }] };
+  const going = await service.call("update_contexts", args);
+  await service.call("cancel_run", { runId: going.told.runId });
+  expect(await ended(service, going.told.runId)).toMatchObject({ status: "cancelled", counts: { items: 0 } });
+  const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
+  const failing = await service.call("update_contexts", missing);
+  const { told, isError } = await service.call("get_run", { runId: failing.told.runId, waitMs: 5000 });
+  expect(isError).toBe(true);
+  expect(told.error?.message).toContain("targeting");
+});
