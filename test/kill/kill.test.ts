@@ -57,11 +57,12 @@ describe("found by the deaths", () => {
   };
 
   test("a run that died after its last answer was journaled comes to its end", async () => {
-    await resumedAfter(find("targetings that are deleted"), { at: "line", nth: 7 });
+    expect(await resumedAfter(find("targetings that are deleted"), { at: "line", nth: 7 })).toBe(true);
   });
 
   test("a lease whose holder died while it made it hinders nobody", async () => {
     const deaths = [6, 7, 8, 9, 10].map((nth) => ({ at: "operation", nth }) as const);
-    await Promise.all(deaths.map((death) => resumedAfter(find("targetings that are deleted"), death)));
+    const ends = await Promise.all(deaths.map((death) => resumedAfter(find("targetings that are deleted"), death)));
+    expect(ends).toEqual(deaths.map(() => true));
   });
 });
