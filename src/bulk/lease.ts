@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
@@ -112,19 +112,37 @@ function parseContent(text: string): Content | undefined {
   }
 }
 
-/** Creates a file that nobody else has created; false when somebody has. */
+/**
+ * Creates a file that nobody else has created; false when somebody has. It appears with its content, so that a holder
+ * that is killed at any moment is known to be dead.
+ */
 async function createFile(file: string, value: Content): Promise<boolean> {
+  const fresh = `${file}-${value.token}`;
+  await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
   try {
-    const handle = await open(file, "wx", 0o600);
-    try {
-      await handle.writeFile(JSON.stringify(value));
-    } finally {
-      await handle.close();
-    }
+    return await unlessThere(
+      () => link(fresh, file),
+      () => createInPlace(file, value),
+    );
+  } finally {
+    await rm(fresh, { force: true });
+  }
+}
+
+/** Where the file system has no links, a lease is empty for a moment: whoever dies in it counts as alive for a while. */
+function createInPlace(file: string, value: Content): Promise<boolean> {
+  return unlessThere(() => writeFile(file, JSON.stringify(value), { flag: "wx", mode: 0o600 }));
+}
+
+/** Whether something could be created; false when it is there. Where it fails for another reason, `otherwise` is tried. */
+async function unlessThere(create: () => Promise<void>, otherwise?: () => Promise<boolean>): Promise<boolean> {
+  try {
+    await create();
     return true;
   } catch (thrown) {
     if (thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST") return false;
-    throw thrown;
+    if (otherwise === undefined) throw thrown;
+    return otherwise();
   }
 }
 
@@ -135,8 +153,12 @@ async function replaceFile(file: string, value: Content): Promise<void> {
 }
 
 async function removeOlder(folder: string, name: string, than: number): Promise<void> {
-  const older = (await generations(folder, name)).filter((number) => number < than);
-  await Promise.all(older.map((number) => rm(fileOf(folder, name, number), { force: true })));
+  const prefix = `${name}.lease.`;
+  // Those that were killed may have left files that never became a lease, too.
+  const isOlder = (file: string): boolean =>
+    file.startsWith(prefix) && Number.parseInt(file.slice(prefix.length), 10) < than;
+  const older = (await readdir(folder)).filter(isOlder);
+  await Promise.all(older.map((file) => rm(join(folder, file), { force: true })));
 }
 
 /** A beat that cannot be written is noticed by others, who then take over; there is nobody here to tell. */

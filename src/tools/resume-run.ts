@@ -34,7 +34,9 @@ export const resumeRun = {
       );
     }
     const counts = run.state.counts();
-    const open = counts.pending + counts.unattempted + counts.unknown + counts.failed > 0 || !run.state.planned;
+    const left = counts.pending + counts.unattempted + counts.unknown + counts.failed;
+    // One that died after its last answer has nothing left to send, but no end yet.
+    const open = left > 0 || run.status() === "interrupted";
     if (run.status() !== "running" && open) {
       await checkAllowed(run.header.call, runsOf(context).part(runId, "input"), context);
       const question = await askAgain(run, confirmation, context);
@@ -53,7 +55,9 @@ async function askAgain(
   const { runId, call, createdAt } = run.header;
   const deletes = call.tool === "delete_targeting" || call.tool === "delete_options";
   const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS;
-  if (!deletes || context.confirm === "off" || isRecent) return undefined;
+  const { pending, unattempted, unknown } = run.state.counts();
+  const isOver = run.state.planned && pending + unattempted + unknown === 0;
+  if (!deletes || context.confirm === "off" || isRecent || isOver) return undefined;
   const digest = `resume ${runId}`;
   if (confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
@@ -61,7 +65,6 @@ async function askAgain(
     if (given.digest === digest) return undefined;
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
-  const { pending, unattempted, unknown } = run.state.counts();
   const effect = `This goes on deleting: ${pending + unattempted + unknown} deletions of this run are not known to be done.`;
   if (context.canAsk) {
     if (context.reply === undefined) return { ask: { message: effect, token: digest } };

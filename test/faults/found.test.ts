@@ -29,7 +29,15 @@ async function outcomesOf(
       ...{ skewMs: 0, latencyMs: 20, retryBudgetMs, bodyBytes: 8_000_000, poison: undefined },
       ...{ tellsTotal: true, tellsDate: true, limits: DOCUMENTED_LIMITS },
     },
-    ...{ faults: [], others: [], failingReads: [], stop: undefined, kills: [], diskFullAfter: undefined },
+    ...{
+      faults: [],
+      others: [],
+      rival: undefined,
+      failingReads: [],
+      stop: undefined,
+      kills: [],
+      diskFullAfter: undefined,
+    },
     ...rest,
   };
   const { violations, ended } = await runSchedule(schedule, world);

@@ -1,5 +1,5 @@
 import type { ObjectResult, ReportCounts } from "../../src/bulk/report.ts";
-import type { Project } from "./model/project.ts";
+import type { Change, Project } from "./model/project.ts";
 import type { ModelService } from "./model/service.ts";
 import { checkContexts } from "./oracle/contexts.ts";
 import { checkCreate } from "./oracle/creates.ts";
@@ -11,7 +11,7 @@ import { checkUpdate } from "./oracle/updates.ts";
 import type { Schedule } from "./schedule.ts";
 import { type PlacedWish, wishesOf } from "./wishes.ts";
 
-export { snapshotOf } from "./oracle/evidence.ts";
+export { type Snapshot, snapshotOf } from "./oracle/evidence.ts";
 
 /** A run at rest, as it is reported. */
 export interface Ended {
@@ -25,6 +25,8 @@ export interface Case {
   readonly schedule: Schedule;
   readonly service: ModelService;
   readonly project: Project;
+  /** Who changed what, with `run` for the run that is judged and `other` for everybody else. */
+  readonly log: readonly Change[];
   readonly before: Snapshot;
   readonly ended: Ended;
   /** The run was taken up again after all faults: only what nobody can tell may be open. */
@@ -102,20 +104,35 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
   if (isGivenUp && faults.filter(({ fault }) => fault.kind === "uncatched").length < 3) wrong.push("given up at once");
   if (!evidence.of.isSettled) return wrong;
   const isGivenUpInBetween = faults.some(({ fault }) => fault.kind === "uncatched");
-  const isPart = reason?.code === "PARTLY_APPLIED" && (evidence.of.schedule.others.length > 0 || isGivenUpInBetween);
+  const isPart = reason?.code === "PARTLY_APPLIED" && (hasOthers(evidence.of.schedule) || isGivenUpInBetween);
   if (outcome === "unknown" && reason?.code !== "OWNER_UNCLEAR" && !isPart) wrong.push("still unknown");
   if (outcome === "unattempted" && reason?.code !== "NEEDS_FAILED") wrong.push("still unattempted");
   return wrong;
 }
 
 /** Nothing disturbs such a schedule: every outcome has to be the best that is possible. */
-function isCalm({ faults, others, failingReads, stop, kills, diskFullAfter, settings }: Schedule): boolean {
-  const quiet = faults.length + others.length + failingReads.length + kills.length === 0 && stop === undefined;
-  return quiet && diskFullAfter === undefined && settings.poison === undefined && settings.bodyBytes > 1_000_000;
+function isCalm(schedule: Schedule): boolean {
+  const { faults, failingReads, stop, kills, diskFullAfter, settings } = schedule;
+  const quiet = faults.length + failingReads.length + kills.length === 0 && stop === undefined;
+  return (
+    quiet &&
+    !hasOthers(schedule) &&
+    diskFullAfter === undefined &&
+    settings.poison === undefined &&
+    settings.bodyBytes > 1_000_000
+  );
 }
 
 /** What disturbed such a schedule is over and made nothing fail: neither may the report. */
-function isMended({ faults, others, settings }: Schedule): boolean {
+function isMended(schedule: Schedule): boolean {
+  const { faults, settings } = schedule;
   const uncatched = faults.filter(({ fault }) => fault.kind === "uncatched");
-  return others.length + uncatched.length === 0 && settings.poison === undefined && settings.bodyBytes > 1_000_000;
+  return (
+    !hasOthers(schedule) && uncatched.length === 0 && settings.poison === undefined && settings.bodyBytes > 1_000_000
+  );
+}
+
+/** Whether anybody else writes to the project meanwhile. */
+export function hasOthers({ others, rival }: Pick<Schedule, "others" | "rival">): boolean {
+  return others.length > 0 || rival !== undefined;
 }

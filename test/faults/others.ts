@@ -10,7 +10,20 @@ import type { BulkRequest } from "./model/requests.ts";
 export type OtherWrite =
   | { readonly by: "api"; readonly request: BulkRequest }
   | { readonly by: "console"; readonly what: "createOption"; readonly targeting: string; readonly name: string }
-  | { readonly by: "console"; readonly what: "renameOption"; readonly id: string; readonly name: string }
+  | {
+      readonly by: "console";
+      readonly what: "renameOption" | "renameTargeting";
+      readonly id: string;
+      readonly name: string;
+    }
+  | { readonly by: "console"; readonly what: "deleteOption"; readonly id: string }
+  | {
+      readonly by: "console";
+      readonly what: "changeContexts";
+      readonly id: string;
+      readonly add: readonly string[];
+      readonly remove: readonly string[];
+    }
   | { readonly by: "console"; readonly what: "createTargeting"; readonly name: string };
 
 /** Puts somebody else's write into effect. What it is about may be gone by then: then nothing happens. */
@@ -19,18 +32,29 @@ export function writeAsOther(project: Project, limits: StoredLimits, write: Othe
     applyBulk(project, limits, "other", write.request);
     return;
   }
+  const option = "id" in write ? project.options.get(write.id) : undefined;
   switch (write.what) {
     case "createTargeting":
       project.createTargeting("other", { name: write.name });
       return;
+    case "renameTargeting": {
+      const targeting = project.targetings.get(write.id);
+      if (targeting !== undefined) project.renameTargeting("other", targeting, write.name);
+      return;
+    }
     case "createOption": {
       const { targeting, name } = write;
       if (project.targetings.has(targeting)) project.createOption("other", { targeting, name, isGroup: false });
       return;
     }
-    case "renameOption": {
-      const option = project.options.get(write.id);
+    case "renameOption":
       if (option !== undefined) project.renameOption("other", option, write.name);
-    }
+      return;
+    case "changeContexts":
+      // Even the console leaves no group empty: that would be a form that the service does not know.
+      if (option !== undefined && !option.isGroup) project.changeContexts("other", option, write);
+      return;
+    case "deleteOption":
+      if (option !== undefined && option.parent === undefined) project.deleteOption("other", option);
   }
 }

@@ -1,22 +1,18 @@
 import { isApiError } from "../../src/api/errors.ts";
 import type { WriteCall } from "../../src/bulk/call.ts";
-import { targetingMemory } from "../../src/bulk/memory.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import type { Plan } from "../../src/bulk/plan/plan.ts";
-import { processLock } from "../../src/bulk/project-lock.ts";
 import { countsOf, objectResults } from "../../src/bulk/report.ts";
 import { WRITE_FORM } from "../../src/bulk/run-form.ts";
-import { type Run, Runs } from "../../src/bulk/runs.ts";
-import type { RunStore } from "../../src/bulk/store.ts";
-import { ROUTES } from "../../src/spec/routes.ts";
-import { ulidOf } from "./model/facts.ts";
-import { ModelService } from "./model/service.ts";
-import { Killed, mortalProcess, storeOnFullDisk } from "./mortal.ts";
-import { type Ended, judge, snapshotOf } from "./oracle.ts";
+import type { Run, Runs } from "../../src/bulk/runs.ts";
+import type { RunHeader } from "../../src/bulk/store.ts";
+import type { Actor } from "./model/project.ts";
+import { ModelService, type Traffic } from "./model/service.ts";
+import { Killed } from "./mortal.ts";
+import { type Ended, judge, type Snapshot, snapshotOf } from "./oracle.ts";
 import { writeAsOther } from "./others.ts";
-import { randomFrom } from "./random.ts";
+import { newMachine, processesFor } from "./processes.ts";
 import { type Schedule, type World, worldOf } from "./schedule.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 /** What a schedule came to: everything that went against the guarantee, and the report to look at. */
 export interface Verdict {
@@ -24,6 +20,84 @@ export interface Verdict {
   readonly ended: Ended | undefined;
   /** Write requests that were sent. */
   readonly writes: number;
+}
+
+/** One call of a schedule, on its way. */
+interface Driven {
+  /** The schedule as it looks from this call. */
+  readonly schedule: Schedule;
+  readonly actor: Actor;
+  readonly service: ModelService;
+  readonly header: RunHeader;
+  readonly plan: Plan;
+  run: Run | undefined;
+}
+
+/**
+ * Runs one schedule: plans and starts the call, and the one of the rival, if there is one; lets faults, others, stops and
+ * deaths happen, and judges; then everything is quiet, the runs are taken up again, by two processes at once, and are
+ * judged once more, by what the disk says.
+ */
+export async function runSchedule(
+  schedule: Schedule,
+  world: World = worldOf(schedule.seed, schedule.settings.skewMs),
+): Promise<Verdict> {
+  const { project, time } = world;
+  const before = snapshotOf(project);
+  const store = memoryRunStore(WRITE_FORM);
+  const processOf = processesFor(schedule, newMachine(store, time));
+  const traffic: Traffic = { busyUntil: 0, isWriting: false };
+
+  const begin = async (of: Schedule, actor: Actor): Promise<Driven | undefined> => {
+    const driven: { run: Run | undefined } = { run: undefined };
+    const service = serviceFor(of, world, { actor, traffic, running: () => driven.run });
+    service.disturbed = false;
+    const { runs } = processOf(service);
+    const plan = await planned(runs, of.call);
+    if (plan === undefined) return undefined;
+    const header = await runs.keep(of.call, actor);
+    service.disturbed = true;
+    return Object.assign(driven, { schedule: of, actor, service, header, plan });
+  };
+  const drive = async (driven: Driven, runs: Runs): Promise<void> => {
+    const { runId } = driven.header;
+    const isStarted = (await store.read(runId))?.started ?? false;
+    try {
+      driven.run = isStarted ? await resumed(runs, runId) : await runs.start(driven.header, driven.plan);
+      await driven.run?.rest;
+    } catch (thrown) {
+      if (!(thrown instanceof Killed)) throw thrown;
+    }
+  };
+  const driveThroughDeaths = async (driven: Driven): Promise<void> => {
+    for (const [number, dieAt] of [...driven.schedule.kills, Number.POSITIVE_INFINITY].entries()) {
+      const fate = { dieAt, diskFullAfter: number === 0 ? driven.schedule.diskFullAfter : undefined };
+      const { runs, mortal } = processOf(driven.service, fate);
+      await drive(driven, runs);
+      if (!mortal.isDead()) break;
+      await mortal.bury();
+      driven.run = undefined;
+    }
+  };
+
+  const first = await begin(schedule, "run");
+  const rival = schedule.rival && (await begin(seenByRival(schedule, schedule.rival), "rival"));
+  const all = [first, rival].flatMap((each) => each ?? []);
+  await Promise.all(all.map(driveThroughDeaths));
+  time.drain();
+  const disturbed = all.flatMap((driven) => judged(driven, { world, before, isSettled: false }));
+  for (const { service } of all) service.disturbed = false;
+  for (const driven of all) {
+    const processes = [processOf(driven.service), processOf(driven.service)];
+    await Promise.all(processes.map(({ runs }) => drive(driven, runs)));
+    driven.run = await processOf(driven.service).runs.find(driven.header.runId);
+  }
+  const settled = all.flatMap((driven) => judged(driven, { world, before, isSettled: true }));
+  return {
+    violations: [...disturbed, ...settled, ...all.flatMap(({ service }) => service.improper)],
+    ended: first?.run && endOf(first.run),
+    writes: first?.service.writes ?? 0,
+  };
 }
 
 /** The plan of a call; undefined where it cannot be planned, since its targeting is none. */
@@ -36,7 +110,7 @@ async function planned(runs: Runs, call: WriteCall): Promise<Plan | undefined> {
   }
 }
 
-/** Takes a run up again, as often as a read for its planning fails. */
+/** Takes a run up again, as often as a read for its planning fails; what cannot be planned any more stays as it is. */
 async function resumed(runs: Runs, runId: string): Promise<Run | undefined> {
   for (;;) {
     const run = await runs.resume(runId);
@@ -45,63 +119,27 @@ async function resumed(runs: Runs, runId: string): Promise<Run | undefined> {
   }
 }
 
-/**
- * Runs one schedule: plans and starts the call, lets faults, others, stops and deaths happen, judges; then everything is
- * quiet, the run is taken up again, and it is judged once more.
- */
-export async function runSchedule(
-  schedule: Schedule,
-  world: World = worldOf(schedule.seed, schedule.settings.skewMs),
-): Promise<Verdict> {
-  const { project, time } = world;
-  const before = snapshotOf(project);
-  const driven: Driven = { run: undefined };
-  const service = serviceFor(schedule, world, driven);
-  const store = memoryRunStore(WRITE_FORM);
-  const processOf = processesFor(schedule, { store, service, time });
-
-  service.disturbed = false;
-  const planning = processOf(Number.POSITIVE_INFINITY).runs;
-  const plan = await planned(planning, schedule.call);
-  if (plan === undefined) return { violations: [], ended: undefined, writes: 0 };
-  const { runId, ...header } = await planning.keep(schedule.call, "tester");
-  service.disturbed = true;
-  const drive = async (runs: Runs): Promise<void> => {
-    const isStarted = (await store.read(runId))?.started ?? false;
-    try {
-      driven.run = isStarted ? await resumed(runs, runId) : await runs.start({ runId, ...header }, plan);
-      await driven.run?.rest;
-    } catch (thrown) {
-      if (!(thrown instanceof Killed)) throw thrown;
-    }
-  };
-  for (const [number, dieAt] of [...schedule.kills, Number.POSITIVE_INFINITY].entries()) {
-    const { runs, mortal } = processOf(dieAt, number === 0 ? schedule.diskFullAfter : undefined);
-    await drive(runs);
-    if (!mortal.isDead()) break;
-    await mortal.bury();
-    driven.run = undefined;
-  }
-  time.drain();
-  const judged = (isSettled: boolean): readonly string[] => {
-    if (driven.run === undefined) return ["the run was not found again"];
-    const moment = isSettled ? "settled" : "disturbed";
-    const about = { schedule, service, project, before, isSettled, ended: endOf(driven.run) };
-    return judge(about).map((violation) => `${moment}: ${violation}`);
-  };
-  const disturbed = judged(false);
-  service.disturbed = false;
-  await drive(processOf(Number.POSITIVE_INFINITY).runs);
-  return {
-    violations: [...disturbed, ...judged(true), ...service.improper],
-    ended: driven.run && endOf(driven.run),
-    writes: service.writes,
-  };
+/** To a rival the run under test is the rival; it dies of nothing, and nobody stops it. */
+function seenByRival(schedule: Schedule, { call, faults }: NonNullable<Schedule["rival"]>): Schedule {
+  const quiet = { others: [], failingReads: [], stop: undefined, kills: [], diskFullAfter: undefined };
+  return { ...schedule, ...quiet, call, faults, rival: { call: schedule.call, faults: schedule.faults } };
 }
 
-/** The run that is being driven, once it is known. */
-interface Driven {
-  run: Run | undefined;
+function judged(
+  { schedule, service, run, actor }: Driven,
+  { world, before, isSettled }: { readonly world: World; readonly before: Snapshot; readonly isSettled: boolean },
+): readonly string[] {
+  if (run === undefined) return [`${actor}: the run was not found again`];
+  const { project } = world;
+  // Nothing leaves before there is a plan, and what is gone needs none.
+  if (!run.state.planned) return service.writes === 0 ? [] : [`${actor}: requests left without a plan`];
+  // Everybody else is somebody else.
+  const log = project.log.map((change) => {
+    const by = change.actor === actor ? "run" : change.actor === "before" ? "before" : "other";
+    return { ...change, actor: by } as const;
+  });
+  const about = { schedule, service, project, log, before, isSettled, ended: endOf(run) };
+  return judge(about).map((violation) => `${actor}, ${isSettled ? "settled" : "disturbed"}: ${violation}`);
 }
 
 function endOf(run: Run): Ended {
@@ -113,53 +151,24 @@ function endOf(run: Run): Ended {
 }
 
 /** The service of a schedule, with its faults, its other writers, and a stop of the run. */
-function serviceFor(schedule: Schedule, { project, time }: World, driven: Driven): ModelService {
-  const { settings, others, stop } = schedule;
+function serviceFor(
+  { settings, others, stop, faults, failingReads }: Schedule,
+  { project, time }: World,
+  client: { readonly actor: Actor; readonly traffic: Traffic; running(): Run | undefined },
+): ModelService {
+  const { actor, traffic } = client;
   const service: ModelService = new ModelService({
     ...settings,
-    project,
-    time,
-    faults: new Map(schedule.faults.map(({ on, fault }) => [on, fault])),
-    failingReads: new Set(schedule.failingReads),
+    ...{ project, time, actor, traffic },
+    faults: new Map(faults.map(({ on, fault }) => [on, fault])),
+    failingReads: new Set(failingReads),
     others: (request, moment) => {
       for (const other of others) {
         if (other.on !== request || other.moment !== moment) continue;
         if (other.write.by === "console" || !service.isBusy()) writeAsOther(project, settings.limits, other.write);
       }
-      if (moment === "before" && stop?.on === request) driven.run?.stop(stop.cause);
+      if (moment === "before" && stop?.on === request) client.running()?.stop(stop.cause);
     },
   });
   return service;
-}
-
-/** Makes processes with an engine in them, one after the other, that share a disk. */
-function processesFor(
-  { seed, settings }: Schedule,
-  { store, service, time }: { readonly store: RunStore; readonly service: ModelService; readonly time: VirtualTime },
-) {
-  const random = randomFrom(seed * 31 + 7);
-  const memory = targetingMemory({ now: () => time.now(), onProblem: () => {} });
-  let runIds = 0;
-  return (dieAt: number, diskFullAfter?: number) => {
-    const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
-    const mortal = mortalProcess({ store: disk, api: service }, dieAt, random);
-    const runs = new Runs({
-      api: mortal.api,
-      routes: ROUTES,
-      store: mortal.store,
-      lock: processLock(),
-      clock: time,
-      random: random.next,
-      newRunId: () => {
-        runIds += 1;
-        return ulidOf(time.now(), runIds);
-      },
-      project: "project",
-      environment: "sandbox",
-      retryBudgetMs: settings.retryBudgetMs,
-      words: ({ code }) => code,
-      memory,
-    });
-    return { runs, mortal };
-  };
 }

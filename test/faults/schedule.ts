@@ -3,18 +3,11 @@ import { randomCall } from "./calls.ts";
 import { DOCUMENTED_LIMITS, type StoredLimits } from "./model/facts.ts";
 import type { Effect, Fault } from "./model/faults.ts";
 import { Project } from "./model/project.ts";
+import { randomWrite } from "./other-writes.ts";
 import type { OtherWrite } from "./others.ts";
 import { type Random, randomFrom } from "./random.ts";
 import { VirtualTime } from "./virtual-time.ts";
-import {
-  allOptions,
-  contextTargetings,
-  fillWorld,
-  OPTION_NAMES,
-  POISON,
-  someContexts,
-  TARGETING_NAMES,
-} from "./world.ts";
+import { fillWorld, POISON } from "./world.ts";
 
 /** How the service and the engine are set for one schedule. */
 export interface Settings {
@@ -28,6 +21,14 @@ export interface Settings {
   readonly limits: StoredLimits;
 }
 
+/** What somebody else does around a write request of the run, or at one of its reads. */
+export interface OtherMoment {
+  /** The number of the request, counted from 0. */
+  readonly on: number;
+  readonly moment: "before" | "after" | "read";
+  readonly write: OtherWrite;
+}
+
 /** One case: a call into a world, and everything that happens meanwhile. A seed gives all of it; parts can be left out. */
 export interface Schedule {
   readonly seed: number;
@@ -35,7 +36,9 @@ export interface Schedule {
   readonly settings: Settings;
   /** By the number of the write request. */
   readonly faults: readonly { readonly on: number; readonly fault: Fault }[];
-  readonly others: readonly { readonly on: number; readonly moment: "before" | "after"; readonly write: OtherWrite }[];
+  readonly others: readonly OtherMoment[];
+  /** Another call, that another server carries out at the same time. */
+  readonly rival: { readonly call: WriteCall; readonly faults: Schedule["faults"] } | undefined;
   readonly failingReads: readonly number[];
   readonly stop: { readonly on: number; readonly cause: "cancelled" | "interrupted" } | undefined;
   /** The process dies at these counts of journal entries, flushes and requests, one process after the other. */
@@ -80,6 +83,7 @@ export function scheduleOf(seed: number): Schedule {
     settings: isCalm ? { ...settings, poison: undefined, bodyBytes: DOCUMENTED_BODY_BYTES } : settings,
     faults: some(0.85, () => randomFaults(random)),
     others: some(0.4, () => randomOthers(random, project, call)),
+    rival: isCalm || random.chance(0.85) ? undefined : randomRival(random, project),
     failingReads: some(0.2, () => random.some([0, 1, 2, 3, 4, 5], 3)),
     stop: isCalm || random.chance(0.85) ? undefined : { on: random.below(4), cause: randomCause(random) },
     diskFullAfter: isCalm || random.chance(0.93) ? undefined : random.below(6),
@@ -153,44 +157,16 @@ function randomFault(random: Random): Fault {
   ])();
 }
 
-function randomOthers(random: Random, project: Project, call: WriteCall): Schedule["others"][number][] {
+/** Another server on the same project, with a call that has nothing to do with the one under test, or much. */
+function randomRival(random: Random, project: Project): Schedule["rival"] {
+  const call = randomCall(project, random, random.chance(0.1) ? "many" : "small");
+  return { call, faults: random.chance(0.5) ? randomFaults(random) : [] };
+}
+
+function randomOthers(random: Random, project: Project, call: WriteCall): OtherMoment[] {
   return Array.from({ length: random.between(1, 4) }, () => ({
     on: random.below(4),
-    moment: random.pick(["before", "after"] as const),
+    moment: random.pick(["before", "before", "after", "after", "read"] as const),
     write: randomWrite(random, project, call),
   }));
-}
-
-/** Somebody else is interested in the same names and things as the call. */
-function randomWrite(random: Random, project: Project, call: WriteCall): OtherWrite {
-  const { input } = call;
-  const anyTargeting = random.pick(contextTargetings(project)).id;
-  const targeting = "targetingId" in input && random.chance(0.8) ? (input.targetingId ?? anyTargeting) : anyTargeting;
-  const options = allOptions(project);
-  const option = options.length === 0 ? targeting : random.pick(options).id;
-  const names = namesIn(call);
-  const name = random.pick(names.length > 0 && random.chance(0.8) ? names : OPTION_NAMES);
-  const targetingName = random.pick(names.length > 0 && random.chance(0.8) ? names : TARGETING_NAMES);
-  const contexts = someContexts(random, 3);
-  const api = (request: Extract<OtherWrite, { readonly by: "api" }>["request"]) => ({ by: "api" as const, request });
-  return random.pick<() => OtherWrite>([
-    () => api({ operation: "addOptions", items: [{ targeting, name }] }),
-    () => api({ operation: "addOptions", items: [{ targeting, name, contexts }] }),
-    () => api({ operation: "createTargetings", items: [{ name: targetingName }] }),
-    () => api({ operation: "renameTargetings", items: [{ _id: targeting, name: targetingName }] }),
-    () => api({ operation: "deleteTargetings", items: [targeting] }),
-    () => api({ operation: "updateOptions", items: [{ _id: option, name }] }),
-    () => api({ operation: "updateOptions", items: [{ _id: option, contexts: { add: contexts } }] }),
-    () => api({ operation: "updateOptions", items: [{ _id: option, contexts: { remove: contexts } }] }),
-    () => api({ operation: "updateOptions", items: [{ _id: option, parent: null }] }),
-    () => api({ operation: "deleteOptions", items: [option] }),
-    () => ({ by: "console", what: "createOption", targeting, name }),
-    () => ({ by: "console", what: "renameOption", id: option, name }),
-    () => ({ by: "console", what: "createTargeting", name: targetingName }),
-  ])();
-}
-
-function namesIn({ input }: WriteCall): readonly string[] {
-  const items = "items" in input ? input.items : [];
-  return items.flatMap((item) => ("name" in item && item.name !== undefined && item.name.length > 2 ? item.name : []));
 }

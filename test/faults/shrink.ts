@@ -29,6 +29,12 @@ export async function shrink(failing: Schedule): Promise<Schedule> {
 function* smallerThan(schedule: Schedule): Generator<Schedule> {
   const { faults, others, failingReads, kills, stop } = schedule;
   if (schedule.diskFullAfter !== undefined) yield { ...schedule, diskFullAfter: undefined };
+  if (schedule.rival !== undefined) {
+    const { rival } = schedule;
+    yield { ...schedule, rival: undefined };
+    for (const each of withoutOne(rival.faults)) yield { ...schedule, rival: { ...rival, faults: each } };
+    for (const call of smallerCalls(rival.call)) yield { ...schedule, rival: { ...rival, call } };
+  }
   if (stop !== undefined) yield { ...schedule, stop: undefined };
   for (const each of withoutOne(others)) yield { ...schedule, others: each };
   for (const each of withoutOne(faults)) yield { ...schedule, faults: each };

@@ -1,12 +1,10 @@
-import type { Clock } from "../../src/api/clock.ts";
-
 interface TimedEvent {
   readonly at: number;
   readonly act: () => void;
 }
 
 /** Time that only passes when somebody waits; what is due happens in between, in order. */
-export class VirtualTime implements Clock {
+export class VirtualTime {
   #now: number;
   readonly #events: TimedEvent[] = [];
 

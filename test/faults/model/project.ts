@@ -1,7 +1,7 @@
 import { ulidOf } from "./facts.ts";
 
-/** Who did something: what was there before, the run under test, or somebody else. */
-export type Actor = "before" | "run" | "other";
+/** Who did something: what was there before, the run under test, a run beside it, or somebody else. */
+export type Actor = "before" | "run" | "rival" | "other";
 
 /** A change to a project, as the log keeps it. `at` is the service's time. */
 export type Change = { readonly actor: Actor; readonly at: number } & Changed;

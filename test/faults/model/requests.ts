@@ -1,6 +1,8 @@
 import * as z from "zod";
-import type { BulkOperation } from "../../../src/spec/routes.ts";
 import { isContextId, isName, REQUEST } from "./facts.ts";
+
+/** The bulk operations (management-api 4). */
+export type BulkOperation = BulkRequest["operation"];
 
 // What travels, as management-api and wire-assumptions show it. Unknown fields are a validation error.
 
@@ -55,6 +57,7 @@ export function readRequest(operation: BulkOperation, list: string): BulkRequest
   within(Buffer.byteLength(`{"items":${list}}`, "utf8"), REQUEST.bodyBytes, "bytes");
   within(request.items.length, isAboutTargetings(operation) ? REQUEST.targetingItems : REQUEST.optionItems, "items");
   if (request.items.length === 0) throw new ImproperRequest("a request without items");
+  checkNames(namesGiven(request));
   switch (request.operation) {
     case "createTargetings": {
       const options = request.items.flatMap((item) => item.options ?? []);
@@ -71,6 +74,31 @@ export function readRequest(operation: BulkOperation, list: string): BulkRequest
     default:
   }
   return request;
+}
+
+/** Names that a request gives, each with the place within which it has to be the only one (management-api 8.3). */
+function namesGiven(request: BulkRequest): readonly string[] {
+  switch (request.operation) {
+    case "createTargetings":
+      return request.items.flatMap((item) => [
+        item.name,
+        ...namesIn(item.options ?? []).map((name) => `${item.name} / ${name}`),
+      ]);
+    case "renameTargetings":
+      return request.items.map((item) => item.name);
+    case "addOptions":
+      return request.items.flatMap((item) => namesIn([item]).map((name) => `${item.targeting} / ${name}`));
+    default:
+      return [];
+  }
+}
+
+function checkNames(names: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const name of names) {
+    if (seen.has(name)) throw new ImproperRequest(`one request gives the name ${name} twice`);
+    seen.add(name);
+  }
 }
 
 function isAboutTargetings(operation: BulkOperation): boolean {

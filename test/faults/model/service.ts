@@ -1,26 +1,35 @@
-import {
-  AmbiguousError,
-  type ApiError,
-  BusyError,
-  NotSentError,
-  RejectedError,
-  type RejectionKind,
-} from "../../../src/api/errors.ts";
-import type { BulkAnswer, BulkItems, ManagementApi } from "../../../src/api/management.ts";
-import type { BulkOperation, Operation } from "../../../src/spec/routes.ts";
 import type { VirtualTime } from "../virtual-time.ts";
 import { applyBulk, type Disturbance } from "./apply.ts";
 import { treeItems } from "./deletes.ts";
 import { READS, type StoredLimits } from "./facts.ts";
+import { Failure } from "./failure.ts";
 import type { Effect, Fault } from "./faults.ts";
-import type { Project } from "./project.ts";
+import type { Actor, Project } from "./project.ts";
 import { listed, optionRecord, targetingRecord } from "./records.ts";
-import { type BulkRequest, ImproperRequest, readRequest, touchedBy } from "./requests.ts";
-import { type ItemOutcome, NO_OPTION, NO_TARGETING, NOT_SUPPORTED, optionIn, targetingIn } from "./rules.ts";
+import { type BulkOperation, type BulkRequest, ImproperRequest, readRequest, touchedBy } from "./requests.ts";
+import {
+  type ItemError,
+  type ItemOutcome,
+  NO_OPTION,
+  NO_TARGETING,
+  NOT_SUPPORTED,
+  optionIn,
+  targetingIn,
+} from "./rules.ts";
 
-/** How a model service behaves. */
+/** The writes of a project, whoever sends them: one is under way at a time (management-api 4.2). */
+export interface Traffic {
+  /** Until when a write whose answer was lost still runs. */
+  busyUntil: number;
+  isWriting: boolean;
+}
+
+/** How a model service behaves towards one of its clients. */
 export interface ServiceOptions {
   readonly project: Project;
+  /** Whose requests these are. */
+  readonly actor: Actor;
+  readonly traffic: Traffic;
   readonly time: VirtualTime;
   readonly limits: StoredLimits;
   /** By how much the service's clock is ahead, in milliseconds. */
@@ -38,8 +47,8 @@ export interface ServiceOptions {
   readonly faults: ReadonlyMap<number, Fault>;
   /** Reads that fail, counted from 0. */
   readonly failingReads: ReadonlySet<number>;
-  /** What others do around the write request of a number. */
-  others(request: number, moment: "before" | "after"): void;
+  /** What others do around the write request of a number, or at the read of a number. */
+  others(request: number, moment: "before" | "after" | "read"): void;
 }
 
 const LOCK_WAIT_MS = 50;
@@ -47,8 +56,8 @@ const REQUEST_TIMEOUT_MS = 60_000;
 /** An engine that sends more than this for a small call goes round in circles. */
 const MOST_WRITES = 2000;
 
-/** The service of management-api, in memory and in virtual time, with faults. One project, one engine in front. */
-export class ModelService implements ManagementApi {
+/** The service of management-api towards one client, in memory and in virtual time, with faults. Throws Failures. */
+export class ModelService {
   /** What the engine did that no engine may do. */
   readonly improper: string[] = [];
   /** Names and IDs for which an answer was lost. */
@@ -64,19 +73,30 @@ export class ModelService implements ManagementApi {
   /** Whether faults and other writers are still about. */
   disturbed = true;
   readonly #options: ServiceOptions;
-  #busyUntil = 0;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
   }
 
-  async bulk(operation: BulkOperation, { count, json }: BulkItems): Promise<BulkAnswer> {
-    const list = Buffer.from(json).toString("utf8");
+  /** Answers a bulk request: `list` is the JSON array of its items. */
+  async bulk(operation: BulkOperation, list: string) {
+    const { traffic } = this.#options;
+    if (traffic.isWriting) throw this.complain("two writes at once: a 409 that could be avoided");
+    traffic.isWriting = true;
+    try {
+      // Others get a turn meanwhile: a request takes time.
+      await Promise.resolve();
+      return this.#write(operation, list);
+    } finally {
+      traffic.isWriting = false;
+    }
+  }
+
+  #write(operation: BulkOperation, list: string) {
     const request = this.#understood(operation, list);
-    if (request.items.length !== count) throw this.#complain(`${count} items are ${request.items.length}`);
     const number = this.writes;
     this.writes += 1;
-    if (number > MOST_WRITES) throw this.#complain(`more than ${MOST_WRITES} write requests`);
+    if (number > MOST_WRITES) throw this.complain(`more than ${MOST_WRITES} write requests`);
     const now = this.#options.time.now() + this.#options.skewMs;
     for (const key of touchedBy(request).flat()) if (!this.leftAt.has(key)) this.leftAt.set(key, now);
     const fault = this.disturbed ? this.#options.faults.get(number) : undefined;
@@ -90,7 +110,7 @@ export class ModelService implements ManagementApi {
 
   /** Whether a write whose answer was lost still runs: others have to wait for it too (management-api 4.2). */
   isBusy(): boolean {
-    return this.#options.time.now() < this.#busyUntil;
+    return this.#options.time.now() < this.#options.traffic.busyUntil;
   }
 
   /**
@@ -103,9 +123,9 @@ export class ModelService implements ManagementApi {
   }
 
   async getTargeting(targetingId: string) {
-    this.#read("getTargeting");
+    this.#read();
     const targeting = targetingIn(this.#options.project, targetingId);
-    if (targeting === undefined) throw rejected("getTargeting", NO_TARGETING);
+    if (targeting === undefined) throw rejected(NO_TARGETING);
     return targetingRecord(targeting);
   }
 
@@ -113,15 +133,15 @@ export class ModelService implements ManagementApi {
     targetingId: string,
     query: { readonly limit?: number; readonly offset?: number; readonly parent?: string } = {},
   ) {
-    this.#read("listOptions");
+    this.#read();
     const { project, tellsTotal } = this.#options;
     const { limit = READS.listLimit, offset = 0, parent } = query;
-    if (limit < 1 || limit > READS.listLimit || offset < 0) throw this.#complain(`listOptions ${limit} ${offset}`);
-    if (targetingIn(project, targetingId) === undefined) throw rejected("listOptions", NO_TARGETING);
+    if (limit < 1 || limit > READS.listLimit || offset < 0) throw this.complain(`listOptions ${limit} ${offset}`);
+    if (targetingIn(project, targetingId) === undefined) throw rejected(NO_TARGETING);
     if (parent !== undefined) {
       const group = optionIn(project, parent);
-      if (group?.targeting !== targetingId) throw rejected("listOptions", NO_OPTION);
-      if (!group.isGroup) throw rejected("listOptions", NOT_SUPPORTED);
+      if (group?.targeting !== targetingId) throw rejected(NO_OPTION);
+      if (!group.isGroup) throw rejected(NOT_SUPPORTED);
     }
     const all = listed(project, targetingId, parent);
     const items = all.slice(offset, offset + limit).map(optionRecord);
@@ -129,32 +149,26 @@ export class ModelService implements ManagementApi {
   }
 
   async getOption(optionId: string, query: { readonly limit?: number; readonly offset?: number } = {}) {
-    this.#read("getOption");
+    this.#read();
     const { limit = READS.getLimit, offset = 0 } = query;
     const inRange = limit >= 1 && limit <= READS.getLimit && offset >= 0 && offset <= READS.getOffset;
-    if (!inRange) throw this.#complain(`getOption ${limit} ${offset}`);
+    if (!inRange) throw this.complain(`getOption ${limit} ${offset}`);
     const option = optionIn(this.#options.project, optionId);
-    if (option === undefined) throw rejected("getOption", NO_OPTION);
+    if (option === undefined) throw rejected(NO_OPTION);
     return { option: optionRecord(option), contexts: [...option.contexts].slice(offset, offset + limit) };
   }
 
-  createTargeting = (): Promise<never> => this.#unused("createTargeting");
-  renameTargeting = (): Promise<never> => this.#unused("renameTargeting");
-  deleteTargeting = (): Promise<never> => this.#unused("deleteTargeting");
-  addOption = (): Promise<never> => this.#unused("addOption");
-  updateOption = (): Promise<never> => this.#unused("updateOption");
-  deleteOption = (): Promise<never> => this.#unused("deleteOption");
-
-  #answer(request: BulkRequest, list: string, fault: Fault | undefined): BulkAnswer {
+  #answer(request: BulkRequest, list: string, fault: Fault | undefined) {
     const { time, latencyMs, poison, bodyBytes } = this.#options;
-    const { operation } = request;
-    if (fault?.kind === "notSent") throw new NotSentError({ operation, reason: "connection refused" });
+    if (fault?.kind === "notSent") throw new Failure({ kind: "notSent" });
     time.advance(latencyMs / 2);
     const body = `{"items":${list}}`;
-    if (Buffer.byteLength(body, "utf8") > bodyBytes) throw rejection(operation, "tooLarge", 413);
-    if (fault?.kind === "refused") throw rejection(operation, fault.as, fault.as === "unauthorized" ? 401 : 403);
-    if (poison !== undefined && body.includes(poison)) throw rejection(operation, "validation", 400);
-    this.#waitForOtherWrites(operation, fault);
+    if (Buffer.byteLength(body, "utf8") > bodyBytes)
+      throw new Failure({ kind: "refused", as: "tooLarge", statusCode: 413 });
+    if (fault?.kind === "refused") throw refusedKey(fault.as);
+    if (poison !== undefined && body.includes(poison))
+      throw new Failure({ kind: "refused", as: "validation", statusCode: 400 });
+    this.#waitForOtherWrites(fault);
     const effect = effectOf(fault);
     if (effect !== undefined) throw this.#loseAnswer(request, effect, fault);
     this.#refuseWhole(request);
@@ -166,28 +180,28 @@ export class ModelService implements ManagementApi {
   }
 
   /** management-api 4.2: a write waits briefly for the write that runs, then fails with 409. */
-  #waitForOtherWrites(operation: Operation, fault: Fault | undefined): void {
-    const { time } = this.#options;
-    const runs = time.now() < this.#busyUntil;
+  #waitForOtherWrites(fault: Fault | undefined): void {
+    const { time, traffic } = this.#options;
+    const runs = time.now() < traffic.busyUntil;
     if (runs) time.advance(LOCK_WAIT_MS);
-    const retryAfterMs = fault?.kind === "busy" ? fault.retryAfterMs : (this.#busyUntil - time.now()) % 2000;
-    if (fault?.kind === "busy" || time.now() < this.#busyUntil) {
-      throw new BusyError({ operation, statusCode: 409, retryAfterMs: Math.max(0, retryAfterMs) });
+    const retryAfterMs = fault?.kind === "busy" ? fault.retryAfterMs : (traffic.busyUntil - time.now()) % 2000;
+    if (fault?.kind === "busy" || time.now() < traffic.busyUntil) {
+      throw new Failure({ kind: "busy", retryAfterMs: Math.max(0, retryAfterMs) });
     }
   }
 
   /** The answer is lost; whether and when the request is applied is the fault's choice. */
-  #loseAnswer(request: BulkRequest, effect: Effect, fault: Fault | undefined): ApiError {
-    const { time, latencyMs } = this.#options;
+  #loseAnswer(request: BulkRequest, effect: Effect, fault: Fault | undefined): Failure {
+    const { time, latencyMs, traffic } = this.#options;
     const keys = touchedBy(request).flat();
     this.#lost.push(keys);
     for (const key of keys) this.inDoubt.add(key);
-    const lost = ambiguous(request.operation, fault);
+    const lost = lostBy(fault);
     if (effect === "whole" || effect === "part") {
       this.#applyUnlessRefused(request, effect === "part" ? { takenOver: (index) => index % 2 === 1 } : {});
     } else if (effect !== "none") {
       const at = time.now() + (fault?.kind === "timeout" ? REQUEST_TIMEOUT_MS : 0) + effect.lateMs;
-      this.#busyUntil = at;
+      traffic.busyUntil = at;
       time.at(at, () => this.#applyUnlessRefused(request, {}));
     }
     time.advance(fault?.kind === "timeout" ? REQUEST_TIMEOUT_MS : latencyMs / 2);
@@ -212,12 +226,12 @@ export class ModelService implements ManagementApi {
     if (count <= limits.treeItems) return;
     const errorCode = "TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED";
     const error = { statusCode: 400, errorCode, detail: { limit: limits.treeItems, count } };
-    throw rejected(request.operation, { error });
+    throw rejected({ error });
   }
 
   #apply(request: BulkRequest, disturbance: Disturbance): readonly ItemOutcome[] {
-    const { project, limits } = this.#options;
-    return applyBulk(project, limits, "run", request, disturbance);
+    const { project, limits, actor } = this.#options;
+    return applyBulk(project, limits, actor, request, disturbance);
   }
 
   #understood(operation: BulkOperation, list: string): BulkRequest {
@@ -229,14 +243,13 @@ export class ModelService implements ManagementApi {
     }
   }
 
-  #read(operation: Operation): void {
+  #read(): void {
     const { time, latencyMs, failingReads } = this.#options;
     const number = this.reads;
     this.reads += 1;
+    if (this.disturbed) this.#options.others(number, "read");
     time.advance(latencyMs);
-    if (this.disturbed && failingReads.has(number)) {
-      throw new AmbiguousError({ operation, reason: "the connection was reset" });
-    }
+    if (this.disturbed && failingReads.has(number)) throw new Failure({ kind: "lost", reason: "reset" });
   }
 
   /** The header `Date`: whole seconds. */
@@ -245,13 +258,10 @@ export class ModelService implements ManagementApi {
     return tellsDate ? { serverTime: Math.floor((time.now() + skewMs) / 1000) * 1000 } : {};
   }
 
-  #complain(what: string): ImproperRequest {
+  /** Notes what no client may do. */
+  complain(what: string): ImproperRequest {
     this.improper.push(what);
     return new ImproperRequest(what);
-  }
-
-  async #unused(operation: Operation): Promise<never> {
-    throw this.#complain(`${operation}: the engine sends bulk requests only`);
   }
 }
 
@@ -270,23 +280,17 @@ function disturbanceOf(request: BulkRequest, fault: Fault | undefined): Disturba
   return {};
 }
 
-function ambiguous(operation: Operation, fault: Fault | undefined): AmbiguousError {
-  if (fault?.kind === "status") {
-    const { statusCode } = fault;
-    return new AmbiguousError({ operation, reason: `the service answered with status ${statusCode}`, statusCode });
-  }
-  return new AmbiguousError({ operation, reason: fault?.kind === "timeout" ? "no answer in time" : "reset" });
+function lostBy(fault: Fault | undefined): Failure {
+  if (fault?.kind === "status") return new Failure({ kind: "lost", reason: "5xx", statusCode: fault.statusCode });
+  return new Failure({ kind: "lost", reason: fault?.kind === "timeout" ? "no answer in time" : "reset" });
 }
 
-function rejection(operation: Operation, kind: RejectionKind, statusCode: number): RejectedError {
-  return new RejectedError({ kind, statusCode, operation, route: `POST ${operation}` });
+function refusedKey(as: "unauthorized" | "forbidden"): Failure {
+  return new Failure({ kind: "refused", as, statusCode: as === "unauthorized" ? 401 : 403 });
 }
 
-function rejected(
-  operation: Operation,
-  { error }: { readonly error: { statusCode: number; errorCode: string; detail?: Readonly<Record<string, unknown>> } },
-): RejectedError {
-  return new RejectedError({ kind: "business", operation, route: `ANY ${operation}`, ...error });
+function rejected({ error }: { readonly error: ItemError }): Failure {
+  return new Failure({ kind: "refused", as: "business", ...error });
 }
 
 function resultOf(outcome: ItemOutcome, index: number) {

@@ -17,9 +17,10 @@ export function checkContexts(evidence: Evidence, wish: ContextsWish, { result }
   if (option === undefined || result.outcome === "unknown" || result.outcome === "pending") return [];
   const applied = appliedTo(evidence, id);
   const wanted = after(evidence, applied, held);
+  // What another option gives is what it holds when the run is planned, and a run that died early is planned anew.
   const others = new Set(
-    evidence
-      .changes(id)
+    [id, ...sourcesOf(evidence)]
+      .flatMap((each) => evidence.changes(each))
       .flatMap((change) =>
         change.actor === "other" && change.what === "contexts" ? [change.added, change.removed] : [],
       )
@@ -42,6 +43,12 @@ function appliedTo(evidence: Evidence, id: string): readonly Judged[] {
       result.outcome !== "failed" &&
       result.outcome !== "unattempted",
   );
+}
+
+/** Options whose Context IDs the call gives to others, or takes away from them. */
+function sourcesOf({ of: { schedule } }: Evidence): readonly string[] {
+  if (schedule.call.tool !== "update_contexts") return [];
+  return schedule.call.input.items.flatMap(({ addFrom = [], removeFrom = [] }) => [...addFrom, ...removeFrom]);
 }
 
 /** What an option holds after items were applied one after the other. */

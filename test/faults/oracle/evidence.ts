@@ -31,7 +31,7 @@ export class Evidence {
   constructor(of: Case, judged: readonly Judged[]) {
     this.of = of;
     this.judged = judged;
-    for (const change of of.project.log) {
+    for (const change of of.log) {
       if (change.actor === "before") continue;
       listUnder(this.#byId, change.id, change);
       if (change.actor !== "run") continue;
@@ -73,8 +73,8 @@ export class Evidence {
   /** Whether an answer about this was lost, or others wrote meanwhile. */
   mayBeUnknown(wish: Wish): boolean {
     const { schedule, service } = this.of;
-    const { others, kills, diskFullAfter } = schedule;
-    if (others.length > 0 || kills.length > 0 || diskFullAfter !== undefined) return true;
+    const { others, rival, kills, diskFullAfter } = schedule;
+    if (others.length > 0 || rival !== undefined || kills.length > 0 || diskFullAfter !== undefined) return true;
     const isHalfDone = schedule.faults.some(({ fault }) => fault.kind === "uncatched");
     if (wish.kind === "contexts" && isHalfDone) return true;
     return this.keysOf(wish).some(

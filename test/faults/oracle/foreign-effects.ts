@@ -3,7 +3,7 @@ import type { Evidence } from "./evidence.ts";
 
 /** What the run did that the call did not ask for. */
 export function foreignEffects(evidence: Evidence): readonly string[] {
-  const { log } = evidence.of.project;
+  const { log } = evidence.of;
   return log
     .filter((change) => change.actor === "run" && !isAskedFor(evidence, change))
     .map((change) => `not asked for: ${JSON.stringify(change).slice(0, 300)}`);

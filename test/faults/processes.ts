@@ -1,0 +1,102 @@
+import type { ManagementApi } from "../../src/api/management.ts";
+import { targetingMemory } from "../../src/bulk/memory.ts";
+import { type ProjectLock, processLock } from "../../src/bulk/project-lock.ts";
+import { Runs } from "../../src/bulk/runs.ts";
+import type { RunStore } from "../../src/bulk/store.ts";
+import { ROUTES } from "../../src/spec/routes.ts";
+import { ulidOf } from "./model/facts.ts";
+import type { ModelService } from "./model/service.ts";
+import { type MortalProcess, mortalProcess, storeOnFullDisk } from "./mortal.ts";
+import { managementOverModel } from "./over-model.ts";
+import { randomFrom } from "./random.ts";
+import type { Schedule } from "./schedule.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+/** A process with an engine in it. */
+export interface Process {
+  readonly runs: Runs;
+  readonly mortal: MortalProcess;
+}
+
+/** How a process ends by itself, and what its disk takes. */
+export interface Fate {
+  /** It dies at this count of journal entries, flushes and requests. */
+  readonly dieAt?: number;
+  readonly diskFullAfter?: number | undefined;
+}
+
+/** The machine that all processes share, and the service that each of them speaks with. */
+export interface Machine {
+  readonly store: RunStore;
+  readonly lock: ProjectLock;
+  readonly time: VirtualTime;
+}
+
+/** Makes processes one after the other, or side by side. */
+export function processesFor({ seed, settings }: Schedule, { store, lock, time }: Machine) {
+  const random = randomFrom(seed * 31 + 7);
+  const memory = targetingMemory({ now: () => time.now(), onProblem: () => {} });
+  let runIds = 0;
+  return (service: ModelService, { dieAt = Number.POSITIVE_INFINITY, diskFullAfter }: Fate = {}): Process => {
+    const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
+    const mortal = mortalProcess({ store: disk, api: managementOverModel(service) }, dieAt, random);
+    const watched = journaledFirst(mortal, service);
+    const runs = new Runs({
+      ...watched,
+      routes: ROUTES,
+      lock,
+      clock: time,
+      random: random.next,
+      newRunId: () => {
+        runIds += 1;
+        return ulidOf(time.now(), runIds);
+      },
+      project: "project",
+      environment: "sandbox",
+      retryBudgetMs: settings.retryBudgetMs,
+      words: ({ code }) => code,
+      memory,
+    });
+    return { runs, mortal };
+  };
+}
+
+/** A machine on which nothing has happened. */
+export function newMachine(store: RunStore, time: VirtualTime): Machine {
+  return { store, time, lock: processLock() };
+}
+
+/** Complains about every request that leaves before the disk holds that it will, with as many items as it carries. */
+function journaledFirst(
+  { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
+  service: ModelService,
+): { readonly store: RunStore; readonly api: ManagementApi } {
+  const onDisk: number[] = [];
+  return {
+    store: {
+      ...store,
+      journal: async (runId) => {
+        const journal = await store.journal(runId);
+        const waiting: number[] = [];
+        return {
+          ...journal,
+          append: (entry) => {
+            journal.append(entry);
+            if (entry.t === "send") waiting.push(entry.steps.length);
+          },
+          flush: async () => {
+            await journal.flush();
+            onDisk.push(...waiting.splice(0));
+          },
+        };
+      },
+    },
+    api: {
+      ...api,
+      bulk: (operation, items, options) => {
+        if (onDisk.shift() !== items.count) service.complain(`${operation} was not journaled before it left`);
+        return api.bulk(operation, items, options);
+      },
+    },
+  };
+}

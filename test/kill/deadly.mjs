@@ -1,0 +1,63 @@
+// Loaded before the command (`node --import`): the process dies by SIGKILL at one of the things that it does to a disk.
+// DEADLY is `operation:N`, to die just before the Nth change to the file system, or `line:N`, to die in the middle of
+// the Nth line of journals, with all before it on the disk. Nothing of the command itself is changed.
+
+import fs from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+
+const [what, number] = (process.env.DEADLY ?? "").split(":");
+const dieAt = Number(number);
+let operations = 0;
+let lines = 0;
+
+function die() {
+  process.kill(process.pid, "SIGKILL");
+  // The signal is on its way: nothing more is done until it arrives.
+  for (;;);
+}
+
+function countOperation() {
+  operations += 1;
+  if (what === "operation" && operations === dieAt) die();
+}
+
+/** Writes as much of what is given as gets to the disk before the process dies, if it is to die in it. */
+async function countLines(handle, given) {
+  const text = Buffer.from(given).toString();
+  const added = text.split("\n").length - 1;
+  if (what === "line" && lines + added >= dieAt) {
+    const whole = text.split("\n").slice(0, dieAt - lines - 1);
+    const [cut = ""] = text.split("\n").slice(dieAt - lines - 1);
+    await handle.writeWhole([...whole, cut.slice(0, Math.ceil(cut.length / 2))].join("\n"));
+    die();
+  }
+  lines += added;
+}
+
+const { open } = fs;
+fs.open = async (path, flags, mode) => {
+  const changes = flags !== undefined && flags !== "r";
+  if (changes) countOperation();
+  const handle = await open(path, flags, mode);
+  if (!changes) return handle;
+  const isJournal = String(path).endsWith("journal.ndjson");
+  const writeWhole = handle.appendFile.bind(handle);
+  // A journal that was written in another way would have no lines here: the tests count those that they die in.
+  for (const name of ["appendFile", "writeFile", "write", "writev", "datasync", "sync", "truncate"]) {
+    const method = handle[name].bind(handle);
+    handle[name] = async (...given) => {
+      countOperation();
+      if (isJournal && name.startsWith("append")) await countLines({ writeWhole }, given[0]);
+      return method(...given);
+    };
+  }
+  return handle;
+};
+for (const name of ["mkdir", "rename", "rm", "writeFile", "appendFile", "unlink", "link"]) {
+  const method = fs[name];
+  fs[name] = async (...given) => {
+    countOperation();
+    return method(...given);
+  };
+}
+syncBuiltinESMExports();

@@ -1,0 +1,155 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import * as z from "zod";
+import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { type DeadlyRequest, openGate } from "./gate.ts";
+import type { Prepared, Scenario } from "./scenarios.ts";
+import { startService } from "./service.ts";
+
+/** Where a process dies: at a change to the file system, in a line of its journal, or at a request. */
+export type Death =
+  | { readonly at: "operation" | "line"; readonly nth: number }
+  | { readonly at: "request"; readonly request: DeadlyRequest }
+  /** At a request that is applied half a second after the death. */
+  | { readonly at: "lateRequest"; readonly nth: number };
+
+const report = z.looseObject({
+  runId: z.string().optional(),
+  status: z.string().optional(),
+  counts: z.record(z.string(), z.number()).default({}),
+  results: z.array(z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional() })),
+});
+type Report = z.infer<typeof report>;
+const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}) }) });
+
+type Server = ReturnType<typeof startNode>;
+
+/**
+ * Lets a real process carry a call out and die; a new one then resumes the run, and everything is compared with what
+ * has to be. Gives whether the process died: it does not where the call is over before.
+ */
+export async function dieAndResume(scenario: Scenario, death: Death): Promise<boolean> {
+  const service = await startService();
+  const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-kill-"));
+  const runs = join(folder, "state", "runs");
+  let dying: Server | undefined;
+  const gate = await openGate(service.url, {
+    deadly: deadlyRequest(death),
+    onWrite: (writes) => {
+      if (sendsIn(runs) < writes) unjournaled.push(`request ${writes} left before it was on the disk`);
+    },
+    kill: async () => {
+      dying?.child.kill("SIGKILL");
+      await dying?.exited;
+    },
+  });
+  const unjournaled: string[] = [];
+  const call = await scenario.prepare(service, async (name, text) => {
+    await writeFile(join(folder, name), text);
+    return join(folder, name);
+  });
+  const before = await service.lines();
+  if (death.at === "lateRequest") await service.late(death.nth);
+  const environment = {
+    TARGETING_API_URL: gate.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_CONFIRM: "off",
+    TARGETING_MCP_STATE_DIR: join(folder, "state"),
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+    TARGETING_MCP_LOG_LEVEL: "silent",
+  };
+  const deadly = death.at === "operation" || death.at === "line" ? { DEADLY: `${death.at}:${death.nth}` } : {};
+  dying = started({ ...environment, ...deadly });
+  dying.send(toolCall("call", call.tool, call.args));
+  const first = await Promise.race([answer(dying, "call"), dying.exited.then(() => undefined)]);
+  dying.child.stdin.end();
+  const { signal } = await dying.exited;
+  const isDead = signal === "SIGKILL";
+  // It may also die once it has answered, while it writes down that it did.
+  expect(first !== undefined || isDead).toBe(true);
+
+  const next = started(environment);
+  const resumed = await takeUp(next, runs, call, async () => {
+    expect({ writes: gate.writes(), lines: await service.lines() }).toEqual({ writes: 0, lines: before });
+  });
+  expect(await service.lines()).toEqual(scenario.after);
+  expect(resumed).toMatchObject({ status: "succeeded", counts: { items: scenario.items, pending: 0, unknown: 0 } });
+  const isDelete = call.tool.startsWith("delete");
+  const names = await service.names();
+  for (const { outcome, _id, name } of resumed.results) {
+    expect(isDelete ? ["succeeded", "alreadyDone"] : ["succeeded"]).toContain(outcome);
+    if (!isDelete && name !== undefined && _id !== undefined) expect(names.get(_id)).toBe(name);
+    if (call.tool !== "create_targetings") expect(_id).toBeDefined();
+  }
+  const sent = gate.writes();
+  const again = await tool(next, "resume_run", { runId: resumed.runId });
+  expect({ ...again, sent: gate.writes() }).toMatchObject({ status: "succeeded", counts: resumed.counts, sent });
+  expect(unjournaled).toEqual([]);
+  next.child.stdin.end();
+  expect(await next.exited).toEqual({ code: 0, signal: null });
+  return isDead;
+}
+
+function deadlyRequest(death: Death): DeadlyRequest | undefined {
+  if (death.at === "request") return death.request;
+  return death.at === "lateRequest" ? { nth: death.nth, moment: "applied" } : undefined;
+}
+
+function started(environment: Readonly<Record<string, string>>): Server {
+  const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], environment);
+  // A process that is killed takes no more input.
+  server.child.stdin.on("error", () => {});
+  for (const message of OPENING) server.send(message);
+  return server;
+}
+
+async function answer(server: Server, id: string): Promise<Report | undefined> {
+  try {
+    const line = answered.safeParse(await server.answer(id));
+    return line.success ? report.safeParse(line.data.result.structuredContent).data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+let calls = 0;
+
+async function tool(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<Report> {
+  calls += 1;
+  server.send(toolCall(`call ${calls}`, name, args));
+  const { result } = answered.parse(await server.answer(`call ${calls}`));
+  const told = report.safeParse(result.structuredContent);
+  return told.success ? told.data : { results: [], counts: {}, refused: result.structuredContent };
+}
+
+/** Resumes the run that is there; where none was started, nothing may have been sent, and the call is made again. */
+async function takeUp(
+  server: Server,
+  runs: string,
+  call: Prepared,
+  checkUntouched: () => Promise<void>,
+): Promise<Report> {
+  for (const runId of runsIn(runs)) {
+    const resumed = await tool(server, "resume_run", { runId });
+    if (resumed.runId !== undefined) return resumed;
+  }
+  await checkUntouched();
+  return tool(server, call.tool, call.args);
+}
+
+function runsIn(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+/** Requests that journals on the disk say were about to be sent. */
+function sendsIn(folder: string): number {
+  return runsIn(folder).reduce((sum, runId) => {
+    const file = join(folder, runId, "journal.ndjson");
+    const journal = existsSync(file) ? readFileSync(file, "utf8") : "";
+    return sum + journal.split("\n").filter((line) => line.startsWith('{"t":"send"')).length;
+  }, 0);
+}

@@ -1,0 +1,82 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+/**
+ * When a process dies at a write request that it sends: as the request arrives, so that it is never applied; or once it
+ * is applied, before the answer gets back.
+ */
+export interface DeadlyRequest {
+  /** Which write request, counted from 1. */
+  readonly nth: number;
+  readonly moment: "arrived" | "applied";
+}
+
+/** What stands between a server and the service: it passes requests on, looks at each write, and may kill at one. */
+export interface Gate {
+  readonly url: string;
+  /** Write requests that arrived so far. */
+  writes(): number;
+}
+
+/** Opens a gate in front of a service. `onWrite` is called with every write request before it is passed on. */
+export async function openGate(
+  service: string,
+  at: { readonly deadly?: DeadlyRequest | undefined; onWrite(writes: number): void; kill(): Promise<void> },
+): Promise<Gate> {
+  let writes = 0;
+  const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await bodyOf(request);
+    const isWrite = request.method !== "GET";
+    if (isWrite) {
+      writes += 1;
+      at.onWrite(writes);
+    }
+    const isDeadly = isWrite && writes === at.deadly?.nth;
+    if (isDeadly && at.deadly?.moment === "arrived") {
+      await at.kill();
+      return;
+    }
+    try {
+      const { status, headers, text } = await passedOn(service, request, body);
+      if (!isDeadly) response.writeHead(status, headers).end(text);
+    } finally {
+      // An answer may be lost on the other side of the gate too.
+      if (isDeadly) await at.kill();
+    }
+  };
+  const server = createServer((request, response) => {
+    pass(request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${portOf(server.address())}`, writes: () => writes };
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === "string") throw new Error("the gate has no port");
+  return address.port;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks);
+}
+
+async function passedOn(service: string, { url = "/", method = "GET", headers }: IncomingMessage, body: Buffer) {
+  const answer = await fetch(`${service}${url}`, {
+    method,
+    headers: { "x-api-key": String(headers["x-api-key"] ?? ""), "content-type": "application/json" },
+    ...(method === "GET" ? {} : { body: new Uint8Array(body) }),
+  });
+  const date = answer.headers.get("date");
+  return {
+    status: answer.status,
+    headers: { "content-type": "application/json", ...(date === null ? {} : { date }) },
+    text: await answer.text(),
+  };
+}
