@@ -13,8 +13,10 @@ import { openHttp } from "../src/api/http.ts";
 import { fileRunStore } from "../src/bulk/file-store.ts";
 import { EVENT_FORM } from "../src/events/event-form.ts";
 import { EventRuns } from "../src/events/event-runs.ts";
+import { objectOf, sourceOfEvents } from "../src/events/event-source.ts";
 import { rememberingNearestName } from "../src/events/near-names.ts";
 import { validateEvent } from "../src/events/validate.ts";
+import { reasonWords } from "../src/render/messages.ts";
 import { ROUTES } from "../src/spec/routes.ts";
 import { ulidSource } from "../src/spec/ulid.ts";
 
@@ -122,8 +124,11 @@ async function sender(): Promise<void> {
     project: "bench",
     environment: "sandbox",
     retryBudgetMs: 120_000,
+    words: reasonWords,
   });
-  const run = runs.start({ tool: "track_events", input: { events, onUnknown: "report" } }, "bench");
+  const source = sourceOfEvents(events);
+  const objects = events.map((event, index) => objectOf({ index, event }));
+  const run = runs.start({ source, objects, onUnknown: "report" }, "bench");
   await run.rest;
   if (run.status() !== "succeeded") throw new Error(`the run ${run.status()}`);
 }

@@ -178,6 +178,7 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, sta
     project: project.id,
     environment: environment.kind,
     retryBudgetMs,
+    words: reasonWords,
   });
 }
 

@@ -2,7 +2,8 @@ import type { Counts } from "../bulk/outcomes.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import type { ReportedState } from "../bulk/report.ts";
 import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "../bulk/work.ts";
-import { ruleAt } from "./event-reason.ts";
+import { eventReason, ruleAt } from "./event-reason.ts";
+import type { KeptEvents } from "./event-source.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "./rules.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -12,6 +13,12 @@ export interface EventVerdict {
   readonly basis: RuleBasis;
   readonly observed?: Verdict;
   readonly findings: readonly Finding[];
+}
+
+/** A call that sends events; the events themselves are kept beside it. */
+export interface EventCall {
+  readonly tool: "track_events";
+  readonly input: { readonly events: KeptEvents; readonly onUnknown: "report" | "resend" };
 }
 
 /** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
@@ -53,6 +60,10 @@ const VERDICTS_KEPT = 10;
 const FINDINGS_KEPT = 5;
 
 const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
+const NOTHING_KIND = kindOf(NOTHING_TO_SAY);
+
+/** Why an event is unknown that left, and of which nothing was heard. */
+export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
 
 const STOP_CODES = {
   finished: "INTERRUPTED",
@@ -75,6 +86,8 @@ export class EventRunState implements ReportedState {
   readonly #standing: Standing[] = [];
   readonly #reasons = new Map<number, Reason>();
   readonly #left = new Set<number>();
+  /** Events that are sent again although an earlier attempt may have been recorded. */
+  readonly #doubted = new Set<number>();
   readonly #verdicts = new Map<string, EventVerdict & { readonly object: number }>();
   readonly #counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
 
@@ -100,6 +113,7 @@ export class EventRunState implements ReportedState {
         this.requests.sent += entry.attempts;
         this.requests.resent += Math.max(0, entry.attempts - 1);
         this.#keepVerdict(entry.object, entry.verdict ?? NOTHING_TO_SAY);
+        this.#doubted.delete(entry.object);
         this.#move(entry.object, entry.outcome, entry.reason);
         if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;
         if (entry.maybeTwice === true) this.maybeTwice += 1;
@@ -142,10 +156,9 @@ export class EventRunState implements ReportedState {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
 
-  /** Whether an event may still have to be sent. */
-  isOpen(object: number): boolean {
-    const standing = this.standing(object);
-    return standing === "pending" || standing === "unattempted" || standing === "unknown";
+  /** Whether an event is to be sent although an earlier attempt may have been recorded. */
+  isDoubted(object: number): boolean {
+    return this.#doubted.has(object);
   }
 
   #move(object: number, to: Standing, reason: Reason | undefined): void {
@@ -159,24 +172,36 @@ export class EventRunState implements ReportedState {
     else this.#reasons.set(object, reason);
   }
 
-  /** A run stops when the requests under way are answered: what has no outcome then was never sent. */
+  /**
+   * A run stops when the requests under way are answered: what has no outcome then was not sent since the run was last
+   * taken up, and before that only what is doubted was.
+   */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
     for (const [object, standing] of this.#standing.entries()) {
-      if (standing === "pending") this.#move(object, "unattempted", reason ?? ownReason(STOP_CODES[cause]));
+      if (standing !== "pending") continue;
+      if (this.#doubted.has(object)) this.#move(object, "unknown", ANSWER_LOST);
+      else this.#move(object, "unattempted", reason ?? ownReason(STOP_CODES[cause]));
     }
   }
 
   #reopen(object: number, resend: boolean): void {
     const standing = this.#standing[object];
-    if (standing === "unattempted" || (resend && standing === "unknown")) this.#move(object, "pending", undefined);
+    if (standing !== "unattempted" && !(resend && standing === "unknown")) return;
+    if (standing === "unknown") this.#doubted.add(object);
+    this.#move(object, "pending", undefined);
   }
 
   #keepVerdict(object: number, verdict: EventVerdict): void {
-    const kind = [verdict.predicted, verdict.observed, ...verdict.findings.map(ruleAt)].join(" ");
+    if (verdict === NOTHING_TO_SAY && this.#verdicts.has(NOTHING_KIND)) return;
+    const kind = kindOf(verdict);
     if (this.#verdicts.size < VERDICTS_KEPT && !this.#verdicts.has(kind))
       this.#verdicts.set(kind, { object, ...verdict });
   }
+}
+
+function kindOf({ predicted, observed, findings }: EventVerdict): string {
+  return [predicted, observed, ...findings.map(ruleAt)].join(" ");
 }
 
 /** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
@@ -189,5 +214,18 @@ export function verdictOf(predicted: Validation, observed: Settlement["observed"
     basis,
     ...(observed !== undefined && { observed }),
     findings: findings.slice(0, FINDINGS_KEPT),
+  };
+}
+
+/** What became of an event, as a line of the journal. */
+export function settledEntry(object: number, settlement: Settlement, at: number): EventEntry {
+  const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
+  const reason = eventReason(settlement);
+  const verdict = verdictOf(predicted, observed);
+  return {
+    ...{ t: "settled", object, outcome, attempts, at },
+    ...(reason && { reason }),
+    ...(verdict && { verdict }),
+    ...(maybeTwice && { maybeTwice }),
   };
 }

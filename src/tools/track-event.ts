@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { countsOf, settledStatus } from "../bulk/report.ts";
-import { settledEntry } from "../events/event-runs.ts";
+import { settledEntry } from "../events/event-run-state.ts";
+import { eventsIn, objectOf, sourceOfEvents } from "../events/event-source.ts";
 import { sendEvents } from "../events/send.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { eventsOf } from "./apis.ts";
@@ -57,8 +58,8 @@ export const trackEvent = {
     if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
     const event = { ...given, ...extra };
     checkJsonValues(event);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_event", events: [event] });
-    const state = stateOf([event]);
+    if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
+    const state = stateOf([objectOf({ index: 0, event })]);
     const { counts } = await sendEvents([{ index: 0, event }], {
       api: eventsOf(context),
       clock: context.clock,

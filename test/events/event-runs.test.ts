@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -8,16 +8,25 @@ import type { EventAnswer } from "../../src/api/events.ts";
 import { fileRunStore } from "../../src/bulk/file-store.ts";
 import { countsOf, failureGroups } from "../../src/bulk/report.ts";
 import { EVENT_FORM } from "../../src/events/event-form.ts";
-import { type EventCall, type EventRun, EventRuns } from "../../src/events/event-runs.ts";
+import { type EventRun, EventRuns, type PlannedEvents } from "../../src/events/event-runs.ts";
+import { objectOf, sourceOfEvents } from "../../src/events/event-source.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
 const OK: EventAnswer = { statusCode: 200, message: "ok" };
 const operation = "trackEvent" as const;
 
-function callOf(count: number, onUnknown: EventCall["input"]["onUnknown"] = "report"): EventCall {
+function callOf(count: number, onUnknown: PlannedEvents["onUnknown"] = "report"): PlannedEvents {
   const events = Array.from({ length: count }, (_, n) => ({ uid: `user-${n % 5}`, eventName: "app_open", n }));
-  return { tool: "track_events", input: { events, onUnknown } };
+  const objects = events.map((event, index) => objectOf({ index, event }));
+  return { source: sourceOfEvents(events), objects, onUnknown };
+}
+
+/** Whether the identifier of any user stands in any file of a folder. */
+async function holdsUid(folder: string): Promise<boolean> {
+  const files = await readdir(folder, { recursive: true, withFileTypes: true });
+  const texts = files.filter((one) => one.isFile()).map((one) => readFile(join(one.parentPath, one.name), "utf8"));
+  return (await Promise.all(texts)).some((text) => text.includes("user-"));
 }
 
 const newRunId = ulidSource(() => 1_700_000_000_000, Math.random);
@@ -36,6 +45,7 @@ function runsIn(folder: string, track: (body: string) => Promise<EventAnswer>): 
     project: "project",
     environment: "sandbox",
     retryBudgetMs: 1000,
+    words: ({ code }) => code,
   });
 }
 
@@ -74,7 +84,7 @@ describe("a run of events", () => {
       name: "app_open",
       uid: expect.stringMatching(/^\w{64}$/),
     });
-    expect(found?.header.call.input.events.every((event) => event === null)).toBe(true);
+    expect(await holdsUid(folder)).toBe(false);
     const listed = await all(later.list("me"));
     expect(listed).toMatchObject([{ runId: run.header.runId, tool: "track_events", status: "succeeded", open: false }]);
     expect(await all(later.list("somebody else"))).toEqual([]);
