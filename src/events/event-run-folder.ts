@@ -1,3 +1,5 @@
+import type { ByteSource } from "../bulk/files/bytes.ts";
+import { FileError } from "../bulk/files/file-error.ts";
 import { failedRows, rejectedRows } from "../bulk/files/rejects.ts";
 import { restingStatus, summaryOf } from "../bulk/report.ts";
 import { type RunHeader, type RunStore, RunStoreError } from "../bulk/store.ts";
@@ -73,7 +75,9 @@ export async function bringToRest(
   const { file } = events;
   const bytes = store.part(runId, "input");
   const { pending, unattempted, unknown, failed } = state.counts();
-  if (file !== undefined && failed > 0) {
+  // Where a crash came between these steps, the events may be gone already.
+  const isThere = await holdsAnything(bytes);
+  if (isThere && file !== undefined && failed > 0) {
     await store.keep(runId, "rejects", rejectedRows(bytes, file, eventRows, { failed: failedRows(state), words }));
   }
   const left = pending + unattempted + (onUnknown === "resend" ? unknown : 0);
@@ -83,8 +87,13 @@ export async function bringToRest(
     if (standing === "failed") return file !== undefined;
     return standing === "pending" || standing === "unattempted" || (standing === "unknown" && onUnknown === "resend");
   };
-  await store.keep(runId, "input", left > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+  if (isThere) await store.keep(runId, "input", left > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
   await store.summarise(runId, { ...summaryOf(header, state, restingStatus(state)), open: left > 0 });
+}
+
+async function holdsAnything(bytes: ByteSource): Promise<boolean> {
+  for await (const chunk of bytes()) if (chunk.length > 0) return true;
+  return false;
 }
 
 async function* nothing(): AsyncGenerator<never> {}
@@ -114,7 +123,7 @@ export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
   } catch (thrown) {
-    if (thrown instanceof RunStoreError) return undefined;
+    if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
     throw thrown;
   }
 }

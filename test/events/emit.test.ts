@@ -73,7 +73,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
   }, 120_000);
 });
 
-it("is TypeScript for Playwright too, which `npx tsx scripts/test-browser.ts` runs in a browser", async () => {
+it("is TypeScript for Playwright too, which `npm run test:browser` runs in a browser", async () => {
   const { code } = await transform(emitSuite(suite, "playwright"), { loader: "ts" });
   expect(code).toContain('from "@playwright/test"');
 });
