@@ -53,6 +53,7 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
       maybeTwice: z.literal(true).exactOptional(),
       at,
     }),
+    z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
     z.object({
       t: z.literal("stop"),
       cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),

@@ -45,6 +45,8 @@ export type EventEntry =
       readonly maybeTwice?: true;
       readonly at: number;
     }
+  /** These were accepted at the first attempt, and there is nothing else to say of them. */
+  | { readonly t: "accepted"; readonly objects: readonly number[]; readonly at: number }
   | {
       readonly t: "stop";
       readonly cause: StopCause;
@@ -117,6 +119,13 @@ export class EventRunState implements ReportedState {
         this.#move(entry.object, entry.outcome, entry.reason);
         if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;
         if (entry.maybeTwice === true) this.maybeTwice += 1;
+        return;
+      case "accepted":
+        for (const object of entry.objects) {
+          this.#keepVerdict(object, NOTHING_TO_SAY);
+          this.#move(object, "succeeded", undefined);
+        }
+        this.requests.sent += entry.objects.length;
         return;
       case "stop":
         this.#stop(entry.cause, entry.reason);

@@ -15,6 +15,7 @@ import {
 } from "../bulk/store.ts";
 import type { Reason, ReportedObject } from "../bulk/work.ts";
 import { endReason } from "./event-reason.ts";
+import { recorder } from "./event-recorder.ts";
 import { bringToRest, eventsToSend, lostIn, readable, readBack, tidyRun } from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource, GivenEvent } from "./event-source.ts";
@@ -107,10 +108,14 @@ export class EventRuns {
     const header = { runId, call, project, caller, environment, createdAt, fingerprint };
     const begin = async (): Promise<Lease> => {
       await store.create(header);
-      await store.keep(runId, "input", unchanged(source.bytes, source.kept.digest));
-      await store.start(runId);
-      const lease = await store.lease(runId);
-      if (lease !== undefined) return lease;
+      const [leased, kept] = await Promise.allSettled([
+        store.start(runId).then(() => store.lease(runId)),
+        store.keep(runId, "input", unchanged(source.bytes, source.kept.digest)),
+      ]);
+      if (leased.status === "rejected") throw leased.reason;
+      if (kept.status === "rejected") await leased.value?.release();
+      if (kept.status === "rejected") throw kept.reason;
+      if (leased.value !== undefined) return leased.value;
       throw new RunStoreError("another process drives this run", "Look at it with get_run.");
     };
     return this.#drive({
@@ -271,10 +276,7 @@ export class EventRuns {
 
   async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
     const { api, clock, retryBudgetMs, store } = this.#context;
-    const record = (entry: EventEntry): void => {
-      journal.append(entry);
-      state.apply(entry);
-    };
+    const { record, settle, end } = recorder(journal, state, clock);
     const refuseRow = ({ index, reason }: GivenEvent): void =>
       record({
         t: "settled",
@@ -285,7 +287,7 @@ export class EventRuns {
         ...(reason && { reason }),
       });
     let settled = 0;
-    const { counts, ended } = await sendEvents(eventsToSend(store, header, state, refuseRow), {
+    const sending = sendEvents(eventsToSend(store, header, state, refuseRow), {
       api,
       clock,
       onUnknown: header.call.input.onUnknown,
@@ -298,11 +300,12 @@ export class EventRuns {
       onSettled(object, settlement) {
         // The line that says how the run stopped settles them.
         if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
-        record(settledEntry(object, settlement, clock.now()));
+        settle(settledEntry(object, settlement, clock.now()));
         settled += 1;
         if (settled % TELL_EVERY === 0) reins.tell();
       },
     });
+    const { counts, ended } = await sending.finally(end);
     const stopped = reins.signal.aborted ? reins.cause() : "finished";
     record({
       t: "stop",
