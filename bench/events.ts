@@ -13,7 +13,7 @@ import { openHttp } from "../src/api/http.ts";
 import { fileRunStore } from "../src/bulk/file-store.ts";
 import { EVENT_FORM } from "../src/events/event-form.ts";
 import { EventRuns } from "../src/events/event-runs.ts";
-import { objectOf, sourceOfEvents } from "../src/events/event-source.ts";
+import { sourceOfEvents } from "../src/events/event-source.ts";
 import { rememberingNearestName } from "../src/events/near-names.ts";
 import { validateEvent } from "../src/events/validate.ts";
 import { reasonWords } from "../src/render/messages.ts";
@@ -128,8 +128,7 @@ async function sender(): Promise<void> {
     words: reasonWords,
   });
   const source = sourceOfEvents(events);
-  const objects = events.map((event, index) => objectOf({ index, event }));
-  const run = runs.start({ source, objects, onUnknown: "report" }, "bench");
+  const run = runs.start({ source, items: events.length, onUnknown: "report" }, "bench");
   await run.rest;
   if (run.status() !== "succeeded") throw new Error(`the run ${run.status()}`);
 }

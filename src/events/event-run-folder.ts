@@ -6,7 +6,7 @@ import { type RunHeader, type RunStore, RunStoreError } from "../bulk/store.ts";
 import type { Reason } from "../bulk/work.ts";
 import { eventRows } from "./event-rows.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState } from "./event-run-state.ts";
-import { eventsIn, type GivenEvent, onlyKept } from "./event-source.ts";
+import { eventsIn, objectOf, onlyKept } from "./event-source.ts";
 import type { IndexedEvent } from "./send.ts";
 
 type EventRunStore = RunStore<EventCall, EventEntry>;
@@ -36,23 +36,33 @@ export function lostIn(state: EventRunState): readonly EventEntry[] {
   }));
 }
 
-/** The events of a run that have no outcome yet; `refuseRow` is told of rows that cannot be read as events. */
+/**
+ * The events of a run that have no outcome yet. Tells `record` of what is read for the first time, and that rows which
+ * cannot be read as events failed.
+ */
 export async function* eventsToSend(
   store: EventRunStore,
   { runId, call }: RunHeader<EventCall>,
   state: EventRunState,
-  refuseRow: (row: GivenEvent) => void,
+  { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
 ): AsyncGenerator<IndexedEvent> {
   if (state.counts().pending === 0) return;
   for await (const batch of eventsIn({ kept: call.input.events, bytes: store.part(runId, "input") })) {
-    for (const given of batch) {
-      const { index, event, text, reason } = given;
-      if (state.standing(index) !== "pending") continue;
-      if (reason === undefined) yield { index, event, text, isDoubted: state.isDoubted(index) };
-      else refuseRow(given);
+    for (let from = 0; from < batch.length; from += READ_AT_ONCE) {
+      const read = batch.slice(from, from + READ_AT_ONCE);
+      const objects = read.filter(({ index }) => index >= state.described).map(objectOf);
+      if (objects.length > 0) record({ t: "events", objects, at: now() });
+      for (const { index, event, text, reason } of read) {
+        if (state.standing(index) !== "pending") continue;
+        if (reason === undefined) yield { index, event, text, isDoubted: state.isDoubted(index) };
+        else record({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at: now() });
+      }
     }
   }
 }
+
+/** How many events are described at once: a few, so that sending goes on in between. */
+const READ_AT_ONCE = 100;
 
 /** What bringing a run to rest needs. */
 interface RestContext {

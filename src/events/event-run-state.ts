@@ -23,6 +23,8 @@ export interface EventCall {
 
 /** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
 export type EventEntry =
+  | { readonly t: "begin"; readonly items: number; readonly at: number }
+  /** What reports say of events, which are read in order. */
   | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
   /** These are about to be sent: without a later line about one of them, nobody knows what became of it. */
   | { readonly t: "leave"; readonly objects: readonly number[]; readonly at: number }
@@ -80,6 +82,8 @@ export class EventRunState implements ReportedState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
+  /** How many events, from the first on, were read: of the others only the place is known. */
+  described = 0;
   /** Events that were sent although it cannot be told whether the service keeps them. */
   uncertain = 0;
   /** Events that may have been recorded twice. */
@@ -97,13 +101,17 @@ export class EventRunState implements ReportedState {
   apply(entry: EventEntry): void {
     this.updatedAt = entry.at;
     switch (entry.t) {
-      case "events":
-        for (const object of entry.objects) {
-          this.objects.push(object);
+      case "begin":
+        for (let index = 0; index < entry.items; index += 1) {
+          this.objects.push({ index });
           this.#standing.push("pending");
         }
-        this.#counts.pending += entry.objects.length;
-        this.requests.planned += entry.objects.length;
+        this.#counts.pending += entry.items;
+        this.requests.planned += entry.items;
+        return;
+      case "events":
+        for (const object of entry.objects) this.objects[object.index] = object;
+        this.described += entry.objects.length;
         return;
       case "leave":
         for (const object of entry.objects) this.#left.add(object);

@@ -13,18 +13,18 @@ import {
   RunStoreError,
   type RunSummary,
 } from "../bulk/store.ts";
-import type { Reason, ReportedObject } from "../bulk/work.ts";
+import type { Reason } from "../bulk/work.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
 import { bringToRest, eventsToSend, lostIn, readable, readBack, tidyRun } from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
-import type { EventSource, GivenEvent } from "./event-source.ts";
+import type { EventSource } from "./event-source.ts";
 import { sendEvents } from "./send.ts";
 
-/** Events to be sent: where they are, and each as the run reports it. */
+/** Events to be sent: where they are, and how many. */
 export interface PlannedEvents {
   readonly source: EventSource;
-  readonly objects: readonly ReportedObject[];
+  readonly items: number;
   readonly onUnknown: "report" | "resend";
 }
 
@@ -98,7 +98,7 @@ export class EventRuns {
    * Starts a run and drives it in the background. The same call of the same caller while its run is under way gives
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
    */
-  start({ source, objects, onUnknown }: PlannedEvents, caller: string): EventRun {
+  start({ source, items, onUnknown }: PlannedEvents, caller: string): EventRun {
     const { store, clock, newRunId, project, environment } = this.#context;
     const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
     const fingerprint = this.#fingerprint(call, caller);
@@ -121,7 +121,7 @@ export class EventRuns {
     return this.#drive({
       header,
       state: new EventRunState(),
-      first: [{ t: "events", objects, at: createdAt }],
+      first: [{ t: "begin", items, at: createdAt }],
       begin,
     });
   }
@@ -277,17 +277,9 @@ export class EventRuns {
   async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
     const { api, clock, retryBudgetMs, store } = this.#context;
     const { record, settle, end } = recorder(journal, state, clock);
-    const refuseRow = ({ index, reason }: GivenEvent): void =>
-      record({
-        t: "settled",
-        object: index,
-        outcome: "failed",
-        attempts: 0,
-        at: clock.now(),
-        ...(reason && { reason }),
-      });
+    const left = eventsToSend(store, header, state, { record, now: clock.now });
     let settled = 0;
-    const sending = sendEvents(eventsToSend(store, header, state, refuseRow), {
+    const sending = sendEvents(left, {
       api,
       clock,
       onUnknown: header.call.input.onUnknown,

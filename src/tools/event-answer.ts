@@ -1,6 +1,5 @@
 import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
-import type { ReportedObject } from "../bulk/work.ts";
-import { type EventEntry, EventRunState, settledEntry, verdictOf } from "../events/event-run-state.ts";
+import { EventRunState, settledEntry, verdictOf } from "../events/event-run-state.ts";
 import type { EventRun } from "../events/event-runs.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
 import { rememberingNearestName } from "../events/near-names.ts";
@@ -45,6 +44,7 @@ export async function plannedEventReport(
   const nearest = rememberingNearestName();
   const requests = { items: 0, bytes: 0 };
   for await (const batch of events) {
+    state.apply({ t: "begin", items: batch.length, at: 0 });
     state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
     for (const { index, event, text, reason } of batch) {
       const predicted = validateEvent(event, nearest);
@@ -62,14 +62,6 @@ export async function plannedEventReport(
     }
   }
   return eventReport({ ...about, status: "planned", state, ...(requests.items > 0 && { eventRequests: requests }) });
-}
-
-/** The state of a run of events before anything is sent. */
-export function stateOf(objects: readonly ReportedObject[]): EventRunState {
-  const state = new EventRunState();
-  const begin: EventEntry = { t: "events", objects, at: 0 };
-  state.apply(begin);
-  return state;
 }
 
 /** The report about a run of events as it stands. */

@@ -1,6 +1,5 @@
 import * as z from "zod";
-import type { ReportedObject } from "../bulk/work.ts";
-import { eventsIn, type GivenEvent, objectOf, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
+import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { eventRunReport, plannedEventReport } from "./event-answer.ts";
@@ -42,9 +41,9 @@ export const trackEvents = {
     for (const [index, event] of (events ?? []).entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(events ?? []) : sourceOfFile(opened);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
-    const objects: ReportedObject[] = [];
-    for await (const batch of checked(eventsIn(source))) objects.push(...batch.map(objectOf));
-    const planned = { source, objects, onUnknown };
+    let items = 0;
+    for await (const batch of checked(eventsIn(source))) items += batch.length;
+    const planned = { source, items, onUnknown };
     const runs = eventRunsOf(context);
     const going = await runs.unfinished(planned, caller);
     const run = going ?? runs.start(planned, caller);

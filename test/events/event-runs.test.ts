@@ -9,7 +9,7 @@ import { fileRunStore } from "../../src/bulk/file-store.ts";
 import { countsOf, failureGroups } from "../../src/bulk/report.ts";
 import { EVENT_FORM } from "../../src/events/event-form.ts";
 import { type EventRun, EventRuns, type PlannedEvents } from "../../src/events/event-runs.ts";
-import { objectOf, sourceOfEvents } from "../../src/events/event-source.ts";
+import { sourceOfEvents } from "../../src/events/event-source.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
@@ -18,8 +18,7 @@ const operation = "trackEvent" as const;
 
 function callOf(count: number, onUnknown: PlannedEvents["onUnknown"] = "report"): PlannedEvents {
   const events = Array.from({ length: count }, (_, n) => ({ uid: `user-${n % 5}`, eventName: "app_open", n }));
-  const objects = events.map((event, index) => objectOf({ index, event }));
-  return { source: sourceOfEvents(events), objects, onUnknown };
+  return { source: sourceOfEvents(events), items: count, onUnknown };
 }
 
 /** Whether the identifier of any user stands in any file of a folder. */
