@@ -30,3 +30,16 @@ test("large events are dropped sooner, so that memory stays bounded", () => {
   for (let index = 0; index < 40; index += 1) log.add(event(String(index), text));
   expect(log.read({}, 0)).toEqual({ events: [], total: 16, dropped: 24 });
 });
+
+test("what is wrong with events takes room, too", () => {
+  const log = eventLog();
+  const findings = Array.from({ length: 100 }, (_, position) => ({
+    path: `items[${position}].item_id`,
+    rule: "requiredMissing" as const,
+    effect: "ignored" as const,
+  }));
+  for (let index = 0; index < 10_000; index += 1) log.add({ ...event(String(index)), findings });
+  const { total, dropped } = log.read({}, 0);
+  expect(total + dropped).toBe(10_000);
+  expect(total).toBeLessThan(6000);
+});
