@@ -77,6 +77,8 @@ interface Reins {
 const TELL_EVERY = 100;
 /** How many runs are looked at for an unfinished one of the same call. */
 const RECENT_RUNS = 50;
+/** For so long a call that is made again is taken for another try of the first, even where that was cancelled. */
+const SAME_CALL_MS = 3_600_000;
 
 /** Starts, resumes, finds and stops runs of events. */
 export class EventRuns {
@@ -127,8 +129,9 @@ export class EventRuns {
   }
 
   /**
-   * An unfinished run of the same call by the same caller, taken up again where it was interrupted: nothing is to be
-   * sent twice because a process ended in between. Undefined where there is none.
+   * An unfinished run of the same call by the same caller, taken up again where it was interrupted, or a short while ago
+   * stopped otherwise with events left: nothing is to be sent twice because a call is made again. Undefined where there
+   * is none.
    */
   async unfinished({ source, onUnknown }: PlannedEvents, caller: string): Promise<EventRun | undefined> {
     const { store } = this.#context;
@@ -137,7 +140,7 @@ export class EventRuns {
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
     for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
-      if (told !== undefined && (told.status !== "interrupted" || told.fingerprint !== fingerprint)) continue;
+      if (told !== undefined && (told.fingerprint !== fingerprint || !this.#isMeant(told))) continue;
       const stored = await readable(store.read(runId));
       if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
     }
@@ -207,6 +210,11 @@ export class EventRuns {
     const runs = [...this.#driven.values()];
     for (const run of runs) run.stop("interrupted");
     await Promise.all(runs.map((run) => run.rest));
+  }
+
+  /** Whether a call that is made again means this run, rather than to send all of it anew. */
+  #isMeant({ status, open, updatedAt }: RunSummary): boolean {
+    return open && (status === "interrupted" || this.#context.clock.now() - updatedAt < SAME_CALL_MS);
   }
 
   #fingerprint(call: EventCall, caller: string): string {

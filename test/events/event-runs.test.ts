@@ -56,11 +56,11 @@ function runsIn(folder: string, track: Track): EventRuns {
   return runsOver(fileRunStore(folder, virtualClock().now, EVENT_FORM), track);
 }
 
-function runsOver(store: RunStore<EventCall, EventEntry>, track: Track): EventRuns {
+function runsOver(store: RunStore<EventCall, EventEntry>, track: Track, clock = virtualClock()): EventRuns {
   return new EventRuns({
     api: { track },
     store,
-    clock: virtualClock(),
+    clock,
     newRunId,
     project: "project",
     environment: "sandbox",
@@ -248,6 +248,25 @@ describe("a run of events", () => {
     expect(await rested(again)).toMatchObject({ status: "succeeded", counts: { succeeded: 300 } });
     expect(new Set(sent).size).toBe(sent.length);
     expect(await later.unfinished(callOf(300), "me")).toBeUndefined();
+  });
+
+  it("takes a cancelled call up again only within the hour", async () => {
+    const folder = await newFolder();
+    const clock = virtualClock();
+    const store = fileRunStore(folder, clock.now, EVENT_FORM);
+    const runs = runsOver(store, async () => OK, clock);
+    const run = runs.start(callOf(300), "me");
+    run.stop("cancelled");
+    expect((await rested(run)).status).toBe("cancelled");
+    await clock.sleep(3_600_000);
+    expect(await runs.unfinished(callOf(300), "me")).toBeUndefined();
+    const second = runs.start(callOf(300), "me");
+    second.stop("cancelled");
+    await second.rest;
+    await clock.sleep(3_500_000);
+    const again = await runs.unfinished(callOf(300), "me");
+    expect(again?.header.runId).toBe(second.header.runId);
+    expect(await rested(again)).toMatchObject({ status: "succeeded" });
   });
 
   it("says of what it sends again that it may be doubled, and never that it was not attempted", async () => {
