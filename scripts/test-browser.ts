@@ -1,6 +1,6 @@
 // Runs the emitted Playwright test in Chromium: it must pass on a page whose events are right, and fail on one whose
-// events are not. Installs Chromium from Debian's packages where CHROMIUM names none, and Playwright into a temporary
-// folder. Run it with: npx tsx scripts/test-browser.ts
+// events are not. The pages send them to a sandbox, which must see the same. Installs Chromium from Debian's packages where CHROMIUM names none, and Playwright into a temporary
+// folder, which it removes. Run it with: npm run test:browser
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -9,9 +9,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { emitSuite, SUITE_FORMATS } from "../src/events/emit.ts";
 import { generateEventTests } from "../src/events/generate.ts";
+import { startSandbox } from "../src/sandbox/index.ts";
 
 const PLAYWRIGHT = "@playwright/test@1.65.1";
 const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+const HEADERS = { authorization: "sandbox-app-key", "content-type": "application/json" };
 
 const PAGES = {
   "/right": [
@@ -24,6 +27,8 @@ const PAGES = {
   ],
 };
 
+const INSTALL_ENVIRONMENT = { PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: "1", DEBIAN_FRONTEND: "noninteractive" };
+
 /** Runs a command with its output shown, and gives its exit status. */
 function run(command: string, args: readonly string[], cwd: string, env: Record<string, string> = {}): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -33,22 +38,28 @@ function run(command: string, args: readonly string[], cwd: string, env: Record<
 }
 
 async function mustRun(command: string, args: readonly string[], cwd: string): Promise<void> {
-  const code = await run(command, args, cwd, { PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: "1" });
+  const code = await run(command, args, cwd, INSTALL_ENVIRONMENT);
   if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with status ${code}`);
 }
 
-/** Serves the pages, and an event endpoint beside them that says ok to everything. */
-async function servePages(): Promise<{ readonly server: Server; readonly url: string }> {
+/** Installs Debian's Chromium; its lists of packages may be missing or old, as in a fresh container. */
+async function installChromium(): Promise<void> {
+  const [command, ...before] = process.getuid?.() === 0 ? ["apt-get"] : ["sudo", "apt-get"];
+  if (command === undefined) return;
+  await mustRun(command, [...before, "-q", "update"], tmpdir());
+  await mustRun(command, [...before, "-q", "install", "-y", "--no-install-recommends", "chromium"], tmpdir());
+}
+
+/** Serves the pages, which send their events to another origin. */
+async function servePages(eventUrl: string): Promise<{ readonly server: Server; readonly url: string }> {
   const server = createServer((request, response) => {
     const page = Object.entries(PAGES).find(([path]) => path === request.url);
-    if (request.url === "/event") {
-      response.setHeader("content-type", "application/json").end('{"message":"ok"}');
-    } else if (page === undefined) {
+    if (page === undefined) {
       response.writeHead(404).end();
     } else {
       response.setHeader("content-type", "text/html").end(`<script type="module">
         for (const event of ${JSON.stringify(page[1])}) {
-          await fetch("/event", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(event) });
+          await fetch(${JSON.stringify(eventUrl)}, { method: "POST", headers: ${JSON.stringify(HEADERS)}, body: JSON.stringify(event) });
         }
       </script>`);
     }
@@ -59,9 +70,10 @@ async function servePages(): Promise<{ readonly server: Server; readonly url: st
   return { server, url: `http://127.0.0.1:${address.port}` };
 }
 
-if (!existsSync(chromium)) await mustRun("apt-get", ["install", "-y", "--no-install-recommends", "chromium"], tmpdir());
+if (!existsSync(chromium)) await installChromium();
 const folder = await mkdtemp(join(tmpdir(), "event-browser-"));
-const { server, url } = await servePages();
+const sandbox = await startSandbox();
+const { server, url } = await servePages(`${sandbox.url}/event`);
 try {
   await writeFile(join(folder, "package.json"), '{ "private": true }\n');
   await mustRun("npm", ["install", "--no-audit", "--no-fund", "--save-exact", PLAYWRIGHT], folder);
@@ -69,17 +81,24 @@ try {
   const launch = { executablePath: chromium, args: ["--no-sandbox"] };
   const config = { testDir: folder, use: { launchOptions: launch } };
   await writeFile(join(folder, "playwright.config.mjs"), `export default ${JSON.stringify(config)};\n`);
-  for (const [path, expected] of [
-    ["/right", 0],
-    ["/wrong", 1],
+  for (const [path, expected, verdict] of [
+    ["/right", 0, "recorded"],
+    ["/wrong", 1, "ignored"],
   ] as const) {
-    const env = { EVENT_API_URL: url, PAGE_URL: url + path, EXPECTED_EVENTS: "view_item,purchase" };
+    const env = { EVENT_API_URL: sandbox.url, PAGE_URL: url + path, EXPECTED_EVENTS: "view_item,purchase" };
+    const before = sandbox.events().length;
     const code = await run("npx", ["playwright", "test"], folder, env);
     if (code !== expected) throw new Error(`the test of ${path} ended with status ${code}, not ${expected}`);
+    const seen = sandbox
+      .events()
+      .slice(before)
+      .map((event) => `${event.eventName} ${event.verdict}`);
+    if (seen.join() !== `view_item ${verdict},purchase ${verdict}`) throw new Error(`the sandbox saw ${seen.join()}`);
   }
   console.log("the emitted Playwright test tells right events from wrong ones");
 } finally {
   server.close();
   server.closeAllConnections();
+  await sandbox.close();
   await rm(folder, { recursive: true, force: true });
 }

@@ -22,13 +22,15 @@ export interface Called {
 /** Sends one operation by its route. Gives any answer; throws what Http.send throws. */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
-  const path = template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
-    const value = parts.parameters?.[name];
-    if (value === undefined) {
-      throw new NotSentError({ operation, reason: `its route ${method} ${template} needs a ${name}` });
-    }
-    return encodeURIComponent(value);
-  });
+  const path = !template.includes("{")
+    ? template
+    : template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
+        const value = parts.parameters?.[name];
+        if (value === undefined) {
+          throw new NotSentError({ operation, reason: `its route ${method} ${template} needs a ${name}` });
+        }
+        return encodeURIComponent(value);
+      });
   const answer = await http.send({
     operation,
     method,

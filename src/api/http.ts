@@ -89,14 +89,22 @@ async function sendOnce(
 ): Promise<HttpAnswer> {
   const { operation, signal } = request;
   signal?.throwIfAborted();
-  const stop = stopAfter(requestTimeoutMs, signal);
-  let started = false;
+  let started: Dispatcher.DispatchController | undefined;
+  let stopped: StoppedError | undefined;
+  let stop = (_why: string): void => {};
+  const onAbort = (): void => stop("the call was cancelled");
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const timer = setTimeout(() => stop(`its time limit of ${requestTimeoutMs} ms passed`), requestTimeoutMs);
   try {
     return await new Promise<HttpAnswer>((resolve, reject) => {
+      stop = (why) => {
+        stopped ??= new StoppedError(why);
+        reject(stopped);
+        started?.abort(stopped);
+      };
       let statusCode = 0;
       let headers: HttpAnswer["headers"] = {};
       const chunks: Buffer[] = [];
-      stop.signal.addEventListener("abort", () => reject(stop.reason()), { once: true });
       dispatcher.dispatch(
         {
           origin,
@@ -107,9 +115,8 @@ async function sendOnce(
         },
         {
           onRequestStart(controller) {
-            if (stop.signal.aborted) return controller.abort(stop.reason());
-            started = true;
-            stop.signal.addEventListener("abort", () => controller.abort(stop.reason()), { once: true });
+            if (stopped !== undefined) return controller.abort(stopped);
+            started = controller;
           },
           onResponseStart(_controller, status, received) {
             statusCode = status;
@@ -122,29 +129,13 @@ async function sendOnce(
       );
     });
   } catch (cause) {
-    if (!started) {
+    if (started === undefined) {
       signal?.throwIfAborted();
       throw new NotSentError({ operation, reason: connectionReason(cause) }, { cause });
     }
     throw new AmbiguousError({ operation, reason: connectionReason(cause) }, { cause });
   } finally {
-    stop.clear();
-  }
-}
-
-/** What stops one request: its time limit and the caller's signal. `clear` lets go of both. */
-function stopAfter(ms: number, signal: AbortSignal | undefined) {
-  const stop = new AbortController();
-  let reason = `its time limit of ${ms} ms passed`;
-  const onAbort = () => {
-    reason = "the call was cancelled";
-    stop.abort();
-  };
-  signal?.addEventListener("abort", onAbort, { once: true });
-  const timer = setTimeout(() => stop.abort(), ms);
-  const clear = () => {
     clearTimeout(timer);
     signal?.removeEventListener("abort", onAbort);
-  };
-  return { signal: stop.signal, reason: () => new StoppedError(reason), clear };
+  }
 }

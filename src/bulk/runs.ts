@@ -8,8 +8,7 @@ import { fileOf, rejectsOf } from "./call-file.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
 import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
-import type { ByteSource } from "./files/bytes.ts";
-import { FileError } from "./files/file-error.ts";
+import { type ByteSource, unchanged } from "./files/bytes.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
 import type { Lease } from "./lease.ts";
@@ -473,17 +472,6 @@ async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Pl
   } finally {
     signal.removeEventListener("abort", stop);
   }
-}
-
-/** What is to be kept must be what was read and hashed before. */
-async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
-  const hash = createHash("sha256");
-  for await (const chunk of bytes()) {
-    hash.update(chunk);
-    yield chunk;
-  }
-  if (hash.digest("hex") === digest) return;
-  throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
 
 /** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */

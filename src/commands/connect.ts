@@ -14,7 +14,7 @@ import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
 import { EVENT_FORM } from "../events/event-form.ts";
 import { EventRuns } from "../events/event-runs.ts";
-import { memorySuiteStore } from "../events/suite-store.ts";
+import { fileSuiteStore } from "../events/suite-files.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
@@ -139,7 +139,9 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
     shelf: contextIdShelf(systemClock),
-    suites: memorySuiteStore(),
+    suites: fileSuiteStore(join(settings.stateDir, "event-suites"), (error) =>
+      log.warn("a suite of event tests could not be kept or read", { error }),
+    ),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
@@ -181,6 +183,7 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, sta
     project: project.id,
     environment: environment.kind,
     retryBudgetMs,
+    words: reasonWords,
   });
 }
 

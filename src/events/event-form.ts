@@ -1,8 +1,9 @@
 import * as z from "zod";
+import { FORMATS } from "../bulk/files/rows.ts";
+import { ENCODINGS } from "../bulk/files/text.ts";
 import { reason, reportedObject } from "../bulk/journal-format.ts";
 import { inLines, type RunForm } from "../bulk/run-form.ts";
-import type { EventEntry } from "./event-run-state.ts";
-import type { EventCall } from "./event-runs.ts";
+import type { EventCall, EventEntry } from "./event-run-state.ts";
 import { RULES, type RuleName } from "./rules.ts";
 
 const at = z.number();
@@ -27,13 +28,19 @@ const eventVerdict = z.object({
   ),
 });
 
+const keptEvents = z.object({
+  digest: z.string(),
+  file: z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() }).exactOptional(),
+});
+
 /** Runs that send events. */
 export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
   call: z.object({
     tool: z.literal("track_events"),
-    input: z.object({ events: z.array(z.unknown()), onUnknown: z.enum(["report", "resend"]) }),
+    input: z.object({ events: keptEvents, onUnknown: z.enum(["report", "resend"]) }),
   }),
   entry: z.discriminatedUnion("t", [
+    z.object({ t: z.literal("begin"), items: z.number(), at }),
     z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
     z.object({ t: z.literal("leave"), objects: z.array(object), at }),
     z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
@@ -47,6 +54,7 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
       maybeTwice: z.literal(true).exactOptional(),
       at,
     }),
+    z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
     z.object({
       t: z.literal("stop"),
       cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),

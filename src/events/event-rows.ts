@@ -1,6 +1,5 @@
 import { cellReader, needColumn } from "../bulk/files/cells.ts";
-import type { OpenedFile } from "../bulk/files/rows.ts";
-import { type RowShape, rowsOf } from "../bulk/files/rows.ts";
+import type { RowShape } from "../bulk/files/rows.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../spec/events.ts";
 
 /** An event as a file gives it: whatever it holds is judged later, as the service would. */
@@ -40,18 +39,6 @@ export const eventRows: RowShape<EventRow> = {
   merge: () => undefined,
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
-
-/**
- * The events of a file in order. A row that is no event stands as `null`, so that it is refused at its own place.
- * Throws a FileError where the file as a whole cannot be read.
- */
-export async function eventsIn({ file, bytes }: OpenedFile): Promise<readonly unknown[]> {
-  const events: unknown[] = [];
-  for await (const rows of rowsOf(bytes, file, eventRows)) {
-    for (const { content } of rows) events.push("item" in content ? content.item : null);
-  }
-  return events;
-}
 
 /** Numbers and items as what they mean; what is neither stays a text, and is judged as one. */
 function meantBy(column: string, cell: string): unknown {

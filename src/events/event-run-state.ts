@@ -2,7 +2,8 @@ import type { Counts } from "../bulk/outcomes.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import type { ReportedState } from "../bulk/report.ts";
 import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "../bulk/work.ts";
-import { ruleAt } from "./event-reason.ts";
+import { eventReason, ruleAt } from "./event-reason.ts";
+import type { KeptEvents } from "./event-source.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "./rules.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -14,8 +15,16 @@ export interface EventVerdict {
   readonly findings: readonly Finding[];
 }
 
+/** A call that sends events; the events themselves are kept beside it. */
+export interface EventCall {
+  readonly tool: "track_events";
+  readonly input: { readonly events: KeptEvents; readonly onUnknown: "report" | "resend" };
+}
+
 /** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
 export type EventEntry =
+  | { readonly t: "begin"; readonly items: number; readonly at: number }
+  /** What reports say of events, which are read in order. */
   | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
   /** These are about to be sent: without a later line about one of them, nobody knows what became of it. */
   | { readonly t: "leave"; readonly objects: readonly number[]; readonly at: number }
@@ -38,6 +47,8 @@ export type EventEntry =
       readonly maybeTwice?: true;
       readonly at: number;
     }
+  /** These were accepted at the first attempt, and there is nothing else to say of them. */
+  | { readonly t: "accepted"; readonly objects: readonly number[]; readonly at: number }
   | {
       readonly t: "stop";
       readonly cause: StopCause;
@@ -53,6 +64,10 @@ const VERDICTS_KEPT = 10;
 const FINDINGS_KEPT = 5;
 
 const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
+const NOTHING_KIND = kindOf(NOTHING_TO_SAY);
+
+/** Why an event is unknown that left, and of which nothing was heard. */
+export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
 
 const STOP_CODES = {
   finished: "INTERRUPTED",
@@ -67,6 +82,8 @@ export class EventRunState implements ReportedState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
+  /** How many events, from the first on, were read: of the others only the place is known. */
+  described = 0;
   /** Events that were sent although it cannot be told whether the service keeps them. */
   uncertain = 0;
   /** Events that may have been recorded twice. */
@@ -75,6 +92,8 @@ export class EventRunState implements ReportedState {
   readonly #standing: Standing[] = [];
   readonly #reasons = new Map<number, Reason>();
   readonly #left = new Set<number>();
+  /** Events that are sent again although an earlier attempt may have been recorded. */
+  readonly #doubted = new Set<number>();
   readonly #verdicts = new Map<string, EventVerdict & { readonly object: number }>();
   readonly #counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
 
@@ -82,13 +101,17 @@ export class EventRunState implements ReportedState {
   apply(entry: EventEntry): void {
     this.updatedAt = entry.at;
     switch (entry.t) {
-      case "events":
-        for (const object of entry.objects) {
-          this.objects.push(object);
+      case "begin":
+        for (let index = 0; index < entry.items; index += 1) {
+          this.objects.push({ index });
           this.#standing.push("pending");
         }
-        this.#counts.pending += entry.objects.length;
-        this.requests.planned += entry.objects.length;
+        this.#counts.pending += entry.items;
+        this.requests.planned += entry.items;
+        return;
+      case "events":
+        for (const object of entry.objects) this.objects[object.index] = object;
+        this.described += entry.objects.length;
         return;
       case "leave":
         for (const object of entry.objects) this.#left.add(object);
@@ -100,9 +123,17 @@ export class EventRunState implements ReportedState {
         this.requests.sent += entry.attempts;
         this.requests.resent += Math.max(0, entry.attempts - 1);
         this.#keepVerdict(entry.object, entry.verdict ?? NOTHING_TO_SAY);
+        this.#doubted.delete(entry.object);
         this.#move(entry.object, entry.outcome, entry.reason);
         if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;
         if (entry.maybeTwice === true) this.maybeTwice += 1;
+        return;
+      case "accepted":
+        for (const object of entry.objects) {
+          this.#keepVerdict(object, NOTHING_TO_SAY);
+          this.#move(object, "succeeded", undefined);
+        }
+        this.requests.sent += entry.objects.length;
         return;
       case "stop":
         this.#stop(entry.cause, entry.reason);
@@ -142,10 +173,9 @@ export class EventRunState implements ReportedState {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
 
-  /** Whether an event may still have to be sent. */
-  isOpen(object: number): boolean {
-    const standing = this.standing(object);
-    return standing === "pending" || standing === "unattempted" || standing === "unknown";
+  /** Whether an event is to be sent although an earlier attempt may have been recorded. */
+  isDoubted(object: number): boolean {
+    return this.#doubted.has(object);
   }
 
   #move(object: number, to: Standing, reason: Reason | undefined): void {
@@ -159,24 +189,36 @@ export class EventRunState implements ReportedState {
     else this.#reasons.set(object, reason);
   }
 
-  /** A run stops when the requests under way are answered: what has no outcome then was never sent. */
+  /**
+   * A run stops when the requests under way are answered: what has no outcome then was not sent since the run was last
+   * taken up, and before that only what is doubted was.
+   */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
     for (const [object, standing] of this.#standing.entries()) {
-      if (standing === "pending") this.#move(object, "unattempted", reason ?? ownReason(STOP_CODES[cause]));
+      if (standing !== "pending") continue;
+      if (this.#doubted.has(object)) this.#move(object, "unknown", ANSWER_LOST);
+      else this.#move(object, "unattempted", reason ?? ownReason(STOP_CODES[cause]));
     }
   }
 
   #reopen(object: number, resend: boolean): void {
     const standing = this.#standing[object];
-    if (standing === "unattempted" || (resend && standing === "unknown")) this.#move(object, "pending", undefined);
+    if (standing !== "unattempted" && !(resend && standing === "unknown")) return;
+    if (standing === "unknown") this.#doubted.add(object);
+    this.#move(object, "pending", undefined);
   }
 
   #keepVerdict(object: number, verdict: EventVerdict): void {
-    const kind = [verdict.predicted, verdict.observed, ...verdict.findings.map(ruleAt)].join(" ");
+    if (verdict === NOTHING_TO_SAY && this.#verdicts.has(NOTHING_KIND)) return;
+    const kind = kindOf(verdict);
     if (this.#verdicts.size < VERDICTS_KEPT && !this.#verdicts.has(kind))
       this.#verdicts.set(kind, { object, ...verdict });
   }
+}
+
+function kindOf({ predicted, observed, findings }: EventVerdict): string {
+  return [predicted, observed, ...findings.map(ruleAt)].join(" ");
 }
 
 /** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
@@ -189,5 +231,18 @@ export function verdictOf(predicted: Validation, observed: Settlement["observed"
     basis,
     ...(observed !== undefined && { observed }),
     findings: findings.slice(0, FINDINGS_KEPT),
+  };
+}
+
+/** What became of an event, as a line of the journal. */
+export function settledEntry(object: number, settlement: Settlement, at: number): EventEntry {
+  const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
+  const reason = eventReason(settlement);
+  const verdict = verdictOf(predicted, observed);
+  return {
+    ...{ t: "settled", object, outcome, attempts, at },
+    ...(reason && { reason }),
+    ...(verdict && { verdict }),
+    ...(maybeTwice && { maybeTwice }),
   };
 }

@@ -1,21 +1,31 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
+import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
 import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
-import type { RunHeader, RunJournal, RunStore, RunSummary } from "../bulk/store.ts";
-import type { Reason, ReportedObject } from "../bulk/work.ts";
-import { isJsonObject } from "./catalogue.ts";
-import { endReason, eventReason } from "./event-reason.ts";
-import { type EventEntry, EventRunState, verdictOf } from "./event-run-state.ts";
-import { type IndexedEvent, sendEvents } from "./send.ts";
-import type { Settlement } from "./settlement.ts";
+import {
+  type RunHeader,
+  type RunJournal,
+  type RunPart,
+  type RunStore,
+  RunStoreError,
+  type RunSummary,
+} from "../bulk/store.ts";
+import type { Reason } from "../bulk/work.ts";
+import { endReason } from "./event-reason.ts";
+import { recorder } from "./event-recorder.ts";
+import { bringToRest, eventsToSend, lostIn, readable, readBack, tidyRun } from "./event-run-folder.ts";
+import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
+import type { EventSource } from "./event-source.ts";
+import { sendEvents } from "./send.ts";
 
-/** A call that sends events. At rest only the events that may still have to be sent are kept; the others are null. */
-export interface EventCall {
-  readonly tool: "track_events";
-  readonly input: { readonly events: readonly unknown[]; readonly onUnknown: "report" | "resend" };
+/** Events to be sent: where they are, and how many. */
+export interface PlannedEvents {
+  readonly source: EventSource;
+  readonly items: number;
+  readonly onUnknown: "report" | "resend";
 }
 
 /** What running events needs of the world. */
@@ -28,6 +38,8 @@ export interface EventRunsContext {
   readonly environment: "live" | "sandbox";
   /** How long one event is retried, in milliseconds. */
   readonly retryBudgetMs: number;
+  /** Says in words why something failed, for reject files. */
+  readonly words: (reason: Reason) => string;
 }
 
 /** A run of events: what it is, where it stands, and when it rests. */
@@ -50,8 +62,8 @@ interface DrivenParts {
   readonly state: EventRunState;
   /** What the journal takes first. */
   readonly first: readonly EventEntry[];
-  /** Absent for a run that is not kept yet. */
-  readonly lease?: Lease;
+  /** How it comes to be driven by this process. */
+  readonly begin: () => Promise<Lease>;
 }
 
 /** How a driven run is told to stop, and whom it tells where it stands. */
@@ -63,14 +75,17 @@ interface Reins {
 
 /** Whoever watches is told after so many events. */
 const TELL_EVERY = 100;
-
-const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
+/** How many runs are looked at for an unfinished one of the same call. */
+const RECENT_RUNS = 50;
+/** For so long a call that is made again is taken for another try of the first, even where that was cancelled. */
+const SAME_CALL_MS = 3_600_000;
 
 /** Starts, resumes, finds and stops runs of events. */
 export class EventRuns {
   readonly #context: EventRunsContext;
   /** The runs that this process drives. */
   readonly #driven = new Map<string, EventRun>();
+  #tidied: Promise<void> | undefined;
 
   constructor(context: EventRunsContext) {
     this.#context = context;
@@ -85,15 +100,51 @@ export class EventRuns {
    * Starts a run and drives it in the background. The same call of the same caller while its run is under way gives
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
    */
-  start(call: EventCall, caller: string): EventRun {
-    const { clock, newRunId, project, environment } = this.#context;
-    const identity = JSON.stringify([call, caller, project, environment]);
-    const fingerprint = createHash("sha256").update(identity).digest("base64url");
+  start({ source, items, onUnknown }: PlannedEvents, caller: string): EventRun {
+    const { store, clock, newRunId, project, environment } = this.#context;
+    const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
+    const fingerprint = this.#fingerprint(call, caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
     const createdAt = clock.now();
-    const header = { runId: newRunId(), call, project, caller, environment, createdAt, fingerprint };
-    const objects = call.input.events.map(objectOf);
-    return this.#drive({ header, state: new EventRunState(), first: [{ t: "events", objects, at: createdAt }] });
+    const runId = newRunId();
+    const header = { runId, call, project, caller, environment, createdAt, fingerprint };
+    const begin = async (): Promise<Lease> => {
+      await store.create(header);
+      const [leased, kept] = await Promise.allSettled([
+        store.start(runId).then(() => store.lease(runId)),
+        store.keep(runId, "input", unchanged(source.bytes, source.kept.digest)),
+      ]);
+      if (leased.status === "rejected") throw leased.reason;
+      if (kept.status === "rejected") await leased.value?.release();
+      if (kept.status === "rejected") throw kept.reason;
+      if (leased.value !== undefined) return leased.value;
+      throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+    };
+    return this.#drive({
+      header,
+      state: new EventRunState(),
+      first: [{ t: "begin", items, at: createdAt }],
+      begin,
+    });
+  }
+
+  /**
+   * An unfinished run of the same call by the same caller, taken up again where it was interrupted, or a short while ago
+   * stopped otherwise with events left: nothing is to be sent twice because a call is made again. Undefined where there
+   * is none.
+   */
+  async unfinished({ source, onUnknown }: PlannedEvents, caller: string): Promise<EventRun | undefined> {
+    const { store } = this.#context;
+    const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
+    const fingerprint = this.#fingerprint(call, caller);
+    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
+      const told = await store.summary(runId);
+      if (told !== undefined && (told.fingerprint !== fingerprint || !this.#isMeant(told))) continue;
+      const stored = await readable(store.read(runId));
+      if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
+    }
+    return undefined;
   }
 
   /**
@@ -102,23 +153,30 @@ export class EventRuns {
    */
   async resume(runId: string): Promise<EventRun | undefined> {
     const { store, clock } = this.#context;
-    const isKept = !this.#driven.has(runId) && (await store.read(runId)) !== undefined;
+    const isKept = !this.#driven.has(runId) && (await store.read(runId))?.started === true;
     const lease = isKept ? await store.lease(runId) : undefined;
-    const found = await this.#readBack(runId);
-    if (lease === undefined || found === undefined) return this.find(runId);
-    const resend = found.header.call.input.onUnknown === "resend";
-    const first: readonly EventEntry[] = [...lostIn(found.state), { t: "resume", resend, at: clock.now() }];
-    return this.#drive({ ...found, first, lease });
+    if (lease === undefined) return this.find(runId);
+    try {
+      const found = await readBack(store, runId);
+      if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
+      const resend = found.header.call.input.onUnknown === "resend";
+      const first: readonly EventEntry[] = [...lostIn(found.state), { t: "resume", resend, at: clock.now() }];
+      return this.#drive({ ...found, first, begin: async () => lease });
+    } catch (thrown) {
+      await lease.release();
+      throw thrown;
+    }
   }
 
   /** A run by its ID, driven or at rest; undefined when there is none. */
   async find(runId: string): Promise<EventRun | undefined> {
+    const { store } = this.#context;
     const driven = this.#driven.get(runId);
     if (driven !== undefined) return driven;
-    const found = await this.#readBack(runId);
+    const found = await readBack(store, runId);
     if (found === undefined) return undefined;
     const { header, state } = found;
-    const elsewhere = await this.#context.store.isDriven(runId);
+    const elsewhere = await store.isDriven(runId);
     if (!elsewhere) for (const entry of lostIn(state)) state.apply(entry);
     return {
       header,
@@ -132,12 +190,19 @@ export class EventRuns {
 
   /** The runs of a caller, the newest first. */
   async *list(caller: string): AsyncGenerator<RunSummary & { readonly runId: string }> {
-    for (const runId of await this.#context.store.list()) {
-      const told = this.#driven.has(runId) ? undefined : await this.#context.store.summary(runId);
-      const run = told === undefined ? await this.find(runId) : undefined;
+    const { store } = this.#context;
+    await this.#tidyOnce();
+    for (const runId of await store.list()) {
+      const told = this.#driven.has(runId) ? undefined : await store.summary(runId);
+      const run = told === undefined ? await readable(this.find(runId)) : undefined;
       const summary = told ?? (run && summaryOf(run.header, run.state, run.status()));
       if (summary?.caller === caller) yield { runId, ...summary };
     }
+  }
+
+  /** What was kept of a run beside its journal. */
+  part(runId: string, part: RunPart): ByteSource {
+    return this.#context.store.part(runId, part);
   }
 
   /** Stops all runs and resolves when the requests under way are answered and journalled. */
@@ -147,12 +212,14 @@ export class EventRuns {
     await Promise.all(runs.map((run) => run.rest));
   }
 
-  async #readBack(runId: string): Promise<Pick<EventRun, "header" | "state"> | undefined> {
-    const stored = await this.#context.store.read(runId);
-    if (stored === undefined) return undefined;
-    const state = new EventRunState();
-    for await (const entry of stored.entries) state.apply(entry);
-    return { header: stored.header, state };
+  /** Whether a call that is made again means this run, rather than to send all of it anew. */
+  #isMeant({ status, open, updatedAt }: RunSummary): boolean {
+    return open && (status === "interrupted" || this.#context.clock.now() - updatedAt < SAME_CALL_MS);
+  }
+
+  #fingerprint(call: EventCall, caller: string): string {
+    const { project, environment } = this.#context;
+    return hash("sha256", JSON.stringify([call, caller, project, environment]), "base64url");
   }
 
   #drive(parts: DrivenParts): EventRun {
@@ -186,45 +253,44 @@ export class EventRuns {
   /** Never rejects: what goes wrong on this machine stops the run, and says so in it. */
   async #driveToRest(parts: DrivenParts, reins: Reins): Promise<void> {
     const { store, clock } = this.#context;
-    const { header, state } = parts;
-    const { runId, call } = header;
-    try {
-      if (parts.lease === undefined) {
-        await store.create(header);
-        await store.start(runId);
-      }
-      const lease = parts.lease ?? (await store.lease(runId));
-      const journal = await store.journal(runId);
+    const { header, state, first, begin } = parts;
+    let lease: Lease | undefined;
+    const steps = [
+      async () => {
+        lease = await begin();
+        const journal = await store.journal(header.runId);
+        try {
+          for (const entry of first) journal.append(entry);
+          await this.#send(parts, journal, reins);
+        } finally {
+          await journal.close();
+        }
+      },
+      () => (lease === undefined ? undefined : bringToRest(this.#context, header, state)),
+      () => lease?.release(),
+    ];
+    for (const step of steps) {
       try {
-        for (const entry of parts.first) journal.append(entry);
-        await this.#send(parts, journal, reins);
-      } finally {
-        await journal.close();
+        await step();
+      } catch (thrown) {
+        const error = thrown instanceof Error ? thrown.message : String(thrown);
+        const reason = ownReason("STOPPED_BY_ERROR", { error });
+        state.apply({ t: "stop", cause: "interrupted", reason, waitedMs: 0, at: clock.now() });
       }
-      const events = call.input.events.map((event, object) => (state.isOpen(object) ? event : null));
-      await store.keepCall(runId, { ...call, input: { ...call.input, events } });
-      await store.summarise(runId, summaryOf(header, state, restingStatus(state)));
-      await lease?.release();
-    } catch (thrown) {
-      const error = thrown instanceof Error ? thrown.message : String(thrown);
-      const reason = ownReason("STOPPED_BY_ERROR", { error });
-      state.apply({ t: "stop", cause: "interrupted", reason, waitedMs: 0, at: clock.now() });
     }
-    this.#driven.delete(runId);
+    this.#driven.delete(header.runId);
+    if (lease !== undefined) await readable(this.#tidyOnce());
   }
 
   async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
-    const { api, clock, retryBudgetMs } = this.#context;
-    const { events, onUnknown } = header.call.input;
-    const record = (entry: EventEntry): void => {
-      journal.append(entry);
-      state.apply(entry);
-    };
+    const { api, clock, retryBudgetMs, store } = this.#context;
+    const { record, settle, end } = recorder(journal, state, clock);
+    const left = eventsToSend(store, header, state, { record, now: clock.now });
     let settled = 0;
-    const { counts, ended } = await sendEvents(openEvents(events, state), {
+    const sending = sendEvents(left, {
       api,
       clock,
-      onUnknown,
+      onUnknown: header.call.input.onUnknown,
       retryBudgetMs,
       signal: reins.signal,
       async beforeSend(objects) {
@@ -234,11 +300,12 @@ export class EventRuns {
       onSettled(object, settlement) {
         // The line that says how the run stopped settles them.
         if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
-        record(settledEntry(object, settlement, clock.now()));
+        settle(settledEntry(object, settlement, clock.now()));
         settled += 1;
         if (settled % TELL_EVERY === 0) reins.tell();
       },
     });
+    const { counts, ended } = await sending.finally(end);
     const stopped = reins.signal.aborted ? reins.cause() : "finished";
     record({
       t: "stop",
@@ -249,47 +316,16 @@ export class EventRuns {
     });
     reins.tell();
   }
-}
 
-/** What became of an event, as a line of the journal. */
-export function settledEntry(object: number, settlement: Settlement, at: number): EventEntry {
-  const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
-  const reason = eventReason(settlement);
-  const verdict = verdictOf(predicted, observed);
-  return {
-    ...{ t: "settled", object, outcome, attempts, at },
-    ...(reason && { reason }),
-    ...(verdict && { verdict }),
-    ...(maybeTwice && { maybeTwice }),
-  };
-}
+  #tidyOnce(): Promise<void> {
+    this.#tidied ??= this.#tidy();
+    return this.#tidied;
+  }
 
-/** An event as runs report it: the identifier of its user only as the hash that the service keeps, too. */
-export function objectOf(event: unknown, index: number): ReportedObject {
-  if (!isJsonObject(event)) return { index };
-  const { eventName, uid } = event;
-  return {
-    index,
-    ...(typeof eventName === "string" && { name: eventName.slice(0, LONGEST_NAME) }),
-    ...(typeof uid === "string" && { uid: createHash("sha256").update(uid).digest("hex") }),
-  };
-}
-
-const LONGEST_NAME = 100;
-
-function* openEvents(events: readonly unknown[], state: EventRunState): Generator<IndexedEvent> {
-  for (const [index, event] of events.entries()) if (state.standing(index) === "pending") yield { index, event };
-}
-
-/** After a crash the answers about events that had left are lost. */
-function lostIn(state: EventRunState): readonly EventEntry[] {
-  const { updatedAt: at } = state;
-  return state.lost().map((object) => ({
-    t: "settled",
-    object,
-    outcome: "unknown",
-    reason: ANSWER_LOST,
-    attempts: 1,
-    at,
-  }));
+  /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
+  async #tidy(): Promise<void> {
+    for (const runId of await this.#context.store.list()) {
+      if (!this.#driven.has(runId)) await readable(tidyRun(this.#context, runId));
+    }
+  }
 }

@@ -48,15 +48,95 @@ export function checkExpectations(
   const { withinMs } = options;
   if (withinMs === undefined) return checkWithin(inTime, expect, options);
   const relevant = inTime.filter((event) => expect.some((expectation) => isMeant(event, expectation)));
-  let best = checkWithin([], expect, options);
-  let end = 0;
-  for (const [start, { arrivedAt }] of relevant.entries()) {
-    while ((relevant[end]?.arrivedAt ?? Number.POSITIVE_INFINITY) <= arrivedAt + withinMs) end += 1;
-    const results = checkWithin(relevant.slice(start, end), expect, options);
-    if (start === 0 || metCount(results) > metCount(best)) best = results;
-    if (metCount(best) === expect.length) return best;
-  }
+  const { start, end } = bestStretch(relevant, expect, { ...options, withinMs });
+  const best = checkWithin(relevant.slice(start, end), expect, options);
+  if (best.every(({ met }) => met)) return best;
   return explainWindow(best, checkWithin(inTime, expect, options), withinMs);
+}
+
+/** Where the events of one expectation are, and how far a stretch that moves on has passed them. */
+interface Places {
+  readonly expectation: Expectation;
+  readonly wanted: readonly number[];
+  readonly lost: readonly number[];
+  readonly passed: { wantedStart: number; wantedEnd: number; lostStart: number; lostEnd: number };
+}
+
+/** The first of the stretches of time that meet most expectations. Each begins with an event. */
+function bestStretch(
+  events: readonly ArrivedEvent[],
+  expect: readonly Expectation[],
+  { inOrder, withinMs }: { readonly inOrder?: boolean; readonly withinMs: number },
+): { readonly start: number; readonly end: number } {
+  const places = expect.map((expectation) => placesOf(events, expectation));
+  let best = { start: 0, end: 0 };
+  let most = -1;
+  let end = 0;
+  for (const [start, { arrivedAt }] of events.entries()) {
+    while ((events[end]?.arrivedAt ?? Number.POSITIVE_INFINITY) <= arrivedAt + withinMs) end += 1;
+    const met = metIn(places, { start, end }, inOrder === true);
+    if (met <= most) continue;
+    best = { start, end };
+    most = met;
+    if (most === expect.length) break;
+  }
+  return best;
+}
+
+function placesOf(events: readonly ArrivedEvent[], expectation: Expectation): Places {
+  const wanted: number[] = [];
+  const lost: number[] = [];
+  for (const [position, event] of events.entries()) {
+    if (!isMeant(event, expectation)) continue;
+    if (isWanted(event, expectation)) wanted.push(position);
+    if (expectation.verdict === undefined && isLost(event)) lost.push(position);
+  }
+  return { expectation, wanted, lost, passed: { wantedStart: 0, wantedEnd: 0, lostStart: 0, lostEnd: 0 } };
+}
+
+/** How many expectations a stretch meets, as `checkWithin` counts. Stretches only ever move on. */
+function metIn(
+  places: readonly Places[],
+  { start, end }: { readonly start: number; readonly end: number },
+  inOrder: boolean,
+): number {
+  let met = 0;
+  let after = start;
+  for (const { expectation, wanted, lost, passed } of places) {
+    passed.wantedStart = firstFrom(wanted, start, passed.wantedStart);
+    passed.wantedEnd = firstFrom(wanted, end, passed.wantedEnd);
+    passed.lostStart = firstFrom(lost, start, passed.lostStart);
+    passed.lostEnd = firstFrom(lost, end, passed.lostEnd);
+    const { count } = expectation;
+    const found = passed.wantedEnd - passed.wantedStart;
+    if (passed.lostEnd > passed.lostStart || (count === undefined ? found === 0 : found !== count)) continue;
+    if (inOrder && count !== 0) {
+      const last = (after === start ? passed.wantedStart : placeFrom(wanted, after)) + (count ?? 1) - 1;
+      if (last >= passed.wantedEnd) continue;
+      after = (wanted[last] ?? after) + 1;
+    }
+    met += 1;
+  }
+  return met;
+}
+
+/** The place of the first position that is at least so much, looked for from a place that is not behind it. */
+function firstFrom(positions: readonly number[], least: number, from: number): number {
+  let place = from;
+  while ((positions[place] ?? Number.POSITIVE_INFINITY) < least) place += 1;
+  return place;
+}
+
+/** The place of the first position that is at least so much. */
+function placeFrom(positions: readonly number[], least: number): number {
+  let low = 0;
+  let high = positions.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((positions[middle] ?? 0) < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Where an expectation is met by what arrived, but not within the time allowed, that is the reason. */
@@ -70,10 +150,6 @@ function explainWindow(
     if (result.met || anyTime === undefined) return result;
     return anyTime.met ? { ...result, reason: `not within ${withinMs} ms of the first expected event` } : anyTime;
   });
-}
-
-function metCount(results: readonly ExpectationResult[]): number {
-  return results.filter(({ met }) => met).length;
 }
 
 function checkWithin(

@@ -1,37 +1,46 @@
+import * as z from "zod";
 import type { Clock } from "../api/clock.ts";
 import { AmbiguousError, BusyError, RejectedError } from "../api/errors.ts";
 import type { EventAnswer, EventApi } from "../api/events.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import type { Verdict } from "./rules.ts";
 import { runEndOf } from "./settlement.ts";
-import { type CaseKind, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
+import { CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
-/** How a case went; `unobservable`: nothing that could be seen speaks for or against the expected verdict. */
-export type CaseStatus = "matched" | "mismatched" | "unobservable";
+const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
+
+const caseResult = z.object({
+  id: z.string(),
+  title: z.string(),
+  kind: z.enum(CASE_KINDS),
+  expected: verdict,
+  basis: z.enum(["documented", "assumed", "notShown"]),
+  rule: z.string().exactOptional(),
+  /** `unobservable`: nothing that could be seen speaks for or against the expected verdict. */
+  status: z.enum(["matched", "mismatched", "unobservable"]),
+  /** The verdict seen; `accepted` where the service said `ok`, which it says of ignored events too. */
+  observed: z.union([verdict, z.literal("accepted")]).exactOptional(),
+  reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
+  milliseconds: z.number(),
+});
 
 /** What was expected of a case, and what was seen. */
-export interface CaseResult {
-  readonly id: string;
-  readonly title: string;
-  readonly kind: CaseKind;
-  readonly expected: Verdict;
-  readonly basis: EventCase["basis"];
-  readonly rule?: string;
-  readonly status: CaseStatus;
-  /** The verdict seen; `accepted` where the service said `ok`, which it says of ignored events too. */
-  readonly observed?: Verdict | "accepted";
-  readonly reason?: "answerLost" | "answerNotUnderstood" | "notRun";
-  readonly milliseconds: number;
-}
+export type CaseResult = Readonly<z.output<typeof caseResult>>;
+
+/** How a case went. */
+export type CaseStatus = CaseResult["status"];
+
+/** The form of a report on a suite, as it is kept. */
+export const suiteReport = z.object({
+  cases: z.number(),
+  matched: z.number(),
+  mismatched: z.number(),
+  unobservable: z.number(),
+  results: z.array(caseResult),
+});
 
 /** What running a suite gave; `cases` is the sum of the three counts. */
-export interface SuiteReport {
-  readonly cases: number;
-  readonly matched: number;
-  readonly mismatched: number;
-  readonly unobservable: number;
-  readonly results: readonly CaseResult[];
-}
+export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
 /** What running a suite needs. */
 export interface RunSuiteOptions {

@@ -2,8 +2,9 @@ import type { Clock } from "../api/clock.ts";
 import { type ApiError, isApiError } from "../api/errors.ts";
 import type { EventApi } from "../api/events.ts";
 import { isJsonObject } from "./catalogue.ts";
-import { keyedQueue } from "./keyed-queue.ts";
-import { rememberingNearestName } from "./near-names.ts";
+import { type KeyedLines, keyedLines } from "./keyed-lines.ts";
+import { type KeyedQueue, keyedQueue } from "./keyed-queue.ts";
+import { type NearestName, rememberingNearestName } from "./near-names.ts";
 import type { Validation } from "./rules.ts";
 import {
   type Attempts,
@@ -20,6 +21,10 @@ import { validateEvent } from "./validate.ts";
 export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
+  /** The event as JSON, where it is there anyway. */
+  readonly text?: string | undefined;
+  /** An earlier attempt may have been recorded. */
+  readonly isDoubted?: boolean;
 }
 
 /** How many events ended how, and what it took. */
@@ -59,7 +64,10 @@ export interface SendOptions {
 }
 
 const GROUP_SIZE = 100;
+/** How many events are read ahead, so that many users have their turns at once. */
 const WINDOW = 1000;
+/** How many events may be announced and not settled when the next group is announced: enough that nobody waits for it. */
+const ANNOUNCED = 200;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
@@ -68,6 +76,7 @@ const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 interface Run {
   readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
+  readonly nearest: NearestName;
   /** When the service last answered about an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
@@ -89,21 +98,30 @@ export async function sendEvents(
   options: SendOptions,
 ): Promise<SendReport> {
   const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, unattempted: 0, sent: 0, resent: 0, waitedMs: 0 };
-  const run: Run = { options, counts, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
+  const nearest = rememberingNearestName();
+  const run: Run = { options, counts, nearest, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<Prepared>(concurrency, (event) => sendInTurn(run, event));
-  const nearest = rememberingNearestName();
+  const waiting = keyedLines<Prepared>();
   try {
     for await (const group of groupsOf(events, GROUP_SIZE)) {
-      const prepared = group.map(({ index, event }) => ({ index, event, predicted: validateEvent(event, nearest) }));
-      counts.items += prepared.length;
-      for (const event of await admit(run, prepared)) queue.add(uidOf(event), event);
-      await queue.atMost(Math.max(WINDOW, concurrency));
+      counts.items += group.length;
+      for (const event of await admit(run, group)) waiting.add(uidOf(event), event);
+      while (waiting.size >= WINDOW) await announce(run, waiting, queue);
     }
+    while (waiting.size > 0) await announce(run, waiting, queue);
   } finally {
     await queue.atMost(0);
   }
   return run.ended === undefined ? { counts } : { counts, ended: run.ended };
+}
+
+/** Announces the next events, as many as form a group, and puts them into the queue once there is room. */
+async function announce(run: Run, waiting: KeyedLines<Prepared>, queue: KeyedQueue<Prepared>): Promise<void> {
+  const group = waiting.take(GROUP_SIZE);
+  if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
+  for (const event of group) queue.add(uidOf(event), event);
+  await queue.atMost(ANNOUNCED);
 }
 
 async function* groupsOf<Entry>(
@@ -120,20 +138,17 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Settles what is not to be sent, announces the rest, and gives it. */
-async function admit(run: Run, group: readonly Prepared[]): Promise<readonly Prepared[]> {
+/** Settles what is not to be sent, and gives the rest. */
+async function admit(run: Run, group: readonly IndexedEvent[]): Promise<readonly Prepared[]> {
   const admitted: Prepared[] = [];
   for (const event of group) {
-    const { predicted } = event;
+    const predicted = validateEvent(event.event, run.nearest);
     if (predicted.verdict === "ignored" || predicted.verdict === "rejected") {
       await settle(run, event.index, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
-    } else if (isOver(run)) {
-      await settle(run, event.index, unattempted(run, predicted));
     } else {
-      admitted.push(event);
+      admitted.push({ ...event, predicted });
     }
   }
-  if (admitted.length > 0) await run.options.beforeSend?.(admitted.map(({ index }) => index));
   return admitted;
 }
 
@@ -141,16 +156,16 @@ function uidOf({ event }: Prepared): string {
   return isJsonObject(event) && typeof event.uid === "string" ? event.uid : "";
 }
 
-async function sendInTurn(run: Run, { index, event, predicted }: Prepared): Promise<void> {
-  const settlement = isOver(run) ? unattempted(run, predicted) : await sendUntilSettled(run, event, predicted);
-  return settle(run, index, settlement);
+async function sendInTurn(run: Run, prepared: Prepared): Promise<void> {
+  const settlement = isOver(run) ? unattempted(run, prepared.predicted) : await sendUntilSettled(run, prepared);
+  return settle(run, prepared.index, settlement);
 }
 
-async function sendUntilSettled(run: Run, event: unknown, predicted: Validation): Promise<Settlement> {
-  const body = JSON.stringify(event);
+async function sendUntilSettled(run: Run, { event, text, predicted, isDoubted }: Prepared): Promise<Settlement> {
+  const body = text ?? JSON.stringify(event);
   const firstAt = run.options.clock.now();
   const giveUpAt = firstAt + (run.options.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
-  const attempts: Attempts = { predicted, count: 0, lost: false };
+  const attempts: Attempts = { predicted, count: 0, lost: isDoubted === true };
   for (;;) {
     attempts.count += 1;
     run.counts.sent += 1;

@@ -21,7 +21,7 @@ export interface SuiteStore {
   /** Runs once for each yes of a person: called again with the same one, it gives what the first call gave. */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Whether something was run for a yes. */
-  wasRun(yes: string): boolean;
+  wasRun(yes: string): Promise<boolean>;
   /** A suite by its ID; undefined where there is none, or no longer. */
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
   /** The caller's suites, the newest first. */
@@ -82,7 +82,7 @@ export function memorySuiteStore(): SuiteStore {
       if (runs.size > MOST_RUNS && oldest !== undefined) runs.delete(oldest);
       return running;
     },
-    wasRun: (yes) => runs.has(yes),
+    wasRun: async (yes) => runs.has(yes),
     find: async (caller, suiteId) => entries.get(keyOf(caller, suiteId))?.kept,
     list: async (caller) =>
       [...entries.values()]

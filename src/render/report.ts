@@ -53,12 +53,16 @@ export interface ReportedRun {
   readonly page?: { readonly cursor: string | undefined };
   /** The requests that would go out. */
   readonly plan?: readonly (readonly Step[])[];
+  /** Of events, each of which is a request: how many would go out, and how long they are. */
+  readonly eventRequests?: { readonly items: number; readonly bytes: number };
   /** Of events: what was predicted and observed. */
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
   /** Whether the failed rows of its file are kept. */
   readonly hasRejects?: boolean;
+  /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */
+  readonly unknownIsFinal?: boolean;
 }
 
 /** An answer as data and as text, which say the same. */
@@ -76,14 +80,15 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
   const said = tokensOf([...nextSteps, run.confirmation?.effect ?? "", run.confirmation?.token ?? ""].join(" "));
   const budget = { left: REPORT_TOKENS - AROUND_TOKENS - 2 * said };
-  const plan = run.plan && takeWhileItFits(run.plan.slice(0, MOST_RESULTS).map(planRow), budget);
+  const requests = [...(run.plan ?? []).slice(0, MOST_RESULTS).map(planRow), ...eventPlanRows(run)];
+  const plan = requests.length > 0 ? takeWhileItFits(requests, budget) : undefined;
   const mostFailures = run.page === undefined ? MOST_FAILURES : MOST_FAILURES_BESIDE_PAGE;
   const failures = takeWhileItFits(run.failures.slice(0, mostFailures).map(failureRow), budget);
   const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, MOST_RESULTS).map(verdictRow), budget);
   const rows = run.results.map(resultRow);
   const results = run.page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
   const omitted = results.length > 0 ? run.counts.items - results.length : 0;
-  const planOmitted = (run.plan?.length ?? 0) - (plan?.length ?? 0);
+  const planOmitted = (run.plan?.length ?? 0) + eventPlanRows(run).length - (plan?.length ?? 0);
   const resultsUri = run.runId === undefined ? undefined : `targeting://runs/${run.runId}/results`;
   const structured = {
     environment: run.environment,
@@ -211,6 +216,17 @@ function planRow(steps: readonly Step[]): Row {
   };
 }
 
+function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
+  if (eventRequests === undefined) return [];
+  const { items, bytes } = eventRequests;
+  return [
+    {
+      data: { operation: "trackEvent", items, requests: items, bytes },
+      line: `- send events: ${items} requests, ${bytes} bytes`,
+    },
+  ];
+}
+
 function section(title: string, rows: readonly Row[], omitted: number, more: string): readonly string[] {
   if (rows.length + omitted === 0) return [];
   const shownRows = rows.length > 0 ? [fenced(rows.map(({ line }) => line))] : [];
@@ -258,7 +274,8 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   const { runId, status, counts } = run;
   if (runId === undefined) return steps;
   if (status === "running") steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
-  if (status !== "running" && status !== "needs_confirmation" && counts.unknown + counts.pending + waiting(run) > 0) {
+  const unknown = run.unknownIsFinal ? 0 : counts.unknown;
+  if (status !== "running" && status !== "needs_confirmation" && unknown + counts.pending + waiting(run) > 0) {
     steps.push(`call resume_run with runId ${runId} to finish what is unknown or was not attempted`);
   }
   if (run.hasRejects) {

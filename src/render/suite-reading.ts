@@ -1,5 +1,5 @@
 import type { SuiteFormat } from "../events/emit.ts";
-import { fenced, seen } from "./fence.ts";
+import { fenced, seen, shown } from "./fence.ts";
 import { tokensOf } from "./page.ts";
 
 /** Where a suite is read as a resource. */
@@ -29,6 +29,13 @@ export function previewOf(file: string): string {
   return lines.join("\n");
 }
 
+const HOW_TO_RUN = {
+  json: "run_event_tests takes it as file.",
+  vitest: "npx vitest run runs it, where vitest is installed and the name ends in .test.ts or .spec.ts.",
+  playwright: "npx playwright test runs it, where @playwright/test is installed and the name ends in .spec.ts.",
+  curl: "sh runs it.",
+} as const satisfies Record<SuiteFormat, string>;
+
 /** A suite that was generated, in words. */
 export function suiteText(suite: {
   readonly suiteId: string;
@@ -36,12 +43,14 @@ export function suiteText(suite: {
   readonly format: SuiteFormat;
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
+  readonly savedTo?: string;
   readonly preview: string;
 }): string {
-  const { suiteId, resourceUri, format, cases, byKind, preview } = suite;
+  const { suiteId, resourceUri, format, cases, byKind, savedTo, preview } = suite;
   const kinds = Object.entries(byKind).map(([kind, count]) => `${kind} ${count}`);
   return [
     `${cases} event tests, suite ${suiteId}: ${kinds.join(", ")}.`,
+    ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(seen)),
     `Next: run_event_tests with suiteId ${suiteId} runs them against a sandbox.`,

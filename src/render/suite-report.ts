@@ -1,6 +1,6 @@
 import type { CaseResult, SuiteReport } from "../events/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suite.ts";
-import { fenced, shown } from "./fence.ts";
+import { fenced, plain, shown } from "./fence.ts";
 import { rowsThatFit } from "./page.ts";
 import { suiteReportUri, suiteUri } from "./suite-reading.ts";
 
@@ -20,13 +20,19 @@ export function suiteReportAnswer(run: {
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
+  /** The file that holds the report; or why it was not written. */
+  readonly savedTo?: string;
+  readonly notSaved?: string;
 }) {
-  const { environment, suiteId, target, report } = run;
+  const { environment, suiteId, target, report, savedTo, notSaved } = run;
   const { results, ...counts } = report;
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const mismatches = all.slice(0, rowsThatFit(all, mismatchLine));
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
-  const nextSteps = nextStepsOf(report, notRun);
+  const nextSteps = [
+    ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
+    ...nextStepsOf(report, notRun),
+  ];
   const omitted = all.length - mismatches.length;
   const reportUri = suiteReportUri(suiteId);
   return {
@@ -40,6 +46,7 @@ export function suiteReportAnswer(run: {
       ...(omitted > 0 && { mismatchesOmitted: omitted }),
       resourceUri: suiteUri(suiteId),
       reportUri,
+      ...(savedTo !== undefined && { savedTo }),
       ...(nextSteps.length > 0 && { nextSteps }),
     },
     text: [
@@ -48,6 +55,7 @@ export function suiteReportAnswer(run: {
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       ...(omitted > 0 ? [`(${omitted} more)`] : []),
       `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
+      ...(savedTo === undefined ? [] : [`The report is saved to ${shown(savedTo)}`]),
       ...nextSteps.map((step) => `Next: ${step}`),
     ].join("\n"),
     isError: false,

@@ -23,7 +23,7 @@ export interface EventFilter {
   readonly since?: number | undefined;
 }
 
-/** The events that arrived: the last 100,000 or the last 64 MiB of bodies, whichever is less. */
+/** The events that arrived: the last 100,000 or the last 64 MiB of bodies and findings, whichever is less. */
 export interface EventLog {
   add(event: ArrivedEvent): void;
   clear(): void;
@@ -38,6 +38,7 @@ export interface EventLog {
 
 const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
+const LETTERS_OF_FINDING = 128;
 
 /** Makes an empty event log: a ring that forgets the oldest. */
 export function eventLog(): EventLog {
@@ -48,7 +49,7 @@ export function eventLog(): EventLog {
   let counts: Record<Verdict, number> = { recorded: 0, ignored: 0, rejected: 0 };
 
   function dropOldest(): void {
-    letters -= ring[oldest % REMEMBERED]?.text.length ?? 0;
+    letters -= lettersOf(ring[oldest % REMEMBERED]);
     ring[oldest % REMEMBERED] = undefined;
     oldest += 1;
   }
@@ -58,7 +59,7 @@ export function eventLog(): EventLog {
       if (arrived - oldest >= REMEMBERED) dropOldest();
       ring[arrived % REMEMBERED] = event;
       arrived += 1;
-      letters += event.text.length;
+      letters += lettersOf(event);
       counts[event.verdict] += 1;
       while (letters > REMEMBERED_LETTERS && arrived - oldest > 1) dropOldest();
     },
@@ -84,6 +85,11 @@ export function eventLog(): EventLog {
       return { ...counts };
     },
   };
+}
+
+/** About how much room an event takes. */
+function lettersOf(event: ArrivedEvent | undefined): number {
+  return event === undefined ? 0 : event.text.length + event.findings.length * LETTERS_OF_FINDING;
 }
 
 function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventFilter): boolean {

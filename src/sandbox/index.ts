@@ -75,7 +75,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     events: () => world.events.read({}, Number.POSITIVE_INFINITY).events,
     shutdownSummary: () => {
       const { recorded, ignored, rejected } = world.events.counts();
-      return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected`;
+      const { dropped } = world.events.read({}, 0);
+      const forgotten = dropped === 0 ? "" : `; the oldest ${dropped} were dropped for room`;
+      return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected${forgotten}`;
     },
   };
 }

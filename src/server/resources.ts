@@ -10,7 +10,7 @@ import type { RunPart } from "../bulk/store.ts";
 import { messageFor } from "../render/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolServices } from "../tools/context.ts";
-import type { AnyRun } from "../tools/own-runs.ts";
+import { type AnyRun, isWriteRun } from "../tools/own-runs.ts";
 import { runsLike } from "./completion.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";
 import { SUITE_RESOURCES } from "./suite-resources.ts";
@@ -173,7 +173,8 @@ async function readPart(
   const chunks: Uint8Array[] = [];
   let passed = 0;
   let size = 0;
-  for await (const chunk of context.runs?.part(runId, part)() ?? []) {
+  const kept = isWriteRun(run) ? context.runs?.part(runId, part) : context.eventRuns?.part(runId, part);
+  for await (const chunk of kept?.() ?? []) {
     const wanted = chunk.subarray(Math.max(0, from - passed));
     passed += chunk.length;
     if (wanted.length === 0) continue;

@@ -1,6 +1,7 @@
 import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
-import { type EventEntry, EventRunState, verdictOf } from "../events/event-run-state.ts";
-import { objectOf, settledEntry } from "../events/event-runs.ts";
+import { EventRunState, settledEntry, verdictOf } from "../events/event-run-state.ts";
+import type { EventRun } from "../events/event-runs.ts";
+import { type GivenEvent, objectOf } from "../events/event-source.ts";
 import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";
 import { verdictRow } from "../render/event-report.ts";
@@ -17,13 +18,14 @@ export function eventReport(about: {
   readonly status: RunStatus;
   readonly state: EventRunState;
   readonly nextSteps?: readonly string[];
+  readonly hasRejects?: boolean;
+  readonly unknownIsFinal?: boolean;
+  readonly eventRequests?: { readonly items: number; readonly bytes: number };
 }): RenderedReport {
-  const { environment, tool, runId, status, state, nextSteps = [] } = about;
+  const { state, nextSteps = [], ...rest } = about;
+  const { runId, status } = rest;
   return renderReport({
-    environment,
-    tool,
-    ...(runId !== undefined && { runId }),
-    status,
+    ...rest,
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests }),
     failures: toldFailures(failureGroups(state)),
@@ -34,33 +36,53 @@ export function eventReport(about: {
 }
 
 /** What would become of events, none of which is sent. */
-export function plannedEventReport(about: {
-  readonly environment: "live" | "sandbox";
-  readonly tool: string;
-  readonly events: readonly unknown[];
-}): RenderedReport {
-  const { events, ...rest } = about;
-  const state = stateOf(events);
+export async function plannedEventReport(
+  about: { readonly environment: "live" | "sandbox"; readonly tool: string },
+  events: AsyncIterable<readonly GivenEvent[]>,
+): Promise<RenderedReport> {
+  const state = new EventRunState();
   const nearest = rememberingNearestName();
-  for (const [index, event] of events.entries()) {
-    const predicted = validateEvent(event, nearest);
-    const verdict = verdictOf(predicted, undefined);
-    const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
-    state.apply(
-      isRefused
-        ? settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0)
-        : { t: "predicted", object: index, at: 0, ...(verdict && { verdict }) },
-    );
+  const requests = { items: 0, bytes: 0 };
+  for await (const batch of events) {
+    state.apply({ t: "begin", items: batch.length, at: 0 });
+    state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
+    for (const { index, event, text, reason } of batch) {
+      const predicted = validateEvent(event, nearest);
+      const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
+      if (reason !== undefined) {
+        state.apply({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at: 0 });
+      } else if (isRefused) {
+        state.apply(settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0));
+      } else {
+        const verdict = verdictOf(predicted, undefined);
+        state.apply({ t: "predicted", object: index, at: 0, ...(verdict && { verdict }) });
+        requests.items += 1;
+        requests.bytes += Buffer.byteLength(text ?? JSON.stringify(event));
+      }
+    }
   }
-  return eventReport({ ...rest, status: "planned", state });
+  return eventReport({ ...about, status: "planned", state, ...(requests.items > 0 && { eventRequests: requests }) });
 }
 
-/** The state of a run of events before anything is sent. */
-export function stateOf(events: readonly unknown[]): EventRunState {
-  const state = new EventRunState();
-  const begin: EventEntry = { t: "events", objects: events.map(objectOf), at: 0 };
-  state.apply(begin);
-  return state;
+/** The report about a run of events as it stands. */
+export function eventRunReport(
+  { header, state, status }: EventRun,
+  environment: "live" | "sandbox",
+  nextSteps: readonly string[] = [],
+): RenderedReport {
+  const { tool, input } = header.call;
+  const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
+  const unknownIsFinal = input.onUnknown === "report";
+  return eventReport({
+    environment,
+    tool,
+    runId: header.runId,
+    status: status(),
+    state,
+    nextSteps,
+    hasRejects,
+    unknownIsFinal,
+  });
 }
 
 /** Says what is not certain about events that succeeded. */

@@ -1,4 +1,6 @@
 import * as z from "zod";
+import { findFreePlace } from "../bulk/files/folders.ts";
+import { inOnePiece, saveFile } from "../bulk/files/save-file.ts";
 import { emitSuite, type SuiteFormat } from "../events/emit.ts";
 import { generateEventTests } from "../events/generate.ts";
 import { CASE_KINDS, type EventSuite, MOST_SEED } from "../events/suite.ts";
@@ -15,6 +17,7 @@ const input = () =>
     uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
     seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
     format: z.enum(FORMATS).default("json").describe("Form of the resource: a suite, or a file that runs by itself"),
+    saveTo: z.string().optional().describe("New file in an allowed folder for all of it in that form"),
   });
 
 /** Generates tests of events, with the verdict that the documents give each. */
@@ -35,14 +38,18 @@ export const generateEventTestsTool = {
       resourceUri: z.string().optional(),
       cases: z.number().optional(),
       byKind: z.looseObject({}).optional(),
+      savedTo: z.string().optional(),
       preview: z.string().optional(),
     }),
-  async handler({ format, ...choice }, { environment, suites, caller }) {
+  async handler({ format, saveTo, ...choice }, { environment, suites, caller, allowedDirs }) {
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
       throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");
     }
+    const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
     const { suiteId } = await suites.keep(caller, suite, format);
+    const text = emitSuite(suite, format);
+    if (place !== undefined) await saveFile(place, inOnePiece(text));
     const facts = {
       suiteId,
       resourceUri: suiteUri(suiteId),
@@ -50,7 +57,8 @@ export const generateEventTestsTool = {
       seed: suite.seed,
       cases: suite.cases.length,
       byKind: byKind(suite),
-      preview: previewOf(emitSuite(suite, format)),
+      ...(place !== undefined && { savedTo: place }),
+      preview: previewOf(text),
     };
     return { structured: { environment, ...facts }, text: suiteText(facts), isError: false };
   },

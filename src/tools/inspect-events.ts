@@ -12,7 +12,7 @@ import { type ToolDefinition, ToolError } from "./definition.ts";
 const VERDICTS = ["recorded", "ignored", "rejected"] as const;
 const MOST_EXPECTATIONS = 30;
 /** The most that a sandbox gives at once. */
-const LOOKED_AT = 10_000;
+const LOOKED_AT = 100_000;
 
 const expectation = () =>
   z.strictObject({

@@ -3,7 +3,7 @@ import type { EventRun } from "../events/event-runs.ts";
 import { renderReport } from "../render/report.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./definition.ts";
-import { eventReport } from "./event-answer.ts";
+import { eventRunReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { reportOf } from "./write.ts";
 
@@ -27,8 +27,7 @@ export async function reportAnyRun(run: AnyRun, context: ToolContext): Promise<T
   await followRun(run, context);
   const { environment } = context;
   if (isWriteRun(run)) return renderReport(await reportOf(run, context));
-  const { header, state } = run;
-  return eventReport({ environment, tool: header.call.tool, runId: header.runId, status: run.status(), state });
+  return eventRunReport(run, environment);
 }
 
 /** The caller's runs of both kinds, the newest first. */

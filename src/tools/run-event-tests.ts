@@ -1,5 +1,12 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
+import { parseJson } from "../api/answers.ts";
+import { bytesOf } from "../bulk/files/bytes.ts";
+import { FileError } from "../bulk/files/file-error.ts";
+import { findFile, findFreePlace } from "../bulk/files/folders.ts";
+import { inOnePiece, saveFile } from "../bulk/files/save-file.ts";
+import { textOf } from "../bulk/files/text.ts";
+import { junitXml } from "../events/junit.ts";
 import { observerOf } from "../events/observe.ts";
 import { runSuite, type SuiteReport } from "../events/run-suite.ts";
 import { type EventSuite, eventSuite } from "../events/suite.ts";
@@ -17,10 +24,12 @@ const input = () =>
   z.strictObject({
     suiteId: z.string().optional().describe("Of generate_event_tests"),
     suite: z.looseObject({}).optional().describe("Or the suite itself, in the form of generate_event_tests' json"),
+    file: z.string().optional().describe("Or a file in an allowed folder that holds such a suite"),
     target: z
       .enum(["sandbox", "configured"])
       .default("sandbox")
       .describe("configured: the event API of the settings, where test purchases count as conversions if it is live"),
+    saveTo: z.string().optional().describe("New file in an allowed folder for the report, as JUnit XML"),
     ...confirmationArgument(),
   });
 
@@ -48,48 +57,83 @@ export const runEventTestsTool = {
       unobservable: z.number().optional(),
       mismatches: z.array(z.looseObject({})).optional(),
       resourceUri: z.string().optional(),
+      savedTo: z.string().optional(),
     }),
   async handler(given, context) {
     if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
     const kept = await suiteOf(given, context);
-    if (given.target === "sandbox" || context.environment === "sandbox") return runTests(kept, given.target, context);
-    return runLive(kept, context);
+    const { reply, suites } = context;
+    const isRepeated = reply !== undefined && (await suites.wasRun(reply.token));
+    const place = isRepeated ? undefined : await placeOf(given.saveTo, context);
+    if (given.target === "configured" && context.environment === "live") {
+      return runLive(kept, { saveTo: given.saveTo, place }, context);
+    }
+    return answerOf(kept, given.target, await reportOf(kept, given.target, context), place, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-async function suiteOf({ suite, suiteId }: Input, { suites, caller }: ToolContext): Promise<KeptSuite> {
-  if ((suite === undefined) === (suiteId === undefined)) {
-    throw new ToolError("give either suite or suiteId", "generate_event_tests gives a suiteId.");
+async function suiteOf({ suite, suiteId, file }: Input, context: ToolContext): Promise<KeptSuite> {
+  const { suites, caller, allowedDirs } = context;
+  if ([suite, suiteId, file].filter((one) => one !== undefined).length !== 1) {
+    throw new ToolError("give either suite, suiteId or file", "generate_event_tests gives a suiteId.");
   }
-  if (suite !== undefined) return suites.keep(caller, readSuite(suite), "json");
+  if (suite !== undefined) return suites.keep(caller, readSuite(suite, "suite"), "json");
+  if (file !== undefined) return suites.keep(caller, readSuite(await jsonIn(file, allowedDirs), "the file"), "json");
   const kept = await suites.find(caller, suiteId ?? "");
   if (kept !== undefined) return kept;
   throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
 }
 
 const PROBLEMS_SHOWN = 3;
+const LONGEST_FILE = 64 * 1_048_576;
 
-function readSuite(given: unknown): EventSuite {
+/** What a JSON file in an allowed folder holds. Throws a FileError where it may not or cannot be read. */
+async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
+  const bytes = bytesOf(await findFile(file, allowedDirs));
+  let text = "";
+  for await (const piece of textOf(bytes, "utf-8")) {
+    text += piece;
+    if (text.length > LONGEST_FILE) throw new ToolError("the file is too long for a suite", "Give a smaller suite.");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ToolError("the file is no JSON", "Give one that generate_event_tests saved with format json.");
+  }
+}
+
+/** Where the report is to be written; looked at before anything is sent. */
+async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<string | undefined> {
+  return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
+}
+
+function readSuite(given: unknown, what: string): EventSuite {
   const read = eventSuite.safeParse(given);
   if (read.success) return read.data;
   const problems = read.error.issues
     .slice(0, PROBLEMS_SHOWN)
     .map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new ToolError(
-    `suite does not have the form of a suite (${problems.join("; ")})`,
+    `${what} does not have the form of a suite (${problems.join("; ")})`,
     "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
   );
 }
 
 /** Asks before test events go to a live endpoint, where they count. */
-async function runLive(kept: KeptSuite, context: ToolContext): Promise<ToolOutcome> {
+async function runLive(
+  kept: KeptSuite,
+  { saveTo, place }: { readonly saveTo: string | undefined; readonly place: string | undefined },
+  context: ToolContext,
+): Promise<ToolOutcome> {
   refuseReadOnly(context);
   const { confirm, canAsk, reply } = context;
-  if (confirm === "off") return runTests(kept, "configured", context);
+  if (confirm === "off") {
+    return answerOf(kept, "configured", await reportOf(kept, "configured", context), place, context);
+  }
   const effect = liveTestsText(kept.suite);
   if (canAsk) {
     if (reply === undefined) return { ask: { message: effect, token: newToken() } };
-    return reply.accepted ? runOnce(reply.token, kept, context) : notRun(kept, context);
+    return reply.accepted ? runOnce(reply.token, kept, place, context) : notRun(kept, context);
   }
   if (confirm === "strict") {
     throw new ToolError(
@@ -97,7 +141,9 @@ async function runLive(kept: KeptSuite, context: ToolContext): Promise<ToolOutco
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
     );
   }
-  const confirmation = await askFor({ run: kept.suiteId, digest: newToken() }, effect, context);
+  // The token stands for the whole call, so that it is enough by itself.
+  const digest = JSON.stringify([newToken(), saveTo ?? ""]);
+  const confirmation = await askFor({ run: kept.suiteId, digest }, effect, context);
   const nextSteps = ["show the effect to the person and wait for their decision"];
   return {
     structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
@@ -106,18 +152,26 @@ async function runLive(kept: KeptSuite, context: ToolContext): Promise<ToolOutco
   };
 }
 
+const planned = z.tuple([z.string(), z.string()]);
+
 /** Runs the tests that a token stands for; used again it gives the report of that run. */
 async function confirmed(token: string, given: Input, context: ToolContext): Promise<ToolAnswer> {
   refuseReadOnly(context);
+  const { suites, caller } = context;
   const confirmation = await confirmationIn(token, context);
-  const kept = await context.suites.find(context.caller, confirmation.run);
+  const plan = planned.safeParse(parseJson(confirmation.digest));
+  const kept = plan.success ? await suites.find(caller, confirmation.run) : undefined;
   if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
-  const isGiven = given.suite !== undefined || given.suiteId !== undefined;
-  if (isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId) {
+  const saveTo = plan.data?.[1] ?? "";
+  const isGiven = given.suite !== undefined || given.suiteId !== undefined || given.file !== undefined;
+  const isOther = isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId;
+  const isElsewhere = given.saveTo !== undefined && given.saveTo !== saveTo;
+  if (isOther || isElsewhere) {
     throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
   }
-  if (!context.suites.wasRun(confirmation.digest)) checkNotExpired(confirmation, context);
-  return runOnce(confirmation.digest, kept, context);
+  if (await suites.wasRun(confirmation.digest)) return runOnce(confirmation.digest, kept, undefined, context);
+  checkNotExpired(confirmation, context);
+  return runOnce(confirmation.digest, kept, await placeOf(saveTo, context), context);
 }
 
 function refuseReadOnly({ readOnly }: ToolContext): void {
@@ -129,14 +183,33 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
 }
 
 /** Whoever agreed, agreed to one run: the same yes a second time gives the report of the first. */
-async function runOnce(yes: string, kept: KeptSuite, context: ToolContext): Promise<ToolAnswer> {
+async function runOnce(
+  yes: string,
+  kept: KeptSuite,
+  place: string | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
   const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
-  return suiteReportAnswer({ ...about(kept, context), report });
+  return answerOf(kept, "configured", report, place, context);
 }
 
-async function runTests(kept: KeptSuite, target: Input["target"], context: ToolContext): Promise<ToolAnswer> {
-  const report = await reportOf(kept, target, context);
-  return suiteReportAnswer({ ...about(kept, context), target, report });
+/** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
+async function answerOf(
+  kept: KeptSuite,
+  target: Input["target"],
+  report: SuiteReport,
+  place: string | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const run = { ...about(kept, context), target, report };
+  if (place === undefined) return suiteReportAnswer(run);
+  try {
+    await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
+    return suiteReportAnswer({ ...run, savedTo: place });
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    return suiteReportAnswer({ ...run, notSaved: thrown.message });
+  }
 }
 
 /** Runs a suite for as long as a call may take, and keeps the report. */

@@ -1,12 +1,13 @@
 import * as z from "zod";
 import { countsOf, settledStatus } from "../bulk/report.ts";
-import { settledEntry } from "../events/event-runs.ts";
+import { EventRunState, settledEntry } from "../events/event-run-state.ts";
+import { eventsIn, objectOf, sourceOfEvents } from "../events/event-source.ts";
 import { sendEvents } from "../events/send.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { eventsOf } from "./apis.ts";
 import { timeLeft } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
-import { eventReport, plannedEventReport, stateOf } from "./event-answer.ts";
+import { eventReport, plannedEventReport } from "./event-answer.ts";
 import { checkJsonValues } from "./json-values.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
 
@@ -57,8 +58,10 @@ export const trackEvent = {
     if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
     const event = { ...given, ...extra };
     checkJsonValues(event);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_event", events: [event] });
-    const state = stateOf([event]);
+    if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
+    const state = new EventRunState();
+    state.apply({ t: "begin", items: 1, at: 0 });
+    state.apply({ t: "events", objects: [objectOf({ index: 0, event })], at: 0 });
     const { counts } = await sendEvents([{ index: 0, event }], {
       api: eventsOf(context),
       clock: context.clock,

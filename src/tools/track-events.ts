@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { eventsIn } from "../events/event-rows.ts";
+import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
-import { eventReport, plannedEventReport } from "./event-answer.ts";
+import { eventRunReport, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
 import { checkJsonValues } from "./json-values.ts";
@@ -34,16 +34,35 @@ export const trackEvents = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ events: given, file, encoding, onUnknown, dryRun }, context) {
-    const { environment } = context;
-    const opened = await openedFile({ file, encoding }, { events: given }, context);
-    const events = opened === undefined ? (given ?? []) : await eventsIn(opened);
-    if (events.length === 0) throw new ToolError("there are no events to send", "Give events, or a file with rows.");
-    for (const [index, event] of events.entries()) checkJsonValues(event, `event ${index}`);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_events", events });
-    const run = eventRunsOf(context).start({ tool: "track_events", input: { events, onUnknown } }, context.caller);
+  async handler({ events, file, encoding, onUnknown, dryRun }, context) {
+    const { environment, caller } = context;
+    const opened = await openedFile({ file, encoding }, { events }, context);
+    // What JSON cannot carry would be something else once it is text.
+    for (const [index, event] of (events ?? []).entries()) checkJsonValues(event, `event ${index}`);
+    const source = opened === undefined ? sourceOfEvents(events ?? []) : sourceOfFile(opened);
+    if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
+    let items = 0;
+    for await (const batch of checked(eventsIn(source))) items += batch.length;
+    const planned = { source, items, onUnknown };
+    const runs = eventRunsOf(context);
+    const going = await runs.unfinished(planned, caller);
+    const run = going ?? runs.start(planned, caller);
     await followRun(run, context);
-    const { runId } = run.header;
-    return eventReport({ environment, tool: "track_events", runId, status: run.status(), state: run.state });
+    return eventRunReport(run, environment, going === undefined ? [] : [GOING]);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+const GOING = "this call was made before and had not finished: this is that run, taken up again";
+
+/** Throws a ToolError where there are no events, or one that JSON could not carry. */
+async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGenerator<readonly GivenEvent[]> {
+  let count = 0;
+  for await (const batch of events) {
+    for (const { index, line, event } of batch) {
+      checkJsonValues(event, line === undefined ? `event ${index}` : `the event on line ${line}`);
+    }
+    count += batch.length;
+    yield batch;
+  }
+  if (count === 0) throw new ToolError("there are no events to send", "Give events, or a file with rows.");
+}

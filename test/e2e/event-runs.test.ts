@@ -1,11 +1,11 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import { CLIENTS } from "../support/clients.ts";
-import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
 
 const answer = z.looseObject({
   runId: z.string(),
@@ -63,3 +63,43 @@ test("events come from a file too, and a row that is none is refused at its plac
   const both = await client.callTool("track_events", { file: "x.csv", events: [] });
   expect(both.isError).toBe(true);
 });
+
+test("after kill -9 the same call goes on, sends nothing twice, and keeps no user that is settled", async () => {
+  const sandbox = await startSandbox();
+  onTestFinished(() => sandbox.close());
+  const env = cleanEnvironment({ EVENT_API_URL: sandbox.url, EVENT_APP_KEY: "sandbox-app-key" });
+  const events = Array.from({ length: 5000 }, (_, number) => ({ uid: `person-${number}`, eventName: "app_open" }));
+  const killed = startCommand([], env);
+  for (const message of [...OPENING, toolCall("track", "track_events", { events })]) killed.send(message);
+  await expect.poll(() => sandbox.events().length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(700);
+  killed.child.kill("SIGKILL");
+  await killed.exited;
+
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
+  const { runs } = listed.parse((await client.callTool("get_run", {})).structuredContent);
+  expect(runs).toMatchObject([{ tool: "track_events", status: "interrupted" }]);
+  const { unknown = 0, pending = 0 } = z
+    .looseObject({ counts: z.record(z.string(), z.number()) })
+    .parse(runs[0]).counts;
+  const state = env.TARGETING_MCP_STATE_DIR ?? "";
+  expect(await peopleIn(state)).toBe(pending);
+
+  const again = await client.callTool("track_events", { events });
+  expect(answer.parse(again.structuredContent)).toMatchObject({
+    runId: runs[0]?.runId,
+    status: "partial",
+    counts: { items: 5000, succeeded: 5000 - unknown, unknown, pending: 0 },
+  });
+  expect(textOf(again)).toContain("made before and had not finished");
+  const arrived = sandbox.events().map(({ uid }) => uid);
+  expect(new Set(arrived).size).toBe(arrived.length);
+  expect(arrived.length).toBeGreaterThanOrEqual(5000 - unknown);
+  expect(await peopleIn(state)).toBe(0);
+});
+
+/** How many people stand in the files of a folder with their own identifiers. */
+async function peopleIn(folder: string): Promise<number> {
+  const files = await readdir(folder, { recursive: true, withFileTypes: true });
+  const texts = files.filter((one) => one.isFile()).map((one) => readFile(join(one.parentPath, one.name), "utf8"));
+  return new Set((await Promise.all(texts)).flatMap((text) => text.match(/person-\d+/g) ?? [])).size;
+}

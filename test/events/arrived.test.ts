@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { coverageOf } from "../../src/events/coverage.ts";
 import { describeEventType, listEventTypes } from "../../src/events/event-types.ts";
@@ -89,6 +90,56 @@ describe("expectations", () => {
     expect(met(checkExpectations(late, expected, { withinMs: 100, inOrder: true }))).toEqual([true, true]);
     const [, tooLate] = checkExpectations(sale, names("view_item", "purchase"), { withinMs: 1000 });
     expect(tooLate).toEqual({ met: false, found: 0, reason: "not within 1000 ms of the first expected event" });
+  });
+});
+
+describe("expectations within a time", () => {
+  const event = fc.record({
+    arrivedAt: fc.nat({ max: 12 }),
+    verdict: fc.constantFrom("recorded" as const, "ignored" as const),
+    eventName: fc.constantFrom("click", "app_open", "sign_up"),
+  });
+  const expectation = fc.record(
+    {
+      eventName: fc.constantFrom("click", "app_open", "sign_up"),
+      count: fc.nat({ max: 2 }),
+      verdict: fc.constantFrom("recorded" as const, "ignored" as const),
+    },
+    { requiredKeys: ["eventName"] },
+  );
+
+  it("are met by as many as the best of all stretches meets", () => {
+    const inputs = fc.tuple(
+      fc.array(event, { maxLength: 12 }),
+      fc.array(expectation, { minLength: 1, maxLength: 4 }),
+      fc.nat({ max: 6 }),
+      fc.boolean(),
+    );
+    fc.assert(
+      fc.property(inputs, ([events, expected, withinMs, inOrder]) => {
+        const arrived = events.map(({ eventName, ...rest }) => ({ ...rest, body: { uid: "u", eventName } }));
+        const count = (results: readonly { readonly met: boolean }[]) => results.filter(({ met }) => met).length;
+        const meant = arrived
+          .filter(({ body }) => expected.some(({ eventName }) => eventName === body.eventName))
+          .toSorted((one, other) => one.arrivedAt - other.arrivedAt);
+        const stretches = meant.map(({ arrivedAt: from }, start) =>
+          meant.slice(start).filter(({ arrivedAt }) => arrivedAt <= from + withinMs),
+        );
+        const best = [[], ...stretches].slice(stretches.length > 0 ? 1 : 0);
+        const most = Math.max(...best.map((stretch) => count(checkExpectations(stretch, expected, { inOrder }))));
+        const results = checkExpectations(arrived, expected, { inOrder, withinMs });
+        if (most === expected.length) expect(count(results)).toBe(most);
+        else expect(count(results)).toBeGreaterThanOrEqual(most);
+      }),
+      { numRuns: 2000, seed: 20_260_104 },
+    );
+  });
+
+  it("look at 100,000 events as they look at few", () => {
+    const arrived = Array.from({ length: 100_000 }, (_, index) => at(index, "click", { element_id: `e-${index}` }));
+    const never = { eventName: "click", where: { element_id: "none" } };
+    const [, last] = checkExpectations(arrived, [{ eventName: "click" }, never], { withinMs: 60_000, inOrder: true });
+    expect(last).toMatchObject({ met: false, found: 0 });
   });
 });
 

@@ -9,11 +9,24 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { emitSuite, SUITE_FORMATS } from "../../src/events/emit.ts";
 import { generateEventTests } from "../../src/events/generate.ts";
-import type { EventSuite } from "../../src/events/suite.ts";
+import { type EventSuite, eventsOf } from "../../src/events/suite.ts";
+import { startSandbox } from "../../src/sandbox/index.ts";
 import { startReferenceService } from "./reference-service.ts";
 
 const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const suite = generateEventTests({ seed: 3, uid: `o'brien "$HOME" \`x\` \${y}` });
+/** Every kind of case, of some events. */
+const SOME = {
+  eventNames: [
+    "purchase",
+    "add_to_cart",
+    "view_item",
+    "begin_checkout",
+    "view_content",
+    "begin_lead_form",
+    "generate_lead",
+  ],
+};
 const failed = z.object({ code: z.number(), stdout: z.string() });
 let folder: string;
 
@@ -61,6 +74,21 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
     }
   }, 120_000);
 
+  it("passes against the sandbox, which keeps every event", async () => {
+    const sandbox = await startSandbox();
+    try {
+      const { code, output } = await run(generateEventTests(SOME), format, sandbox.url);
+      expect(output).not.toContain("MISMATCH");
+      expect(code).toBe(0);
+      const verdicts = generateEventTests(SOME).cases.flatMap((one) => eventsOf(one).map(() => one.expected));
+      expect(sandbox.events().map(({ verdict }) => verdict)).toEqual(
+        verdicts.map((verdict) => (verdict === "uncertain" ? "recorded" : verdict)),
+      );
+    } finally {
+      await sandbox.close();
+    }
+  }, 120_000);
+
   it("fails against one that does not", async () => {
     const service = await startReferenceService(true);
     try {
@@ -73,7 +101,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
   }, 120_000);
 });
 
-it("is TypeScript for Playwright too, which `npx tsx scripts/test-browser.ts` runs in a browser", async () => {
+it("is TypeScript for Playwright too, which `npm run test:browser` runs in a browser", async () => {
   const { code } = await transform(emitSuite(suite, "playwright"), { loader: "ts" });
   expect(code).toContain('from "@playwright/test"');
 });

@@ -1,23 +1,47 @@
-import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import iconv from "iconv-lite";
 import { describe, expect, it } from "vitest";
-import { AmbiguousError, RejectedError } from "../../src/api/errors.ts";
+import { AmbiguousError, NotSentError, RejectedError } from "../../src/api/errors.ts";
 import type { EventAnswer } from "../../src/api/events.ts";
 import { fileRunStore } from "../../src/bulk/file-store.ts";
+import { type ByteSource, digestOf } from "../../src/bulk/files/bytes.ts";
 import { countsOf, failureGroups } from "../../src/bulk/report.ts";
+import type { RunStore } from "../../src/bulk/store.ts";
 import { EVENT_FORM } from "../../src/events/event-form.ts";
-import { type EventCall, type EventRun, EventRuns } from "../../src/events/event-runs.ts";
+import type { EventCall, EventEntry } from "../../src/events/event-run-state.ts";
+import { type EventRun, EventRuns, type PlannedEvents } from "../../src/events/event-runs.ts";
+import { sourceOfEvents, sourceOfFile } from "../../src/events/event-source.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
 const OK: EventAnswer = { statusCode: 200, message: "ok" };
 const operation = "trackEvent" as const;
 
-function callOf(count: number, onUnknown: EventCall["input"]["onUnknown"] = "report"): EventCall {
+function callOf(count: number, onUnknown: PlannedEvents["onUnknown"] = "report"): PlannedEvents {
   const events = Array.from({ length: count }, (_, n) => ({ uid: `user-${n % 5}`, eventName: "app_open", n }));
-  return { tool: "track_events", input: { events, onUnknown } };
+  return { source: sourceOfEvents(events), items: count, onUnknown };
+}
+
+/** Events of a user each. */
+function distinct(count: number): PlannedEvents {
+  const events = Array.from({ length: count }, (_, n) => ({ uid: `user-${n}`, eventName: "app_open" }));
+  return { source: sourceOfEvents(events), items: count, onUnknown: "report" };
+}
+
+/** How many users stand in the files of a folder with their own identifiers. */
+async function uidsIn(folder: string): Promise<number> {
+  const files = await readdir(folder, { recursive: true, withFileTypes: true });
+  const texts = files.filter((one) => one.isFile()).map((one) => readFile(join(one.parentPath, one.name), "utf8"));
+  return new Set((await Promise.all(texts)).flatMap((text) => text.match(/user-\d+/g) ?? [])).size;
+}
+
+async function pieces(bytes: ByteSource): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes()) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 const newRunId = ulidSource(() => 1_700_000_000_000, Math.random);
@@ -26,16 +50,22 @@ async function newFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), "targeting-mcp-"));
 }
 
-function runsIn(folder: string, track: (body: string) => Promise<EventAnswer>): EventRuns {
-  const clock = virtualClock();
+type Track = (body: string) => Promise<EventAnswer>;
+
+function runsIn(folder: string, track: Track): EventRuns {
+  return runsOver(fileRunStore(folder, virtualClock().now, EVENT_FORM), track);
+}
+
+function runsOver(store: RunStore<EventCall, EventEntry>, track: Track, clock = virtualClock()): EventRuns {
   return new EventRuns({
     api: { track },
-    store: fileRunStore(folder, clock.now, EVENT_FORM),
+    store,
     clock,
     newRunId,
     project: "project",
     environment: "sandbox",
     retryBudgetMs: 1000,
+    words: ({ code }) => code,
   });
 }
 
@@ -74,7 +104,7 @@ describe("a run of events", () => {
       name: "app_open",
       uid: expect.stringMatching(/^\w{64}$/),
     });
-    expect(found?.header.call.input.events.every((event) => event === null)).toBe(true);
+    expect(await uidsIn(folder)).toBe(0);
     const listed = await all(later.list("me"));
     expect(listed).toMatchObject([{ runId: run.header.runId, tool: "track_events", status: "succeeded", open: false }]);
     expect(await all(later.list("somebody else"))).toEqual([]);
@@ -165,4 +195,159 @@ describe("a run of events", () => {
     expect(await rested(run)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });
     expect(sent).toBe(0);
   });
+
+  it("keeps after a crash only the users of events that may still be sent, once anybody looks", async () => {
+    const folder = await newFolder();
+    let answered = 0;
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const dying = runsIn(folder, async () => {
+      answered += 1;
+      if (answered > 400) await held;
+      return OK;
+    });
+    const { runId } = dying.start(distinct(1500), "me").header;
+    while (answered < 410) await setImmediate();
+    const left = await asACrashLeavesIt(folder, runId);
+    expect(await uidsIn(left)).toBe(1500);
+    const later = runsIn(left, async () => OK);
+    const [listed] = await all(later.list("me"));
+    expect(listed).toMatchObject({ status: "interrupted", open: true });
+    const { pending = 0, succeeded = 0, unknown = 0 } = listed?.counts ?? {};
+    expect(succeeded).toBeGreaterThan(0);
+    expect(unknown).toBeLessThanOrEqual(400);
+    expect(pending + succeeded + unknown).toBe(1500);
+    expect(await uidsIn(left)).toBe(pending);
+    expect((await rested(await later.resume(runId))).counts).toMatchObject({ succeeded: 1500 - unknown, unknown });
+    expect(await uidsIn(left)).toBe(0);
+    const ended = dying.stopAll();
+    release();
+    await ended;
+  });
+
+  it("takes the same call up again after an interruption, and sends nothing twice", async () => {
+    const folder = await newFolder();
+    const sent: number[] = [];
+    const first = runsIn(folder, async (body) => {
+      sent.push(JSON.parse(body).n);
+      if (sent.length === 40) await Promise.resolve().then(() => run.stop("interrupted"));
+      return OK;
+    });
+    const run = first.start(callOf(300), "me");
+    expect((await rested(run)).status).toBe("interrupted");
+    const later = runsIn(folder, async (body) => {
+      sent.push(JSON.parse(body).n);
+      return OK;
+    });
+    expect(await later.unfinished(callOf(300), "somebody else")).toBeUndefined();
+    expect(await later.unfinished(callOf(299), "me")).toBeUndefined();
+    const again = await later.unfinished(callOf(300), "me");
+    expect(again?.header.runId).toBe(run.header.runId);
+    expect(await rested(again)).toMatchObject({ status: "succeeded", counts: { succeeded: 300 } });
+    expect(new Set(sent).size).toBe(sent.length);
+    expect(await later.unfinished(callOf(300), "me")).toBeUndefined();
+  });
+
+  it("takes a cancelled call up again only within the hour", async () => {
+    const folder = await newFolder();
+    const clock = virtualClock();
+    const store = fileRunStore(folder, clock.now, EVENT_FORM);
+    const runs = runsOver(store, async () => OK, clock);
+    const run = runs.start(callOf(300), "me");
+    run.stop("cancelled");
+    expect((await rested(run)).status).toBe("cancelled");
+    await clock.sleep(3_600_000);
+    expect(await runs.unfinished(callOf(300), "me")).toBeUndefined();
+    const second = runs.start(callOf(300), "me");
+    second.stop("cancelled");
+    await second.rest;
+    await clock.sleep(3_500_000);
+    const again = await runs.unfinished(callOf(300), "me");
+    expect(again?.header.runId).toBe(second.header.runId);
+    expect(await rested(again)).toMatchObject({ status: "succeeded" });
+  });
+
+  it("says of what it sends again that it may be doubled, and never that it was not attempted", async () => {
+    const lose = (): Promise<EventAnswer> => Promise.reject(new AmbiguousError({ operation, reason: "reset" }));
+    const folder = await newFolder();
+    const run = runsIn(folder, lose).start(callOf(3, "resend"), "me");
+    expect(await rested(run)).toMatchObject({ counts: { unknown: 3 } });
+    const refuse = (): Promise<EventAnswer> =>
+      Promise.reject(new NotSentError({ operation, reason: "connection refused" }));
+    const unreachable = await runsIn(folder, refuse).resume(run.header.runId);
+    expect(await rested(unreachable)).toMatchObject({ status: "unknown", counts: { unknown: 3, unattempted: 0 } });
+    const resumed = await runsIn(folder, async () => OK).resume(run.header.runId);
+    expect(await rested(resumed)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
+    expect(resumed?.state.maybeTwice).toBe(3);
+  });
+
+  it("does not hold on to a run that could not be journalled", async () => {
+    const folder = await newFolder();
+    const store = fileRunStore(folder, virtualClock().now, EVENT_FORM);
+    const full = { ...store, journal: () => Promise.reject(new Error("no space left on device")) };
+    const failing = runsOver(full, async () => OK).start(callOf(5), "me");
+    expect(await rested(failing)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });
+    expect(await store.isDriven(failing.header.runId)).toBe(false);
+  });
+});
+
+describe("a file of events", () => {
+  const CSV = [
+    "uid,eventName,method",
+    "user-0,sign_up,mail",
+    "user-1,sign_up,",
+    "user-2,sign_up,전화",
+    "user-3,login,",
+  ];
+
+  async function fileCall(format: "csv" | "ndjson" | "json", text: string, encoding: "utf-8" | "euc-kr") {
+    const content = encoding === "euc-kr" ? iconv.encode(text, "cp949") : Buffer.from(text);
+    const bytes = async function* () {
+      yield content;
+    };
+    const file = { format, encoding, digest: await digestOf(bytes) };
+    return { source: sourceOfFile({ file, bytes }), items: 4, onUnknown: "report" } as const;
+  }
+
+  const rows = CSV.slice(1).map((line) => {
+    const [uid, eventName, method] = line.split(",");
+    return { uid, eventName, ...(method && { method }) };
+  });
+
+  it.each([
+    ["csv", "utf-8", `${CSV.join("\n")}\n`],
+    ["csv", "euc-kr", CSV.join("\r\n")],
+    ["ndjson", "utf-8", rows.map((row) => JSON.stringify(row)).join("\n")],
+    ["json", "utf-8", JSON.stringify(rows, null, 2)],
+  ] as const)(
+    "%s in %s: the rows that failed are kept, also across an interruption",
+    async (format, encoding, text) => {
+      const folder = await newFolder();
+      const sent: string[] = [];
+      const first = runsIn(folder, async (body) => {
+        sent.push(body);
+        await Promise.resolve().then(() => run.stop("interrupted"));
+        throw new NotSentError({ operation, reason: "connection refused" });
+      });
+      const run = first.start(await fileCall(format, text, encoding), "me");
+      expect(await rested(run)).toMatchObject({ status: "interrupted", counts: { failed: 2, unattempted: 2 } });
+      sent.length = 0;
+      const later = runsIn(folder, async (body) => {
+        sent.push(body);
+        return OK;
+      });
+      expect(await rested(await later.resume(run.header.runId))).toMatchObject({ counts: { succeeded: 2, failed: 2 } });
+      expect(sent.map((body) => JSON.parse(body))).toEqual([rows[0], rows[2]]);
+      const rejects = (await pieces(later.part(run.header.runId, "rejects"))).trim().split(/\r?\n/);
+      const failed = rejects.filter((line) => line.includes("user-"));
+      expect(failed).toEqual([
+        expect.stringMatching(/user-1.*EVENT_IGNORED/),
+        expect.stringMatching(/user-3.*EVENT_IGNORED/),
+      ]);
+      expect(await pieces(later.part(run.header.runId, "input"))).toBe("");
+      expect((await later.find(run.header.runId))?.state.objects[3]).toMatchObject({ index: 3, name: "login" });
+    },
+  );
 });

@@ -4,6 +4,7 @@ import { generateEventTests } from "../../src/events/generate.ts";
 import { eventsOf } from "../../src/events/suite.ts";
 import { validateEvent } from "../../src/events/validate.ts";
 import { eventFindings, verdictOf } from "../../src/sandbox/event-verdict.ts";
+import { VERDICT_CASES } from "./verdicts.ts";
 
 /** The sandbox has its own reading of the documents, and records what they leave open. */
 function expectAgreement(event: unknown): void {
@@ -53,6 +54,13 @@ const event = fc
     fc.record({ items, platform: value }, { requiredKeys: [] }),
   )
   .map((parts): unknown => Object.assign({}, ...parts));
+
+it.each(VERDICT_CASES.map((one) => [one.title, one] as const))(
+  "the sandbox follows the table written by hand: %s",
+  (_title, { event: sent, verdict }) => {
+    expect(verdictOf(eventFindings(sent))).toBe(verdict === "uncertain" ? "recorded" : verdict);
+  },
+);
 
 it("the prediction agrees with the sandbox on every generated test", () => {
   for (const one of generateEventTests({ seed: 11 }).cases) for (const sent of eventsOf(one)) expectAgreement(sent);

@@ -7,6 +7,7 @@ import { sandboxOver } from "../../src/api/sandbox.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import { EVENT_FORM } from "../../src/events/event-form.ts";
 import { EventRuns } from "../../src/events/event-runs.ts";
+import { reasonWords } from "../../src/render/messages.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
@@ -37,6 +38,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     project: "project",
     environment,
     retryBudgetMs: 500,
+    words: reasonWords,
   });
   const look = sandboxOver(http);
   const context: ToolContext = {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { FileError } from "./file-error.ts";
 
 /** Opens a file's content from its beginning, as often as it is needed. */
 export type ByteSource = () => AsyncIterable<Uint8Array>;
@@ -21,4 +22,15 @@ export async function digestOf(bytes: ByteSource): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of bytes()) hash.update(chunk);
   return hash.digest("hex");
+}
+
+/** A content that must be what was read and hashed before. Throws a FileError at its end where it is not. */
+export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  for await (const chunk of bytes()) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (hash.digest("hex") === digest) return;
+  throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }

@@ -1,4 +1,4 @@
-import type { RunState } from "../run-state.ts";
+import type { ReportedState } from "../report.ts";
 import type { Reason } from "../work.ts";
 import type { ByteSource } from "./bytes.ts";
 import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";
@@ -94,7 +94,7 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
 }
 
 /** What failed in a run, and what was not attempted because of that, by the index of its row. */
-export function failedRows(state: RunState): ReadonlyMap<number, readonly FailedObject[]> {
+export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);

@@ -46,6 +46,11 @@ export async function saveFile(path: string, pieces: AsyncIterable<string>): Pro
   }
 }
 
+/** A text as the pieces of a file. */
+export async function* inOnePiece(text: string): AsyncGenerator<string> {
+  yield text;
+}
+
 async function writeNew(file: string, pieces: AsyncIterable<string>): Promise<void> {
   const handle = await open(file, "wx");
   try {
