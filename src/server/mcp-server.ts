@@ -12,6 +12,7 @@ import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
+import { toldToClient } from "./client-log.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -60,6 +61,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         resources: { listChanged: false },
         prompts: { listChanged: false },
         completions: {},
+        logging: {},
       },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
@@ -155,7 +157,7 @@ async function answerCall(
     // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
     if (call.mcpReq.signal.aborted)
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
-    return resultOf(failureAnswer(failureOf(thrown, tool.name, log), services.environment));
+    return resultOf(failureAnswer(failureOf(thrown, tool.name, toldToClient(log, call)), services.environment));
   }
 }
 
