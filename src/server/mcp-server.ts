@@ -14,6 +14,7 @@ import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
+import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
@@ -43,6 +44,7 @@ export interface ServerParts {
 /** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
+  "server/discover": STEADY,
   "tools/list": STEADY,
   "prompts/list": STEADY,
   "resources/templates/list": STEADY,
@@ -53,8 +55,15 @@ const CACHE_HINTS = {
  * the tool that it calls, where it calls one.
  */
 export function createMcpServer(parts: ServerParts, called?: string): McpServer {
+  const one = parts.tools.find(({ tool }) => tool.name === called);
   const server = new McpServer(
-    { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
+    {
+      name: "targeting-mcp",
+      title: "Targetings and events",
+      version: parts.version,
+      // Whoever only calls a tool has seen them.
+      ...(one === undefined && { icons: ICONS }),
+    },
     {
       capabilities: {
         tools: { listChanged: false },
@@ -68,7 +77,6 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
       cacheHints: CACHE_HINTS,
     },
   );
-  const one = parts.tools.find(({ tool }) => tool.name === called);
   for (const listed of one === undefined ? parts.tools : [one]) {
     const { name, title, description } = listed.tool;
     server.registerTool(
