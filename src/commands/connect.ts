@@ -14,7 +14,7 @@ import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
 import { EVENT_FORM } from "../events/event-form.ts";
 import { EventRuns } from "../events/event-runs.ts";
-import { memorySuiteStore } from "../events/suite-store.ts";
+import { suiteStore } from "../events/suite-store.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
@@ -138,7 +138,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
       onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
     }),
     shelf: contextIdShelf(systemClock),
-    suites: memorySuiteStore(),
+    suites: suiteStore(join(settings.stateDir, "suites")),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),

@@ -116,7 +116,7 @@ async function confirmed(token: string, given: Input, context: ToolContext): Pro
   if (isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId) {
     throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
   }
-  if (!context.suites.wasRun(confirmation.digest)) checkNotExpired(confirmation, context);
+  if (!(await context.suites.wasRun(confirmation.digest))) checkNotExpired(confirmation, context);
   return runOnce(confirmation.digest, kept, context);
 }
 

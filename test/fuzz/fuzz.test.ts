@@ -135,7 +135,11 @@ const ID_TOOLS = [
 
 test("IDs that are none, and names that break the rules, are refused, and nothing is sent for them", async () => {
   const { url, arrived } = await start();
-  const noUlid = fc.oneof(fc.string({ unit: "binary", maxLength: 40 }), fc.stringMatching(/^[0-9A-Z]{26}U$/));
+  // An empty ID counts as none given.
+  const noUlid = fc.oneof(
+    fc.string({ unit: "binary", minLength: 1, maxLength: 40 }),
+    fc.stringMatching(/^[0-9A-Z]{26}U$/),
+  );
   for (const [tool, argsOf] of ID_TOOLS) {
     await overMany(noUlid, 8 * times, async (id) => {
       expect((await called(url, tool, argsOf(id))).isRefused).toBe(true);
