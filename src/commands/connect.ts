@@ -27,7 +27,7 @@ import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
-import { type Apis, openApis, withoutSecrets } from "./open-apis.ts";
+import { type Apis, openApis, watched } from "./open-apis.ts";
 
 /** What the settings of this process are read from. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
@@ -86,7 +86,7 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
     redact: redactor.text,
     now: systemClock.now,
   });
-  const apis = withoutSecrets(openApis(settings), redactor.text);
+  const apis = watched(openApis(settings), { redact: redactor.text, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
   const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
   const stopRuns = async () => {

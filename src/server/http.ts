@@ -142,7 +142,7 @@ function mcpRoute(options: HttpOptions) {
       if (parts instanceof Response) return told(parts, requestLog);
       const authInfo = { token: "", clientId: caller.name, scopes: [] };
       requestLog.debug("a request", { caller: caller.name, method: request.method });
-      return pass({ request, caller, parts: { ...parts, log: requestLog, requestId }, authInfo, body });
+      return parts.log.during({ requestId }, () => pass({ request, caller, parts, authInfo, body }));
     },
     async close() {
       await Promise.all([handler.close(), sessions?.close()]);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type CallToolResult,
   type InputRequiredResult,
@@ -37,8 +38,6 @@ export interface ServerParts {
   readonly audit: Audit;
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
-  /** Of the HTTP request that a server is made for. */
-  readonly requestId?: string;
 }
 
 /** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
@@ -88,7 +87,12 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         inputSchema: unchecked(listed.inputSchema),
         outputSchema: unchecked(listed.outputSchema),
       },
-      (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
+      (given, call) =>
+        parts.calls.during(() =>
+          parts.log.during({ requestId: requestIdOf(parts.log), tool: name }, () =>
+            answerCall(listed, given, call, server, parts),
+          ),
+        ),
     );
   }
   if (one !== undefined) return server;
@@ -122,7 +126,7 @@ async function answerCall(
   given: unknown,
   call: ServerContext,
   server: McpServer,
-  { services, seal, redactor, log, audit, caller, requestId }: ServerParts,
+  { services, seal, redactor, log, audit, caller }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
@@ -131,8 +135,8 @@ async function answerCall(
     isError,
   });
   const written = (answer: ToolAnswer | undefined): void => {
-    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
-      log.error("what became of a run could not be written down", { tool: tool.name, error }),
+    auditCall(audit, { tool, caller, requestId: requestIdOf(log), services }, answer?.structured).catch(
+      (error: unknown) => log.error("what became of a run could not be written down", { tool: tool.name, error }),
     );
   };
   try {
@@ -167,6 +171,12 @@ async function answerCall(
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
     return resultOf(failureAnswer(failureOf(thrown, tool.name, toldToClient(log, call)), services.environment));
   }
+}
+
+/** That of the HTTP request; over stdio each call gets one of its own. */
+function requestIdOf(log: Log): string {
+  const { requestId } = log.facts();
+  return typeof requestId === "string" ? requestId : randomUUID();
 }
 
 /** How far a call is, for clients that gave a token for it. A notification that cannot be sent costs nothing. */

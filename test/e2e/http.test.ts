@@ -188,7 +188,19 @@ test("every line about a request carries its ID, and so does the audit", async (
   const made = await post(server.url, "tools/call", args, { headers: { "x-request-id": "given-by-proxy" } });
   expect(made.headers.get("x-request-id")).toBe("given-by-proxy");
   expect((await post(server.url, "tools/list", {})).headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
-  expect(server.logged().some((line) => line.requestId === "given-by-proxy")).toBe(true);
+  // Down to the request to the API.
+  for (const message of ["a request", "a request to an API"]) {
+    const line = server.logged().find((one) => one.message === message && one.requestId === "given-by-proxy");
+    expect(line, message).toBeDefined();
+  }
+  expect(server.logged()).toContainEqual(
+    expect.objectContaining({
+      requestId: "given-by-proxy",
+      tool: "create_targetings",
+      operation: "createTargetings",
+      statusCode: 200,
+    }),
+  );
   const audit = () => readFile(join(server.stateDir, "audit.ndjson"), "utf8").catch(() => "");
   await expect.poll(audit).toContain("\n");
   expect(JSON.parse(await audit())).toMatchObject({
