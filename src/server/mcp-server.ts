@@ -14,6 +14,7 @@ import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
+import { isTooDeep } from "./depth.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
@@ -115,6 +116,11 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
+const TOO_DEEP = new ToolError(
+  "the arguments are nested deeper than any tool takes; nothing was done",
+  "Give them as the tool's schema shows.",
+);
+
 /** What is done is kept in files, and keys are not to stand there. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments hold a key or token of this server; nothing was done",
@@ -140,6 +146,7 @@ async function answerCall(
     );
   };
   try {
+    if (isTooDeep(given)) throw TOO_DEEP;
     if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
     const prepared = prepare(listed, given);
     if (!prepared.fits) {

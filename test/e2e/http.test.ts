@@ -129,7 +129,7 @@ describe("a person is asked", () => {
 
 describe("what is refused before anything else", () => {
   test("a Host or Origin of another site", async () => {
-    const { url } = await startHttp({ TARGETING_MCP_ALLOWED_HOSTS: "mcp.example.com" });
+    const { url, logged } = await startHttp({ TARGETING_MCP_ALLOWED_HOSTS: "mcp.example.com" });
     const { port } = new URL(url);
     for (const path of ["/mcp", "/healthz", "/nothing"]) {
       const at = `http://127.0.0.1:${port}${path}`;
@@ -137,7 +137,10 @@ describe("what is refused before anything else", () => {
       expect(await statusOf(at, { host: `evil.example:${port}` })).toBe(403);
       expect(await statusOf(at, { origin: "https://evil.example" })).toBe(403);
       expect(await statusOf(at, { origin: "null" })).toBe(403);
+      expect(await statusOf(at, { host: "evil.example", "x-request-id": "from-evil" })).toBe(403);
     }
+    const refused = logged().filter(({ requestId }) => requestId === "from-evil");
+    expect(refused.map(({ path }) => path)).toEqual(["/mcp", "/healthz", "/nothing"]);
     const health = `http://127.0.0.1:${port}/healthz`;
     for (const host of [`localhost:${port}`, `[::1]:${port}`, "mcp.example.com"]) {
       expect(await statusOf(health, { host })).toBe(200);
