@@ -2,13 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { Pool } from "undici";
 import * as z from "zod";
 import { systemClock } from "../src/api/clock.ts";
 import { targetingMemory } from "../src/bulk/memory.ts";
-import { memorySuiteStore } from "../src/events/suite-store.ts";
+import { suiteStore } from "../src/events/suite-store.ts";
 import { redactorFor } from "../src/render/redact.ts";
 import { questionSeal } from "../src/server/ask.ts";
 import { authenticator } from "../src/server/auth.ts";
@@ -56,7 +58,7 @@ function ours(): Server {
       environment: "sandbox" as const,
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
       shelf: contextIdShelf(systemClock),
-      suites: memorySuiteStore(),
+      suites: suiteStore(join(tmpdir(), "targeting-mcp-bench-suites")),
       readOnly: false,
       confirm: "ask" as const,
       sealKey: async () => key,

@@ -1,7 +1,7 @@
 import type { Operation } from "../spec/routes.ts";
 
-/** What a request is for: an operation of the two APIs, or a look into a sandbox. */
-export type Purpose = Operation | "sandboxEvents";
+/** What a request is for: an operation of the two APIs, a look into a sandbox, or the keys of an authorization server. */
+export type Purpose = Operation | "sandboxEvents" | "issuerKeys";
 
 /** What a failed request says about the reason, for people and for the journal. Never shown raw to an agent. */
 interface Cause {

@@ -28,12 +28,15 @@ export async function readOptionContents(
 /** How many reads run at a time. Reads do not wait for writes (management-api 4.2). */
 const READS_AT_A_TIME = 8;
 
-/** Maps a list with a few calls at a time; gives the values in the order of the list. Throws the first error. */
+/**
+ * Maps a list with a few calls at a time; gives the values in the order of the list, without those that are undefined.
+ * Throws the first error.
+ */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
-  map: (from: From) => Promise<To>,
+  map: (from: From) => Promise<To | undefined>,
 ): Promise<readonly To[]> {
-  const values = new Map<number, To>();
+  const values = new Map<number, To | undefined>();
   const entries = list.entries();
   const worker = async (): Promise<void> => {
     for (const [position, from] of entries) values.set(position, await map(from));

@@ -14,7 +14,7 @@ import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
 import { EVENT_FORM } from "../events/event-form.ts";
 import { EventRuns } from "../events/event-runs.ts";
-import { fileSuiteStore } from "../events/suite-files.ts";
+import { suiteStore } from "../events/suite-store.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
@@ -27,7 +27,7 @@ import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid, ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
-import { type Apis, openApis, withoutSecrets } from "./open-apis.ts";
+import { type Apis, openApis, watched } from "./open-apis.ts";
 
 /** What the settings of this process are read from. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
@@ -86,7 +86,7 @@ export function connect(settings: Settings, { stopping, sealKey, secrets = [] }:
     redact: redactor.text,
     now: systemClock.now,
   });
-  const apis = withoutSecrets(openApis(settings), redactor.text);
+  const apis = watched(openApis(settings), { redact: redactor.text, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
   const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
   const stopRuns = async () => {
@@ -139,9 +139,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
     shelf: contextIdShelf(systemClock),
-    suites: fileSuiteStore(join(settings.stateDir, "event-suites"), (error) =>
-      log.warn("a suite of event tests could not be kept or read", { error }),
-    ),
+    suites: suiteStore(join(settings.stateDir, "suites")),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),

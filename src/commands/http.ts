@@ -113,7 +113,7 @@ function checkAccess({ http, environment }: Settings, access: Access, host: stri
   }
 }
 
-function authOf({ http }: Settings, access: Access, publicUrl: string) {
+function authOf({ http, proxies }: Settings, access: Access, publicUrl: string) {
   const { oauth, ownKeys } = http;
   if (oauth === undefined)
     return { auth: { access, ownKeys } satisfies AuthOptions, metadata: new Map<string, unknown>() };
@@ -122,7 +122,7 @@ function authOf({ http }: Settings, access: Access, publicUrl: string) {
   const auth: AuthOptions = {
     access,
     ownKeys,
-    jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim }),
+    jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim, proxies }),
     resourceMetadataUrl: resource.url,
   };
   return { auth, metadata: resource.metadata };

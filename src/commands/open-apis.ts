@@ -1,5 +1,6 @@
 import { type Http, openHttp } from "../api/http.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import type { Log, LogFields } from "../server/log.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -24,14 +25,31 @@ export function openApis(settings: Settings): Apis {
   return environment.kind === "sandbox" ? openSandbox(environment, requestTimeoutMs) : openLive(environment, settings);
 }
 
-/** What an API repeats of a key stops here, before it is shown, logged or kept in a file. */
-export function withoutSecrets(apis: Apis, redact: (text: string) => string): Apis {
+/** What watching the APIs needs. */
+interface Watch {
+  readonly redact: (text: string) => string;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+/** What an API repeats of a key stops here, before it is shown, logged or kept in a file; and each request is logged. */
+export function watched(apis: Apis, { redact, log, now }: Watch): Apis {
   const clean = (http: Http | undefined): Http | undefined =>
     http && {
       ...http,
       async send(request) {
-        const answer = await http.send(request);
-        return { ...answer, body: redact(answer.body) };
+        const { operation, method } = request;
+        const began = now();
+        const ended = (how: LogFields): void =>
+          log.debug("a request to an API", { operation, method, milliseconds: now() - began, ...how });
+        try {
+          const answer = await http.send(request);
+          ended({ statusCode: answer.statusCode });
+          return { ...answer, body: redact(answer.body) };
+        } catch (error) {
+          ended({ error });
+          throw error;
+        }
       },
     };
   return {

@@ -21,12 +21,14 @@ function effectSentence(losses: readonly Loss[]): string {
   const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
   const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
+  const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
   const emptied = changed.filter(({ empties }) => empties).length;
   const parts = [
     targetings.length > 0 &&
       `deletes ${plural(targetings.length, "targeting")} with ${plural(sum(targetings), "option")}`,
     groups.length > 0 &&
-      `deletes ${plural(groups.length, "option group")} with ${plural(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
+      `deletes ${plural(groups.length, "option group")} with ${plural(ownContextIds, "own Context ID")} and ` +
+        `${plural(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
     options.length > 0 && `deletes ${plural(options.length, "option")} with ${plural(sum(options), "Context ID")}`,
     changed.length > 0 &&
       `takes ${plural(sum(changed), "Context ID")} away from ${plural(changed.length, "option")}` +

@@ -9,7 +9,7 @@ const FILE = "audit.ndjson";
 
 /** What is written down about one write: who did what, through which run, and how it ended. */
 export interface AuditLine {
-  readonly requestId?: string | undefined;
+  readonly requestId: string;
   readonly caller: string;
   readonly environment: string;
   readonly tool: string;
@@ -46,12 +46,21 @@ export function auditIn(
 
 /** What a report says that is written down. */
 const report = z.object({ status: z.string(), runId: z.string().optional(), counts: z.unknown() });
+/** What an answer says about tests of events, and where they were sent. */
+const tests = z.object({
+  target: z.literal("configured"),
+  status: z.string().default("done"),
+  cases: z.number().optional(),
+  matched: z.number().optional(),
+  mismatched: z.number().optional(),
+  unobservable: z.number().optional(),
+});
 
 /** A call that is to be written down. */
 export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
   readonly caller: string;
-  readonly requestId: string | undefined;
+  readonly requestId: string;
   readonly services: Pick<ToolServices, "environment" | "runs" | "eventRuns">;
 }
 
@@ -64,6 +73,7 @@ export async function auditCall(
   { tool, caller, requestId, services }: AuditedCall,
   answer: Readonly<Record<string, unknown>> | undefined,
 ): Promise<void> {
+  if (tool.effect === "tests") auditTests(audit, { tool, caller, requestId, services }, answer);
   if (tool.effect !== "adds" && tool.effect !== "changes") return;
   const line = { requestId, caller, environment: services.environment, tool: tool.name };
   const { data: told } = report.safeParse(answer);
@@ -75,4 +85,19 @@ export async function auditCall(
   if (run === undefined) return;
   await run.rest;
   audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });
+}
+
+/** Tests change an API only where they are sent to a live endpoint; of one that failed that is not told. */
+function auditTests(
+  audit: Audit,
+  { tool, caller, requestId, services: { environment } }: AuditedCall,
+  answer: Readonly<Record<string, unknown>> | undefined,
+): void {
+  if (environment !== "live") return;
+  const line = { requestId, caller, environment, tool: tool.name };
+  const { data } = tests.safeParse(answer);
+  if (data !== undefined) {
+    const { target, status: outcome, ...counts } = data;
+    audit({ ...line, outcome, counts });
+  } else if (answer === undefined) audit({ ...line, outcome: "error" });
 }

@@ -1,7 +1,8 @@
 import { OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
-import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { createRemoteJWKSet, customFetch, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as z from "zod";
-import { isLoopback } from "../settings/proxy.ts";
+import { type HttpAnswer, openHttp } from "../api/http.ts";
+import { isLoopback, type Proxies, proxyFor } from "../settings/proxy.ts";
 
 /** What counts of an access token. */
 export interface AccessClaims {
@@ -27,6 +28,8 @@ export interface JwtOptions {
   readonly audience: string;
   readonly jwksUrl: string | undefined;
   readonly projectClaim: string | undefined;
+  /** On the way to the issuer. */
+  readonly proxies: Proxies;
 }
 
 /** Only signatures with a key pair: nobody who can check a token can make one. */
@@ -117,13 +120,31 @@ function claimsOf(payload: JWTPayload, { projectClaim }: JwtOptions): AccessClai
   };
 }
 
-async function keysOf({ issuer, jwksUrl }: JwtOptions): Promise<JWTVerifyGetKey> {
-  const url = jwksUrl ?? (await discovered(issuer));
-  return createRemoteJWKSet(new URL(url), { timeoutDuration: FETCH_TIMEOUT_MS });
+async function keysOf({ issuer, jwksUrl, proxies }: JwtOptions): Promise<JWTVerifyGetKey> {
+  const url = jwksUrl ?? (await discovered(issuer, proxies));
+  return createRemoteJWKSet(new URL(url), {
+    timeoutDuration: FETCH_TIMEOUT_MS,
+    async [customFetch](address) {
+      const { statusCode, body } = await fetched(address, proxies);
+      return new Response(body, { status: statusCode });
+    },
+  });
+}
+
+/** Reads something of the authorization server; redirects are not followed. Keys are asked for seldom: no connection is kept. */
+async function fetched(address: string, proxies: Proxies): Promise<HttpAnswer> {
+  const { origin, pathname, search } = new URL(address);
+  const proxy = proxyFor(address, proxies);
+  const http = openHttp({ url: origin, credential: {}, requestTimeoutMs: FETCH_TIMEOUT_MS, proxy });
+  try {
+    return await http.send({ operation: "issuerKeys", method: "GET", path: pathname + search });
+  } finally {
+    await http.close();
+  }
 }
 
 /** The `jwks_uri` of the issuer's metadata (RFC 8414, or OpenID Connect Discovery). */
-async function discovered(issuer: string): Promise<string> {
+async function discovered(issuer: string, proxies: Proxies): Promise<string> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/+$/, "");
   const places = [
@@ -133,7 +154,7 @@ async function discovered(issuer: string): Promise<string> {
   let problem: unknown;
   for (const place of places) {
     try {
-      return await jwksUriAt(place, issuer);
+      return await jwksUriAt(place, issuer, proxies);
     } catch (thrown) {
       problem = thrown;
     }
@@ -141,10 +162,10 @@ async function discovered(issuer: string): Promise<string> {
   throw new Error(`no metadata of ${issuer}`, { cause: problem });
 }
 
-async function jwksUriAt(place: string, issuer: string): Promise<string> {
-  const response = await fetch(place, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS), redirect: "error" });
-  if (!response.ok) throw new Error(`${place} answered ${response.status}`);
-  const found = metadata.parse(await response.json());
+async function jwksUriAt(place: string, issuer: string, proxies: Proxies): Promise<string> {
+  const { statusCode, body } = await fetched(place, proxies);
+  if (statusCode !== 200) throw new Error(`${place} answered ${statusCode}`);
+  const found = metadata.parse(JSON.parse(body));
   if (found.issuer !== issuer) throw new Error(`${place} is about another issuer`);
   const { protocol, href } = new URL(found.jwks_uri);
   if (protocol !== "https:" && !isLoopback(href)) throw new Error(`${place} names keys that travel in clear`);

@@ -75,11 +75,15 @@ export function httpFace(options: HttpOptions): HttpFace {
   const { log, stopping } = options;
   const app = new Hono<Env>();
   const serve = mcpRoute(options);
-  app.use("*", async ({ req }, next) => {
-    const refused = foreignHost(req.raw.headers, options.hostnames);
-    if (refused === undefined) return next();
-    log.warn("a request was refused for its Host or Origin", { path: req.path });
-    return refused;
+  app.use("*", ({ req, env }, next) => {
+    const requestId = requestIdOf(req.raw);
+    env.outgoing.setHeader("x-request-id", requestId);
+    return log.during({ requestId }, async () => {
+      const refused = foreignHost(req.raw.headers, options.hostnames);
+      if (refused === undefined) return next();
+      log.warn("a request was refused for its Host or Origin", { path: req.path });
+      return refused;
+    });
   });
   app.get("/healthz", () =>
     Response.json({ status: stopping.aborted ? "stopping" : "ok" }, { status: stopping.aborted ? 503 : 200 }),
@@ -124,25 +128,23 @@ function mcpRoute(options: HttpOptions) {
   };
   return {
     async answer(request: Request, { incoming, outgoing }: HttpBindings): Promise<Response> {
-      const requestId = requestIdOf(request);
-      outgoing.setHeader("x-request-id", requestId);
-      const requestLog = log.with({ requestId });
       if (stopping.aborted)
         return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
       const caller = await options.authenticate(request);
-      if (caller instanceof Response) return told(caller, requestLog);
+      if (caller instanceof Response) return told(caller, log);
       const give = free.take(outgoing);
       if (give === undefined) {
-        return told(httpError(503, "too many requests are under way; try again", { "retry-after": "1" }), requestLog);
+        return told(httpError(503, "too many requests are under way; try again", { "retry-after": "1" }), log);
       }
       const body = await bodyOf(request, incoming);
-      if (body instanceof Response) return told(body, requestLog);
+      if (body instanceof Response) return told(body, log);
       if (isOpenEnded(request, body)) give();
       const parts = partsOrRefusal(options, caller);
-      if (parts instanceof Response) return told(parts, requestLog);
+      if (parts instanceof Response) return told(parts, log);
       const authInfo = { token: "", clientId: caller.name, scopes: [] };
-      requestLog.debug("a request", { caller: caller.name, method: request.method });
-      return pass({ request, caller, parts: { ...parts, log: requestLog, requestId }, authInfo, body });
+      log.debug("a request", { caller: caller.name, method: request.method });
+      // A caller with other keys has a log of their own, which knows them and takes them out.
+      return parts.log.during(log.facts(), () => pass({ request, caller, parts, authInfo, body }));
     },
     async close() {
       await Promise.all([handler.close(), sessions?.close()]);

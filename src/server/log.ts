@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
 /** How much is logged; each level includes those behind it. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -10,6 +12,10 @@ export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   /** The same log with facts that stand in each of its lines. */
   with(fields: LogFields): Log;
+  /** Does some work; facts stand in every line that comes from it, whichever room writes it and however late. */
+  during<Result>(fields: LogFields, work: () => Result): Result;
+  /** The facts of the work that goes on. */
+  facts(): LogFields;
 }
 
 /** How a log is set up. */
@@ -21,13 +27,20 @@ interface LogOptions {
 }
 
 /** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
-export function createLog(options: LogOptions, always: LogFields = {}): Log {
+export function createLog(options: LogOptions, always: LogFields = {}, work = new AsyncLocalStorage<LogFields>()): Log {
   const least = LOG_LEVELS.indexOf(options.level);
   const at =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}) => {
       if (LOG_LEVELS.indexOf(level) < least) return;
-      const line = { time: new Date(options.now()).toISOString(), level, message, ...always, ...fields };
+      const line = {
+        time: new Date(options.now()).toISOString(),
+        level,
+        message,
+        ...work.getStore(),
+        ...always,
+        ...fields,
+      };
       options.write(`${options.redact(JSON.stringify(line, (_name, value: unknown) => loggable(value)))}\n`);
     };
   return {
@@ -35,7 +48,9 @@ export function createLog(options: LogOptions, always: LogFields = {}): Log {
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
-    with: (fields) => createLog(options, { ...always, ...fields }),
+    with: (fields) => createLog(options, { ...always, ...fields }, work),
+    during: (fields, goOn) => work.run({ ...work.getStore(), ...fields }, goOn),
+    facts: () => work.getStore() ?? {},
   };
 }
 

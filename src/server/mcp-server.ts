@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type CallToolResult,
   type InputRequiredResult,
@@ -12,7 +13,10 @@ import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
+import { toldToClient } from "./client-log.ts";
+import { isTooDeep } from "./depth.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
+import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
@@ -35,13 +39,12 @@ export interface ServerParts {
   readonly audit: Audit;
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
-  /** Of the HTTP request that a server is made for. */
-  readonly requestId?: string;
 }
 
 /** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
+  "server/discover": STEADY,
   "tools/list": STEADY,
   "prompts/list": STEADY,
   "resources/templates/list": STEADY,
@@ -52,21 +55,28 @@ const CACHE_HINTS = {
  * the tool that it calls, where it calls one.
  */
 export function createMcpServer(parts: ServerParts, called?: string): McpServer {
+  const one = parts.tools.find(({ tool }) => tool.name === called);
   const server = new McpServer(
-    { name: "targeting-mcp", title: "Targetings and events", version: parts.version },
+    {
+      name: "targeting-mcp",
+      title: "Targetings and events",
+      version: parts.version,
+      // Whoever only calls a tool has seen them.
+      ...(one === undefined && { icons: ICONS }),
+    },
     {
       capabilities: {
         tools: { listChanged: false },
         resources: { listChanged: false },
         prompts: { listChanged: false },
         completions: {},
+        logging: {},
       },
       instructions: instructions(parts.services.environment),
       requestState: { verify: parts.seal.verify },
       cacheHints: CACHE_HINTS,
     },
   );
-  const one = parts.tools.find(({ tool }) => tool.name === called);
   for (const listed of one === undefined ? parts.tools : [one]) {
     const { name, title, description } = listed.tool;
     server.registerTool(
@@ -78,7 +88,12 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         inputSchema: unchecked(listed.inputSchema),
         outputSchema: unchecked(listed.outputSchema),
       },
-      (given, call) => parts.calls.during(() => answerCall(listed, given, call, server, parts)),
+      (given, call) =>
+        parts.calls.during(() =>
+          parts.log.during({ requestId: requestIdOf(parts.log), tool: name }, () =>
+            answerCall(listed, given, call, server, parts),
+          ),
+        ),
     );
   }
   if (one !== undefined) return server;
@@ -101,6 +116,11 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
+const TOO_DEEP = new ToolError(
+  "the arguments are nested deeper than any tool takes; nothing was done",
+  "Give them as the tool's schema shows.",
+);
+
 /** What is done is kept in files, and keys are not to stand there. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments hold a key or token of this server; nothing was done",
@@ -112,7 +132,7 @@ async function answerCall(
   given: unknown,
   call: ServerContext,
   server: McpServer,
-  { services, seal, redactor, log, audit, caller, requestId }: ServerParts,
+  { services, seal, redactor, log, audit, caller }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
@@ -121,11 +141,12 @@ async function answerCall(
     isError,
   });
   const written = (answer: ToolAnswer | undefined): void => {
-    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
-      log.error("what became of a run could not be written down", { tool: tool.name, error }),
+    auditCall(audit, { tool, caller, requestId: requestIdOf(log), services }, answer?.structured).catch(
+      (error: unknown) => log.error("what became of a run could not be written down", { tool: tool.name, error }),
     );
   };
   try {
+    if (isTooDeep(given)) throw TOO_DEEP;
     if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
@@ -155,8 +176,14 @@ async function answerCall(
     // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
     if (call.mcpReq.signal.aborted)
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
-    return resultOf(failureAnswer(failureOf(thrown, tool.name, log), services.environment));
+    return resultOf(failureAnswer(failureOf(thrown, tool.name, toldToClient(log, call)), services.environment));
   }
+}
+
+/** That of the HTTP request; over stdio each call gets one of its own. */
+function requestIdOf(log: Log): string {
+  const { requestId } = log.facts();
+  return typeof requestId === "string" ? requestId : randomUUID();
 }
 
 /** How far a call is, for clients that gave a token for it. A notification that cannot be sent costs nothing. */

@@ -1,3 +1,4 @@
+import { isTooDeep } from "./depth.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
 
 /**
@@ -56,7 +57,8 @@ function parsedAs(type: unknown, text: string): unknown {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const parsed: unknown = JSON.parse(text);
+    return isTooDeep(parsed) ? undefined : parsed;
   } catch {
     return undefined;
   }

@@ -1,15 +1,13 @@
-import { RejectedError } from "../api/errors.ts";
 import type { WriteCall } from "../bulk/call.ts";
 import { withItems } from "../bulk/call-file.ts";
 import type { ByteSource } from "../bulk/files/bytes.ts";
+import { findOptions } from "../bulk/find-options.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
-/** Reads of options at once. */
-const READS_AT_ONCE = 8;
 const MOST_NAMED = 5;
 
 /**
@@ -77,19 +75,6 @@ async function foreignOptions(
   allowed: ReadonlySet<string>,
   context: ToolContext,
 ): Promise<readonly string[]> {
-  const api = managementOf(context);
-  const foreign: string[] = [];
-  const waiting = [...ids];
-  const readOn = async (): Promise<void> => {
-    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-      try {
-        const { option } = await api.getOption(id, { limit: 1 }, { signal: context.signal });
-        if (option.targeting === undefined || !allowed.has(option.targeting)) foreign.push(id);
-      } catch (thrown) {
-        if (!(thrown instanceof RejectedError && thrown.errorCode === "TARGETING_CATEGORY_NOT_FOUND")) throw thrown;
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: READS_AT_ONCE }, readOn));
-  return foreign;
+  const { found } = await findOptions(managementOf(context), ids, context.signal);
+  return [...found].filter(([, { targeting }]) => targeting === undefined || !allowed.has(targeting)).map(([id]) => id);
 }

@@ -1,12 +1,13 @@
-// The production HTTP face with the fixtures that the official suite calls by name: `tsx test/conformance/server.ts PORT`.
+// The production HTTP face with the fixtures that the official suite calls by name, on a free port.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";
 import { systemClock } from "../../src/api/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/ask.ts";
 import { authenticator } from "../../src/server/auth.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
-import { httpFace } from "../../src/server/http.ts";
+import { httpFace, MCP_PATH } from "../../src/server/http.ts";
 import { allowedHostnames } from "../../src/server/http-guards.ts";
 import { createLog } from "../../src/server/log.ts";
 import { testServices } from "../support/tool-context.ts";
@@ -34,7 +35,7 @@ function createServer(): McpServer {
 
 const redactor = redactorFor([]);
 const log = createLog({
-  level: "warn",
+  level: "info",
   write: (line) => process.stderr.write(line),
   redact: redactor.text,
   now: Date.now,
@@ -57,9 +58,13 @@ const { server } = httpFace({
   partsFor: () => parts,
   createServer,
   metadata: new Map(),
-  sessions: true,
+  sessions: process.env.TARGETING_MCP_SESSIONS === "on",
   maxConcurrency: 64,
   log,
   stopping: new AbortController().signal,
 });
-server.listen(Number(process.argv[2] ?? 0), "127.0.0.1");
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const address = server.address();
+if (address === null || typeof address === "string") throw new TypeError("the server listens on no port");
+log.info("serving", { url: `http://127.0.0.1:${address.port}${MCP_PATH}` });

@@ -129,7 +129,7 @@ describe("a person is asked", () => {
 
 describe("what is refused before anything else", () => {
   test("a Host or Origin of another site", async () => {
-    const { url } = await startHttp({ TARGETING_MCP_ALLOWED_HOSTS: "mcp.example.com" });
+    const { url, logged } = await startHttp({ TARGETING_MCP_ALLOWED_HOSTS: "mcp.example.com" });
     const { port } = new URL(url);
     for (const path of ["/mcp", "/healthz", "/nothing"]) {
       const at = `http://127.0.0.1:${port}${path}`;
@@ -137,7 +137,10 @@ describe("what is refused before anything else", () => {
       expect(await statusOf(at, { host: `evil.example:${port}` })).toBe(403);
       expect(await statusOf(at, { origin: "https://evil.example" })).toBe(403);
       expect(await statusOf(at, { origin: "null" })).toBe(403);
+      expect(await statusOf(at, { host: "evil.example", "x-request-id": "from-evil" })).toBe(403);
     }
+    const refused = logged().filter(({ requestId }) => requestId === "from-evil");
+    expect(refused.map(({ path }) => path)).toEqual(["/mcp", "/healthz", "/nothing"]);
     const health = `http://127.0.0.1:${port}/healthz`;
     for (const host of [`localhost:${port}`, `[::1]:${port}`, "mcp.example.com"]) {
       expect(await statusOf(health, { host })).toBe(200);
@@ -188,7 +191,19 @@ test("every line about a request carries its ID, and so does the audit", async (
   const made = await post(server.url, "tools/call", args, { headers: { "x-request-id": "given-by-proxy" } });
   expect(made.headers.get("x-request-id")).toBe("given-by-proxy");
   expect((await post(server.url, "tools/list", {})).headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
-  expect(server.logged().some((line) => line.requestId === "given-by-proxy")).toBe(true);
+  // Down to the request to the API.
+  for (const message of ["a request", "a request to an API"]) {
+    const line = server.logged().find((one) => one.message === message && one.requestId === "given-by-proxy");
+    expect(line, message).toBeDefined();
+  }
+  expect(server.logged()).toContainEqual(
+    expect.objectContaining({
+      requestId: "given-by-proxy",
+      tool: "create_targetings",
+      operation: "createTargetings",
+      statusCode: 200,
+    }),
+  );
   const audit = () => readFile(join(server.stateDir, "audit.ndjson"), "utf8").catch(() => "");
   await expect.poll(audit).toContain("\n");
   expect(JSON.parse(await audit())).toMatchObject({

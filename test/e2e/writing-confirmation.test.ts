@@ -59,7 +59,9 @@ describe.each(Object.entries(CLIENTS))("%s that can ask", (_name, connect) => {
     const targeting = await session.write("delete_targeting", { ids: [targetingId] });
     expect(targeting).toMatchObject({ status: "succeeded" });
     expect(asked).toEqual([
-      expect.stringMatching(/1 option group with 2 sub-options.*1 option with 150 Context IDs[\s\S]*"Ball games"/),
+      expect.stringMatching(
+        /1 option group with 1 own Context ID and 2 sub-options.*1 option with 150 Context IDs[\s\S]*"Ball games"/,
+      ),
       expect.stringMatching(/deletes 1 targeting with 2 options[\s\S]*"Sports fans"/),
     ]);
     expect(await session.writesSent()).toEqual(["deleteOptions", "deleteTargetings"]);
@@ -120,7 +122,9 @@ describe.each(Object.entries(CLIENTS))("%s that cannot ask", (_name, connect) =>
     const { group } = await withOptions(session);
     const report = await session.write("delete_options", { ids: [group] });
     expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 1, pending: 1 } });
-    expect(report.confirmation?.effect).toMatch(/1 option group with 2 sub-options[\s\S]*"Ball games"/);
+    expect(report.confirmation?.effect).toMatch(
+      /1 option group with 1 own Context ID and 2 sub-options[\s\S]*"Ball games"/,
+    );
     const inMs = Date.parse(report.confirmation?.expiresAt ?? "") - Date.now();
     expect(inMs).toBeGreaterThan(500_000);
     expect(inMs).toBeLessThanOrEqual(600_000);

@@ -72,7 +72,33 @@ describe("secrets", () => {
     });
   });
 
+  test("are found in JSON within JSON, and in addresses of either case", () => {
+    const json = JSON.stringify({ body: JSON.stringify({ key: 'abc"def/ghi' }) });
+    for (const text of [json, JSON.stringify({ text: json }), "a=abc%22def%2fghi&b"]) {
+      expect(redactor.text(text)).not.toMatch(/def/);
+      expect(redactor.holds({ deep: [{ text }] })).toBe(true);
+    }
+  });
+
   test("a text of three letters is no secret", () => {
     expect(redactor.text("xyz")).toBe("xyz");
+  });
+
+  test("one that may be a word is replaced where it stands alone, and no call is refused for it", () => {
+    const { text, holds } = redactorFor(["test", "targeting", "k3y.5"]);
+    expect(text('tests "test" testing-test, the targetingId, key=k3y.5, k3y.55')).toBe(
+      'tests "[redacted]" testing-test, the targetingId, key=[redacted], k3y.55',
+    );
+    expect(text("a targeting")).toBe("a [redacted]");
+    expect(holds({ name: "test", targeting: ["targeting"] })).toBe(false);
+    expect(holds({ name: "k3y.5" })).toBe(true);
+    expect(holds({ name: "k3y.55" })).toBe(false);
+  });
+
+  test("a real key counts wherever it stands", () => {
+    const { text, holds } = redactorFor(["sk_live_0123", "abcdefghijklmnopqrst"]);
+    expect(text("xsk_live_01234 and abcdefghijklmnopqrstuvw")).toBe("x[redacted]4 and [redacted]uvw");
+    expect(holds(["xsk_live_01234"])).toBe(true);
+    expect(holds({ abcdefghijklmnopqrstuvw: 1 })).toBe(true);
   });
 });

@@ -9,10 +9,14 @@ import { COMMAND, cleanEnvironment, startNode } from "./server-process.ts";
 
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
 
-/** Starts the built command over HTTP on a free port; it is killed when the test ends. */
-export async function startHttp(given: Readonly<Record<string, string>> = {}, args: readonly string[] = []) {
+/** Starts the built command over HTTP on a free port, with options of Node; it is killed when the test ends. */
+export async function startHttp(
+  given: Readonly<Record<string, string>> = {},
+  args: readonly string[] = [],
+  nodeOptions: readonly string[] = [],
+) {
   const env = cleanEnvironment(given);
-  const command = startNode([COMMAND, "http", "--port", "0", ...args], env);
+  const command = startNode([...nodeOptions, COMMAND, "http", "--port", "0", ...args], env);
   const logged = () =>
     command
       .stderr()

@@ -1,8 +1,11 @@
 import { randomBytes } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Clock } from "../../src/api/clock.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { targetingMemory } from "../../src/bulk/memory.ts";
-import { memorySuiteStore } from "../../src/events/suite-store.ts";
+import { suiteStore } from "../../src/events/suite-store.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
 import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
@@ -61,7 +64,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
       },
     }),
     shelf: contextIdShelf(clock),
-    suites: memorySuiteStore(),
+    suites: suiteStore(join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "suites")),
     readOnly: false,
     confirm: "ask",
     sealKey: async () => sealKey,

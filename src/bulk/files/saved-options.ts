@@ -1,5 +1,6 @@
 import type { ManagementApi } from "../../api/management.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import { isMissing } from "../find-options.ts";
 import { mapConcurrently, readOptionContents } from "../option-contents.ts";
 import { readOptions } from "../option-names.ts";
 import type { AddOptionInput } from "../plan/add-options.ts";
@@ -30,17 +31,22 @@ export async function* placedOptions(
 
 /**
  * Options with their Context IDs, as files for `bulk_add_options` have them, a few at a time. Takes one Get an Option
- * for each option that has Context IDs. Throws ApiErrors.
+ * for each option that has Context IDs; one that is gone meanwhile is left out. Throws ApiErrors.
  */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
   signal: AbortSignal,
 ): AsyncGenerator<readonly AddOptionInput[]> {
-  const read = async (placed: PlacedOption): Promise<AddOptionInput> => {
+  const read = async (placed: PlacedOption): Promise<AddOptionInput | undefined> => {
     const { option } = placed;
     if (option.contextCount === 0) return savedOption(placed, []);
-    return savedOption(placed, (await readOptionContents(api, option._id, signal)).contexts);
+    try {
+      return savedOption(placed, (await readOptionContents(api, option._id, signal)).contexts);
+    } catch (thrown) {
+      if (isMissing(thrown)) return undefined;
+      throw thrown;
+    }
   };
   let batch: PlacedOption[] = [];
   for await (const placed of options) {
@@ -52,12 +58,18 @@ export async function* withContexts(
   if (batch.length > 0) yield await mapConcurrently(batch, read);
 }
 
-/** An option as a row of a file; `contexts` undefined leaves its Context IDs out. */
+/**
+ * An option as a row of a file; `contexts` undefined leaves its Context IDs out. A sub-option names its group, or, where
+ * no name is given, points to it.
+ */
 export function savedOption(
   { option, groupName }: PlacedOption,
   contexts: readonly string[] | undefined,
 ): AddOptionInput {
-  const { name, type, exposeChildren } = option;
+  const { name, type, exposeChildren, parent } = option;
+  if (groupName === undefined && typeof parent === "string") {
+    return { name, parent, ...(contexts !== undefined && { contexts }) };
+  }
   const isGroup = groupName === undefined && type === "collection";
   return {
     name,

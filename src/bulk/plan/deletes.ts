@@ -1,14 +1,12 @@
-import { RejectedError } from "../../api/errors.ts";
-import type { TargetingRecord } from "../../spec/records.ts";
-import type { BulkOperation } from "../../spec/routes.ts";
-import { savedOption } from "../files/saved-options.ts";
-import { mapConcurrently, type OptionContents, readOptionContents } from "../option-contents.ts";
-import { readOptionNames } from "../option-names.ts";
+import type { ManagementApi } from "../../api/management.ts";
+import type { OptionRecord } from "../../spec/records.ts";
+import type { PlacedOption } from "../files/saved-options.ts";
+import { findOptions, isMissing } from "../find-options.ts";
+import { mapConcurrently, readOptionContents } from "../option-contents.ts";
+import { readOptions } from "../option-names.ts";
 import { ownReason, requestReason } from "../reasons.ts";
-import type { Reason } from "../work.ts";
-import type { AddOptionInput } from "./add-options.ts";
 import { badId } from "./checks.ts";
-import { Plan, type PlanningContext } from "./plan.ts";
+import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
 /** The input of `delete_targeting`. */
 export interface DeleteTargetingsInput {
@@ -22,133 +20,153 @@ export interface DeleteOptionsInput {
   readonly targetingId?: string | undefined;
 }
 
+/** Something that is to be deleted, and the objects that stand for it. */
+interface Wanted {
+  readonly _id: string;
+  readonly object: number;
+}
+
 /**
  * Plans deleting targetings. Each is read first, so that a person can be told what goes.
  * Throws an ApiError when a read fails for another reason than that the targeting is missing.
  */
 export async function planDeleteTargetings(input: DeleteTargetingsInput, context: PlanningContext): Promise<Plan> {
+  const { api, signal } = context;
   const plan = new Plan();
   const objects = input.ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
-  const read = (id: string): Promise<TargetingRecord> => context.api.getTargeting(id, { signal: context.signal });
-  for (const { id, objects: about, found } of await readEach(plan, objects, "deleteTargetings", read)) {
-    plan.losses.push({ name: found.name, _id: id, kind: "targeting", count: found.optionCount ?? 0 });
-    plan.removed.push({ kind: "targeting", _id: id });
-    plan.add(plan.make.deleteTargeting(id, { objects: about }));
+  const read = await mapConcurrently([...validIds(plan, objects)], async ([_id, about]) => {
+    try {
+      return { about, targeting: await api.getTargeting(_id, { signal }) };
+    } catch (thrown) {
+      if (!isMissing(thrown)) throw thrown;
+      for (const object of about) plan.fail(object, requestReason("deleteTargetings", thrown));
+      return undefined;
+    }
+  });
+  for (const { about, targeting } of read) {
+    const { _id, name, optionCount = 0 } = targeting;
+    plan.losses.push({ name, _id, kind: "targeting", count: optionCount });
+    plan.removed.push({ kind: "targeting", _id });
+    plan.add(plan.make.deleteTargeting(_id, { objects: about }));
   }
   return plan;
 }
 
 /**
- * Plans deleting options. Each is read first: a person can be told what goes, its Context IDs can be kept, and groups
- * and sub-options, of which a request takes 150, are known. A group stands before the last of its sub-options that the
- * call names, so that no request leaves it empty (management-api 7.4 case 6), and after the others, so that these do
- * not become top-level options in between.
+ * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person can be told
+ * what goes, and groups and sub-options, of which a request takes 150, are known. A group stands before the last of its
+ * sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
+ * others, so that these do not become top-level options in between.
  */
 export async function planDeleteOptions(input: DeleteOptionsInput, context: PlanningContext): Promise<Plan> {
+  const { api, signal } = context;
   const plan = new Plan();
-  const objects = await namedOptions(plan, input, context);
-  const read = (id: string): Promise<OptionContents> => readOptionContents(context.api, id, context.signal);
-  const found = await readEach(plan, objects, "deleteOptions", read);
-  for (const { id, objects: about, found: contents } of groupsBeforeTheirLast(found)) {
-    const { option, contexts } = contents;
-    const isGroup = option.type === "collection";
-    plan.losses.push({
-      name: option.name,
-      _id: id,
-      kind: isGroup ? "optionGroup" : "option",
-      count: isGroup ? (option.childCount ?? 0) : contexts.length,
-    });
-    plan.removed.push({ kind: "row", row: removedRow(contents, found) });
-    plan.add(plan.make.deleteOption({ id }, isGroup || isSubOption(contents), { objects: about }));
+  const { wanted, known } = await wantedOptions(plan, input, context);
+  const objects = validIds(plan, wanted);
+  const { found, missing } = await findOptions(
+    api,
+    [...objects.keys()].filter((id) => !known.has(id)),
+    signal,
+  );
+  for (const [id, refused] of missing) {
+    for (const object of objects.get(id) ?? []) plan.fail(object, requestReason("deleteOptions", refused));
   }
+  const there = [...objects.keys()].flatMap((id) => known.get(id) ?? found.get(id) ?? []);
+  const ordered = groupsBeforeTheirLast(there);
+  for (const option of ordered) {
+    const about = { objects: objects.get(option._id) ?? [] };
+    plan.add(plan.make.deleteOption({ id: option._id }, isGroup(option) || isSubOption(option), about));
+  }
+  plan.losses.push(...(await mapConcurrently(ordered, (option) => lossOf(option, context))));
+  if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
   return plan;
 }
 
-/** A deleted option as a file for `bulk_add_options` has it; its group by name where that is deleted too. */
-function removedRow({ option, contexts }: OptionContents, deleted: readonly Read<OptionContents>[]): AddOptionInput {
-  const { parent } = option;
-  if (typeof parent !== "string") return savedOption({ option }, contexts);
-  const group = deleted.find(({ id }) => id === parent)?.found.option;
-  if (group !== undefined) return savedOption({ option, groupName: group.name }, contexts);
-  return { name: option.name, parent, contexts };
+/** What goes with an option. Sub-options beyond those that a record names, and counts that it leaves out, are read. */
+async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
+  const { _id, name, contextCount } = option;
+  const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
+  if (!isGroup(option)) return { name, _id, kind: "option", count: contexts };
+  const subOptions = [...(await subOptionsOf(option, api, signal))].sort();
+  const count = Math.max(subOptions.length, option.childCount ?? 0);
+  return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
 }
 
-interface Read<T> {
-  readonly id: string;
-  readonly objects: readonly number[];
-  readonly found: T;
+/** The IDs of a group's sub-options: its record names the first 50 (management-api 2.1). */
+async function subOptionsOf(
+  { _id, targeting, children = [], childCount = Number.POSITIVE_INFINITY }: OptionRecord,
+  api: ManagementApi,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (children.length >= childCount || targeting === undefined) return children;
+  const ids: string[] = [];
+  for await (const child of readOptions(api, targeting, signal, { parent: _id })) ids.push(child._id);
+  return ids;
 }
 
-/** Reads each thing once; what is missing or no ULID fails in the plan. */
-async function readEach<T>(
-  plan: Plan,
-  wanted: readonly { readonly _id: string; readonly object: number }[],
-  operation: BulkOperation,
-  read: (id: string) => Promise<T>,
-): Promise<readonly Read<T>[]> {
-  const byId = new Map<string, number[]>();
-  for (const { _id, object } of wanted) byId.set(_id, [...(byId.get(_id) ?? []), object]);
-  const results = await mapConcurrently([...byId], async ([id, objects]): Promise<Read<T> | undefined> => {
-    const invalid = badId("ids", id);
-    const found = invalid ?? (await readOrReason(operation, () => read(id)));
-    if (!isReason(found)) return { id, objects, found: found.value };
-    for (const object of objects) plan.fail(object, found);
-    return undefined;
-  });
-  return results.filter((result) => result !== undefined);
+/** Options as they are kept: the group of a sub-option by name where it is deleted, too. */
+function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
+  const names = new Map(options.map(({ _id, name }) => [_id, name]));
+  return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-async function readOrReason<T>(
-  operation: BulkOperation,
-  read: () => Promise<T>,
-): Promise<{ readonly value: T } | Reason> {
-  try {
-    return { value: await read() };
-  } catch (thrown) {
-    const missing = thrown instanceof RejectedError && thrown.kind === "business" && thrown.statusCode === 404;
-    if (missing && thrown.errorCode !== "PROJECT_NOT_FOUND") return requestReason(operation, thrown);
-    throw thrown;
+/** The objects of each ID; what is no ULID fails in the plan. */
+function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, readonly number[]> {
+  const objects = new Map<string, number[]>();
+  for (const { _id, object } of wanted) {
+    const invalid = badId("ids", _id);
+    if (invalid === undefined) objects.set(_id, [...(objects.get(_id) ?? []), object]);
+    else plan.fail(object, invalid);
   }
+  return objects;
 }
 
-function isReason<T>(found: { readonly value: T } | Reason): found is Reason {
-  return "code" in found;
-}
-
-async function namedOptions(
+/** What the call names, and the options that are known from looking for names. */
+async function wantedOptions(
   plan: Plan,
-  input: DeleteOptionsInput,
+  { ids = [], names = [], targetingId }: DeleteOptionsInput,
   { api, signal }: PlanningContext,
-): Promise<readonly { readonly _id: string; readonly object: number }[]> {
-  const ids = (input.ids ?? []).map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
-  const names = input.names ?? [];
-  if (names.length === 0 || input.targetingId === undefined) return ids;
-  const known = await readOptionNames(api, input.targetingId, signal);
-  const named = names.flatMap((name, position) => {
-    const _id = known.get(name);
-    const object = plan.object({ index: ids.length + position, name, ...(_id === undefined ? {} : { _id }) });
-    if (_id === undefined) plan.fail(object, ownReason("NAME_NOT_FOUND", { field: "names", value: name }));
-    return _id === undefined ? [] : [{ _id, object }];
-  });
-  return [...ids, ...named];
+): Promise<{ readonly wanted: readonly Wanted[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
+  const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
+  const known = new Map<string, OptionRecord>();
+  if (names.length === 0 || targetingId === undefined) return { wanted, known };
+  const named = new Map<string, string[]>(names.map((name) => [name, []]));
+  for await (const option of readOptions(api, targetingId, signal)) {
+    named.get(option.name)?.push(option._id);
+    known.set(option._id, { targeting: targetingId, ...option });
+  }
+  for (const [position, name] of names.entries()) {
+    const [_id, ...others] = named.get(name) ?? [];
+    const index = ids.length + position;
+    const isKnown = _id !== undefined && others.length === 0;
+    const object = plan.object({ index, name, ...(isKnown && { _id }) });
+    if (isKnown) wanted.push({ _id, object });
+    else if (_id === undefined) plan.fail(object, ownReason("NAME_NOT_FOUND", { field: "names", value: name }));
+    else plan.fail(object, ownReason("NAME_AMBIGUOUS", { field: "names", value: name, ids: [_id, ...others] }));
+  }
+  return { wanted, known };
 }
 
-function isSubOption({ option }: OptionContents): boolean {
-  return typeof option.parent === "string";
+function isGroup({ type }: OptionRecord): boolean {
+  return type === "collection";
 }
 
-function groupsBeforeTheirLast(found: readonly Read<OptionContents>[]): readonly Read<OptionContents>[] {
-  const groups = new Map(found.filter(({ found: { option } }) => option.type === "collection").map((g) => [g.id, g]));
-  const children = new Map<string, Read<OptionContents>[]>();
-  const others: Read<OptionContents>[] = [];
-  for (const each of found) {
-    const { parent } = each.found.option;
+function isSubOption({ parent }: OptionRecord): boolean {
+  return typeof parent === "string";
+}
+
+function groupsBeforeTheirLast(options: readonly OptionRecord[]): readonly OptionRecord[] {
+  const groups = new Map(options.filter(isGroup).map((group) => [group._id, group]));
+  const children = new Map<string, OptionRecord[]>();
+  const others: OptionRecord[] = [];
+  for (const option of options) {
+    const { parent } = option;
     if (typeof parent === "string" && groups.has(parent)) {
-      children.set(parent, [...(children.get(parent) ?? []), each]);
-    } else if (!groups.has(each.id)) others.push(each);
+      children.set(parent, [...(children.get(parent) ?? []), option]);
+    } else if (!groups.has(option._id)) others.push(option);
   }
   const trees = [...groups.values()].flatMap((group) => {
-    const inside = children.get(group.id) ?? [];
+    const inside = children.get(group._id) ?? [];
     return [...inside.slice(0, -1), group, ...inside.slice(-1)];
   });
   return [...trees, ...others];

@@ -1,10 +1,10 @@
 import type { ManagementApi } from "../../api/management.ts";
 import type { ByteSource } from "../files/bytes.ts";
 import { placeOf } from "../files/rows.ts";
+import type { PlacedOption } from "../files/saved-options.ts";
 import { RunTables } from "../run-tables.ts";
 import { StepMaker } from "../steps.ts";
 import type { JournalEntry, Reason, ReportedObject, Settlement, Step } from "../work.ts";
-import type { AddOptionInput } from "./add-options.ts";
 import type { UpdateContextsItem } from "./update-contexts.ts";
 
 /** What planning may use of the world: reads only. */
@@ -23,16 +23,20 @@ export interface Loss {
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
   /** Options of a targeting, sub-options of a group, or Context IDs that are taken away. */
   readonly count: number;
+  /** Of a group: its sub-options, in the order of their IDs, and how many Context IDs it has of its own. */
+  readonly subOptions?: readonly string[];
+  readonly ownContextIds?: number;
   /** Whether an option is left without Context IDs. */
   readonly empties?: boolean;
 }
 
 /**
- * What is taken away, so that it can be brought back: a row as files for `bulk_add_options` or `update_contexts` have
- * it, or a targeting whose options become such rows before anything is sent.
+ * What is taken away, so that it can be brought back: a row as files for `update_contexts` have it, or options, or a
+ * targeting with its options, which are read with their Context IDs before anything is sent and become such rows.
  */
 export type Removed =
-  | { readonly kind: "row"; readonly row: AddOptionInput | UpdateContextsItem }
+  | { readonly kind: "row"; readonly row: UpdateContextsItem }
+  | { readonly kind: "options"; readonly options: readonly PlacedOption[] }
   | { readonly kind: "targeting"; readonly _id: string };
 
 /** So that no line of a journal grows with the call. */

@@ -1,0 +1,80 @@
+// Runs the official conformance suite against the shipped command, and against the same HTTP code with the fixtures
+// that the suite calls by name: `npm run conformance`. Needs the package registry.
+import { readFileSync } from "node:fs";
+import * as z from "zod";
+import { inFolder, underNode24, withServer } from "./node24.ts";
+
+const SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
+const REVISIONS = ["2025-11-25", "2026-07-28"] as const;
+type Revision = (typeof REVISIONS)[number];
+
+const COMMAND = ["dist/main.js", "http", "--port", "0"];
+const FIXTURES = ["--import", "tsx", "test/conformance/server.ts"];
+const SESSIONS = { TARGETING_MCP_SESSIONS: "on" };
+
+/** What the suite looks at, by the name under which the baseline has it. */
+const SERVERS = {
+  shipped: { args: COMMAND, env: {} },
+  shippedWithSessions: { args: COMMAND, env: SESSIONS },
+  fixtures: { args: FIXTURES, env: {} },
+  fixturesWithSessions: { args: FIXTURES, env: SESSIONS },
+} as const;
+
+/** By server and revision: the scenarios that cannot pass, each with its reason. */
+const reasons = z.record(z.string(), z.string().min(10));
+const baselineFile = z.strictObject({
+  shipped: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
+  shippedWithSessions: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
+  fixtures: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
+  fixturesWithSessions: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
+});
+const baseline = baselineFile.parse(JSON.parse(readFileSync("test/conformance/baseline.json", "utf8")));
+
+interface Verdict {
+  readonly scenario: string;
+  readonly passed: boolean;
+}
+
+/** How the scenarios ended that the revision requires. */
+async function required(url: string, revision: Revision): Promise<readonly Verdict[]> {
+  const { stdout } = await inFolder((folder) =>
+    underNode24(SUITE, ["conformance", "server", "--url", url, "--requirements", revision, "-o", folder]),
+  );
+  const summary = stdout.slice(stdout.indexOf("=== SUMMARY"));
+  const unscored = new Set([...summary.matchAll(/^\s+[✓✗] (\S+) \([a-z-]+\)$/gm)].map(([, scenario]) => scenario));
+  const verdicts = [...summary.matchAll(/^([✓✗]) (\S+): \d+ passed/gm)].map(([, mark, scenario = ""]) => ({
+    scenario,
+    passed: mark === "✓",
+  }));
+  const scored = verdicts.filter(({ scenario }) => !unscored.has(scenario));
+  if (scored.length === 0) throw new Error(`the suite gave no summary:\n${stdout}`);
+  return scored;
+}
+
+/** What is wrong: a failure that no baseline names, or a line of the baseline that no longer holds. */
+function wrongIn(verdicts: readonly Verdict[], known: Readonly<Record<string, string>>): readonly string[] {
+  const failures = verdicts.filter(({ passed, scenario }) => !passed && !Object.hasOwn(known, scenario));
+  const stale = Object.keys(known).filter(
+    (name) => !verdicts.some(({ scenario, passed }) => scenario === name && !passed),
+  );
+  return [
+    ...failures.map(({ scenario }) => `${scenario} fails`),
+    ...stale.map((scenario) => `${scenario} does not fail any more: take it out of test/conformance/baseline.json`),
+  ];
+}
+
+for (const name of ["shipped", "shippedWithSessions", "fixtures", "fixturesWithSessions"] as const) {
+  const { args, env } = SERVERS[name];
+  await withServer(args, env, async (url) => {
+    for (const revision of REVISIONS) {
+      const verdicts = await required(url, revision);
+      const known = baseline[name][revision];
+      const wrong = wrongIn(verdicts, known);
+      const passed = verdicts.filter((one) => one.passed).length;
+      const excused = Object.keys(known).length;
+      console.log(`${name}, ${revision}: ${passed} of ${verdicts.length} pass, ${excused} known not to`);
+      for (const one of wrong) console.log(`  ${one}`);
+      if (wrong.length > 0) process.exitCode = 1;
+    }
+  });
+}

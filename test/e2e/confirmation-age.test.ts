@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { openConfirmation, sealConfirmation } from "../../src/bulk/confirmation.ts";
+import { sealKeys } from "../../src/server/seal-key.ts";
+import { type Answer, textOf } from "../support/clients.ts";
+import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { optionItems, startService } from "../support/service.ts";
+
+type Client = Awaited<ReturnType<(typeof HTTP_CLIENTS)["2025 client"]>>;
+
+const TEN_MINUTES = 600_000;
+const report = z.looseObject({
+  status: z.string(),
+  runId: z.string().default(""),
+  counts: z.record(z.string(), z.number()),
+  results: z.array(z.looseObject({ _id: z.string() })).default([]),
+  confirmation: z.object({ token: z.string(), effect: z.string() }).default({ token: "", effect: "" }),
+});
+
+async function call(client: Client, name: string, args: Record<string, unknown>) {
+  return report.parse((await client.callTool(name, args)).structuredContent);
+}
+
+/** Calls a tool that must refuse; gives what it says. */
+async function refused(client: Client, name: string, args: Record<string, unknown>): Promise<string> {
+  const answer = await client.callTool(name, args);
+  expect(answer.isError).toBe(true);
+  return textOf(answer);
+}
+
+async function start(more: Readonly<Record<string, string>> = {}, answer?: Answer) {
+  const service = await startService();
+  const server = await startHttp({ ...service.live, ...more });
+  const client = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url, ...(answer && { answer }) });
+  const { results } = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
+  return { service, server, client, targetingId: results[0]?._id ?? "" };
+}
+
+test("a confirmation that has expired, or is sealed with another key or for somebody else, starts nothing", async () => {
+  const sealKey = randomBytes(32).toString("base64");
+  const { service, client, targetingId } = await start({ TARGETING_MCP_SEAL_KEY: sealKey });
+  const { confirmation } = await call(client, "delete_targeting", { ids: [targetingId] });
+  const key = await sealKeys({ sealKey, stateDir: "/nowhere" })("confirmation");
+  const opened = openConfirmation(key, confirmation.token);
+  if (opened === undefined) throw new Error("the server seals with another key");
+  const act = (token: string) => refused(client, "delete_targeting", { confirmation: token });
+  const expired = sealConfirmation(key, { ...opened, expiresAt: Date.now() - 1 });
+  expect(await act(expired)).toContain("has expired; nothing was done");
+  expect(await act(sealConfirmation(key, { ...opened, caller: "token:somebody" }))).toContain("not a token that");
+  expect(await act(sealConfirmation(randomBytes(32), opened))).toContain("not a token that");
+  expect(await act(sealConfirmation(key, { ...opened, run: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain("is gone");
+  expect(await service.count("deleteTargetings")).toBe(0);
+  const done = await call(client, "delete_targeting", { confirmation: confirmation.token });
+  expect(done.status).toBe("succeeded");
+  // Of a run that was started it gives the report, however old it is: nothing starts any more.
+  expect(await call(client, "delete_targeting", { confirmation: expired })).toMatchObject({ runId: done.runId });
+  expect(await service.count("deleteTargetings")).toBe(1);
+});
+
+/** A deletion of 300 sub-options, which takes two requests, stopped after the first; so many milliseconds old. */
+async function interruptedDeletion(ageMs: number) {
+  const { service, server, client, targetingId } = await start({ TARGETING_MCP_CONFIRM: "off" });
+  const group = { name: "Group", contexts: ["g"], children: optionItems(300) };
+  await call(client, "bulk_add_options", { targetingId, items: [group] });
+  await service.slow("deleteOptions", 800);
+  const names = optionItems(300).map(({ name }) => name);
+  const deleting = call(client, "delete_options", { targetingId, names });
+  await expect.poll(() => service.count("deleteOptions")).toBe(1);
+  server.child.kill("SIGTERM");
+  const { status, runId } = await deleting;
+  expect(status).toBe("interrupted");
+  await server.exited;
+  const file = join(server.stateDir, "runs", runId, "run.json");
+  const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
+  await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - ageMs }));
+  const again = async (more: Readonly<Record<string, string>> = {}, answer?: Answer) => {
+    const { url } = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: server.stateDir, ...more });
+    return HTTP_CLIENTS["2026 client, modern"]({ url, ...(answer && { answer }) });
+  };
+  return { service, runId, again };
+}
+
+const FINISHED = { status: "succeeded", counts: { items: 300, succeeded: 300 } };
+
+describe("resume_run of a deletion", () => {
+  test("goes on while the yes is fresh", async () => {
+    const { runId, again } = await interruptedDeletion(TEN_MINUTES / 2);
+    expect(await call(await again(), "resume_run", { runId })).toMatchObject(FINISHED);
+  });
+
+  test("asks anew after ten minutes, and takes no other yes for it", async () => {
+    const { service, runId, again } = await interruptedDeletion(TEN_MINUTES);
+    const strict = await again({ TARGETING_MCP_CONFIRM: "strict" });
+    expect(await refused(strict, "resume_run", { runId })).toContain("needs a person's yes");
+    const client = await again();
+    const asked = await call(client, "resume_run", { runId });
+    expect(asked.status).toBe("needs_confirmation");
+    expect(asked.confirmation.effect).toContain("150 deletions");
+    const { results } = await call(client, "create_targetings", { items: [{ name: "Summer" }] });
+    const other = await call(client, "delete_targeting", { ids: [results[0]?._id] });
+    for (const confirmation of ["made.up", `${asked.confirmation.token}x`]) {
+      expect(await refused(client, "resume_run", { runId, confirmation })).toContain("not a token that");
+    }
+    const { token } = other.confirmation;
+    expect(await refused(client, "resume_run", { runId, confirmation: token })).toContain("not one of this run");
+    expect(await service.count("deleteOptions")).toBe(1);
+    const { token: confirmation } = asked.confirmation;
+    expect(await call(client, "resume_run", { runId, confirmation })).toMatchObject(FINISHED);
+    expect(await service.count("deleteOptions")).toBe(2);
+  });
+
+  test.each([
+    ["declined", { action: "decline" } as const],
+    ["agreed to", { action: "accept", content: { confirm: true } } as const],
+  ])("a person is asked where there is one: %s", async (_what, said) => {
+    const { service, runId, again } = await interruptedDeletion(TEN_MINUTES);
+    const asked: string[] = [];
+    const client = await again({}, (message) => {
+      asked.push(message);
+      return said;
+    });
+    if (said.action === "accept") expect(await call(client, "resume_run", { runId })).toMatchObject(FINISHED);
+    else expect(await refused(client, "resume_run", { runId })).toContain("did not agree");
+    expect(asked).toEqual([expect.stringContaining("150 deletions")]);
+    expect(await service.count("deleteOptions")).toBe(said.action === "accept" ? 2 : 1);
+  });
+});
