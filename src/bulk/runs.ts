@@ -50,7 +50,7 @@ export interface RunsContext {
 }
 
 /** Who watches a run: told after every answer, and when the run waits for so many milliseconds. */
-export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
+type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 
 /** A run: what it is, where it stands, and when it rests. */
 export interface Run {

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { SettingsError } from "../settings/error.ts";
 
 /** What the server is called in every configuration. */
-export const ENTRY_NAME = "targeting";
+const ENTRY_NAME = "targeting";
 
 /** How a host starts the server. */
 export interface Entry {

@@ -7,7 +7,7 @@ import { runEndOf } from "./settlement.ts";
 import { type CaseKind, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 /** How a case went; `unobservable`: nothing that could be seen speaks for or against the expected verdict. */
-export type CaseStatus = "matched" | "mismatched" | "unobservable";
+type CaseStatus = "matched" | "mismatched" | "unobservable";
 
 /** What was expected of a case, and what was seen. */
 export interface CaseResult {

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 
 /** What an answer may hold in all, data and text together. */
-export const PAGE_TOKENS = 3500;
+const PAGE_TOKENS = 3500;
 
 /** What the sentences and fields around the rows take at most. */
 const AROUND_TOKENS = 350;

@@ -17,7 +17,7 @@ import {
 } from "./world.ts";
 
 /** How the service and the engine are set for one schedule. */
-export interface Settings {
+interface Settings {
   readonly skewMs: number;
   readonly latencyMs: number;
   readonly retryBudgetMs: number;
