@@ -14,8 +14,12 @@ export interface Entry {
   readonly references: Readonly<Record<string, string>>;
 }
 
-/** The command that starts the server. On Windows npx is a script, which only a shell starts. */
-export function commandOn(platform: NodeJS.Platform): Pick<Entry, "command" | "args"> {
+/**
+ * The command that starts the server: `program`, where that is a clone's own, or else the published package. On Windows
+ * npx is a script, which only a shell starts.
+ */
+export function commandOn(platform: NodeJS.Platform, program?: string): Pick<Entry, "command" | "args"> {
+  if (program !== undefined) return { command: "node", args: [program] };
   const args = ["-y", "targeting-mcp"];
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
 }

@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
-import { delimiter, dirname } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { redactorFor } from "../render/redact.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
@@ -19,6 +20,8 @@ export interface Person {
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
   /** The person has agreed to everything but keys. */
   readonly agreed: boolean;
+  /** The built command that runs, where it is a clone's; undefined where it was installed as a package. */
+  readonly clone?: string | undefined;
 }
 
 /** Writes this server into a host's configuration as the command line says; gives the exit code. */
@@ -29,7 +32,13 @@ export async function runSetup(line: CommandLine): Promise<number> {
     say: (text) => process.stdout.write(`${text}\n`),
     ask: isTerminal && !agreed ? askInTerminal : undefined,
     agreed,
+    clone: cloneOf(fileURLToPath(import.meta.url)),
   });
+}
+
+/** The command of the clone that a built file belongs to; undefined where that is an installed package. */
+export function cloneOf(file: string): string | undefined {
+  return /[\\/]node_modules[\\/]/.test(file) ? undefined : join(dirname(file), "main.js");
 }
 
 /**
@@ -100,7 +109,7 @@ async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undef
 }
 
 /** What is to be written: every setting that is given. A key is referred to, unless the person wants it written. */
-async function entryOf(host: Host, file: string, input: SettingsInput, { ask }: Person): Promise<Entry> {
+async function entryOf(host: Host, file: string, input: SettingsInput, { ask, clone }: Person): Promise<Entry> {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
   for (const setting of SETTING_LIST) {
@@ -116,7 +125,7 @@ async function entryOf(host: Host, file: string, input: SettingsInput, { ask }: 
     if (isWritten) values[variable] = given.text;
     else if (given !== undefined || isNeeded(variable, input)) references[variable] = host.reference(variable);
   }
-  return { ...commandOn(input.platform), values, references };
+  return { ...commandOn(input.platform, clone), values, references };
 }
 
 /** A text as it is understood from any folder. Throws a SettingsError where the server would not take it. */

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { setUp } from "../../src/commands/setup.ts";
+import { cloneOf, setUp } from "../../src/commands/setup.ts";
 import { commandOn } from "../../src/commands/setup-entry.ts";
 import { HOSTS } from "../../src/commands/setup-hosts.ts";
 import { SettingsError } from "../../src/settings/error.ts";
@@ -109,6 +109,13 @@ describe("where each host looks on other platforms", () => {
   ] as const)("%s moves with %s", (host, variable, file) => {
     const environment = { [variable]: "/elsewhere" };
     expect(HOSTS[host]?.file({ platform: "linux", home: "/home/a", environment })).toBe(file);
+  });
+
+  test("a clone is started itself, wherever a package would be fetched", () => {
+    const clone = cloneOf("/home/a/targeting-mcp/dist/setup-ABC.js");
+    expect(clone).toBe("/home/a/targeting-mcp/dist/main.js");
+    expect(commandOn("linux", clone)).toEqual({ command: "node", args: [clone] });
+    expect(cloneOf("/home/a/.npm/_npx/1/node_modules/targeting-mcp/dist/setup-ABC.js")).toBeUndefined();
   });
 
   test("Windows starts npx through a shell, since it is a script there", () => {
