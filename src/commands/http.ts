@@ -17,8 +17,8 @@ import { text, wholeNumber } from "../settings/forms.ts";
 import { isLoopback } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { inputOf, settingsFrom } from "./connect.ts";
 import { type Projects, projects } from "./projects.ts";
+import { inputOf, settingsFrom } from "./settings-input.ts";
 import { VERSION } from "./version.ts";
 
 /** After a signal: what is in flight gets so long to be answered and journaled. */

@@ -9,7 +9,7 @@ import { folders, path, toggle } from "../settings/forms.ts";
 import { givenText } from "../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../settings/registry.ts";
 import type { SettingsInput } from "../settings/settings.ts";
-import { inputOf } from "./connect.ts";
+import { inputOf } from "./settings-input.ts";
 import { commandOn, type Entry } from "./setup-entry.ts";
 import { HOSTS, type Host } from "./setup-hosts.ts";
 

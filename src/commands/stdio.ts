@@ -9,7 +9,8 @@ import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { connect, settingsOf } from "./connect.ts";
+import { connect } from "./connect.ts";
+import { settingsOf } from "./settings-input.ts";
 import { VERSION } from "./version.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */

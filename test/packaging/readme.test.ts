@@ -149,9 +149,7 @@ describe("commands of the README", () => {
   function sentence([word, option]: readonly (string | undefined)[]): string {
     if (word === "setup") return "Nothing was written";
     if (word === "--help") return "Usage:";
-    return option === undefined
-      ? "Nothing must be fixed"
-      : "FIX  management API, addOptions";
+    return option === undefined ? "Nothing must be fixed" : "FIX  management API, addOptions";
   }
 
   /** Starts one of our commands as it is written, but on a free port and with a home of its own. */
