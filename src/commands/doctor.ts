@@ -9,6 +9,7 @@ import { toggle } from "../settings/forms.ts";
 import { givenText, type Source } from "../settings/given.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
+import { ownRuns } from "../tools/own-runs.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { type Connected, connect, routesOf } from "./connect.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
@@ -164,7 +165,7 @@ async function findUnfinished({ services }: Connected): Promise<{
 }> {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
-    for await (const { runId, tool, status, open } of services.runs?.list("local") ?? []) {
+    for await (const { runId, tool, status, open } of ownRuns({ ...services, caller: "local" })) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
       if (unfinishedRuns.length === MOST_RUNS) break;
     }
