@@ -14,7 +14,11 @@ function loadedWith(file: string, seen: Set<string> = new Set()): ReadonlySet<st
 }
 
 /** What only some calls need, each in a file of its own. */
-const LATER = { undici: /^dispatcher-/, "encodings and CSV": /^(?:lib|papaparse)-/, "the sandbox": /^sandbox-[A-Z0-9]/ } as const;
+const LATER = {
+  undici: /^dispatcher-/,
+  "encodings and CSV": /^(?:lib|papaparse)-/,
+  "the sandbox": /^sandbox-[A-Z0-9]/,
+} as const;
 
 test.each([
   ["main", 20_000, ["undici", "encodings and CSV", "the sandbox"]],
