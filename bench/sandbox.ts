@@ -1,5 +1,6 @@
 // How the sandbox's cost grows with a targeting's size: adding options, and reading pages. Prints times and ratios.
 import { startSandbox } from "../src/sandbox/index.ts";
+import { median } from "./server-process.ts";
 
 const BATCH = 5000;
 const TARGETING_SIZE = 100_000;
@@ -55,28 +56,21 @@ async function measure() {
   };
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}
-
 const rounds: Awaited<ReturnType<typeof measure>>[] = [];
 for (let round = 0; round < ROUNDS; round += 1) rounds.push(await measure());
-const report = (what: string, unit: string, times: readonly (readonly [number, number])[], limit: number) => {
-  const ratio = median(times.map(([base, grown]) => grown / base));
+const report = (what: string, times: readonly (readonly [number, number])[], most: number) => {
   const [base, grown] = [median(times.map(([first]) => first)), median(times.map(([, last]) => last))];
-  console.log(
-    `${what}: ${base.toFixed(1)} ms, ${unit}: ${grown.toFixed(1)} ms, ratio ${ratio.toFixed(2)} (at most ${limit})`,
-  );
+  const ratio = median(times.map(([first, last]) => last / first));
+  console.log(`${base.toFixed(1)} ms and ${grown.toFixed(1)} ms`);
+  console.log(`sandbox, ${what}: ${ratio.toFixed(2)} (at most ${most})`);
 };
 report(
-  "add the first 5,000 options",
-  "5,000 more to 95,000",
+  "5,000 options added to 95,000, beside the first 5,000",
   rounds.map((r) => [r.firstAdd, r.lastAdd]),
   1.5,
 );
 report(
-  "first page of 100,000 options",
-  "last page",
+  "last page of 100,000 options, beside the first",
   rounds.map((r) => [r.firstPage, r.lastPage]),
   2,
 );

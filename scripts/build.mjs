@@ -1,5 +1,5 @@
 // Bundles the command into dist/: one entry, and one chunk per part that only some commands need.
-import { chmod, rm } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
@@ -38,15 +38,30 @@ function madeSchemas(schemas) {
   };
 }
 
+/** The licenses of the packages that are in the bundle: most ask to travel with the code. */
+async function licenses(inputs) {
+  const inPackage = /^(node_modules\/(?:@[^/]+\/)?[^/]+)\//;
+  const folders = new Set(Object.keys(inputs).flatMap((path) => inPackage.exec(path)?.[1] ?? []));
+  const texts = [...folders].sort().map(async (folder) => {
+    const { name, version, license } = JSON.parse(await readFile(`${folder}/package.json`, "utf8"));
+    const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
+    const text = file === undefined ? "" : await readFile(`${folder}/${file}`, "utf8");
+    return `${name} ${version}: ${license}\n\n${text.trim()}\n`;
+  });
+  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
+}
+
 await rm("dist", { recursive: true, force: true });
-await build({
+const { metafile } = await build({
   ...COMMON,
   entryPoints: ["src/main.ts"],
   outdir: "dist",
   splitting: true,
   minify: true,
-  legalComments: "linked",
+  legalComments: "none",
+  metafile: true,
   alias: { "@modelcontextprotocol/server/_shims": fileURLToPath(new URL("sdk-shims.mjs", import.meta.url)) },
   plugins: [madeSchemas(await toolSchemas())],
 });
+await writeFile("dist/LICENSES.txt", await licenses(metafile.inputs));
 await chmod("dist/main.js", 0o755);

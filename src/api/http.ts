@@ -16,7 +16,7 @@ export interface HttpSettings {
 }
 
 /** One request: `path` with its query, below the base address; `body` is JSON text, or its UTF-8. */
-export interface HttpRequest {
+interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
   readonly path: string;

@@ -30,14 +30,14 @@ export interface RequestOptions {
 }
 
 /** A page of List Options (management-api 8.1 for the bounds). */
-export interface ListOptionsQuery {
+interface ListOptionsQuery {
   readonly limit?: number;
   readonly offset?: number;
   readonly parent?: string;
 }
 
 /** A page of the Context IDs of Get an Option (management-api 8.1 for the bounds). */
-export interface GetOptionQuery {
+interface GetOptionQuery {
   readonly limit?: number;
   readonly offset?: number;
 }

@@ -12,7 +12,7 @@ export interface SeenTargeting {
 }
 
 /** What a name stands for: one targeting, or those that may have been meant. */
-export type NameResolution =
+type NameResolution =
   | { readonly kind: "one"; readonly _id: string }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly SeenTargeting[] };
 

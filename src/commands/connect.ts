@@ -1,4 +1,3 @@
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
 import { eventsOver } from "../api/event-client.ts";
@@ -20,37 +19,13 @@ import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
-import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
-import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
-import { isUlid, ulidSource } from "../spec/ulid.ts";
+import { ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
-
-/** What the settings of this process are read from. */
-export function inputOf({ flags }: CommandLine): SettingsInput {
-  return { flags, environment: process.env, platform: process.platform, home: homedir() };
-}
-
-/** Reads the settings of this process. Throws a SettingsError, also for what only the API documents can judge. */
-export function settingsOf(line: CommandLine): Settings {
-  return settingsFrom(inputOf(line));
-}
-
-/** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */
-export function settingsFrom(input: SettingsInput): Settings {
-  const settings = readSettings(input);
-  const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
-  if (foreign !== undefined) {
-    throw new SettingsError(
-      `TARGETING_MCP_ALLOWED_TARGETINGS (--allowed-targetings) must be a comma list of ULIDs; ${JSON.stringify(foreign)} is none`,
-      "TARGETING_MCP_ALLOWED_TARGETINGS",
-    );
-  }
-  return settings;
-}
 
 /** Everything below the server, put together. */
 export interface Connected {

@@ -9,11 +9,13 @@ import { toggle } from "../settings/forms.ts";
 import { givenText, type Source } from "../settings/given.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
+import { ownRuns } from "../tools/own-runs.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { type Connected, connect, inputOf, routesOf, settingsFrom } from "./connect.ts";
+import { type Connected, connect, routesOf } from "./connect.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { type Check, checkFolders, checkNode, checkStateFolder } from "./doctor-machine.ts";
 import { diagnosisText } from "./doctor-words.ts";
+import { inputOf, settingsFrom } from "./settings-input.ts";
 import { VERSION } from "./version.ts";
 
 /** A setting, where it came from, and its text; of a secret only whether it is set. */
@@ -163,7 +165,7 @@ async function findUnfinished({ services }: Connected): Promise<{
 }> {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
-    for await (const { runId, tool, status, open } of services.runs?.list("local") ?? []) {
+    for await (const { runId, tool, status, open } of ownRuns({ ...services, caller: "local" })) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
       if (unfinishedRuns.length === MOST_RUNS) break;
     }

@@ -17,8 +17,9 @@ import { text, wholeNumber } from "../settings/forms.ts";
 import { isLoopback } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { inputOf, settingsFrom } from "./connect.ts";
 import { type Projects, projects } from "./projects.ts";
+import { inputOf, settingsFrom } from "./settings-input.ts";
+import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
 
 /** After a signal: what is in flight gets so long to be answered and journaled. */
@@ -61,7 +62,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   start();
-  await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+  await stopSignal();
   log.info("stopping", {});
   stopping.abort();
   await stop(face, all, calls);

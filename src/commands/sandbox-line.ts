@@ -1,8 +1,9 @@
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { address, path, text, wholeNumber } from "../settings/forms.ts";
-import { settingsOf } from "./connect.ts";
+
 import { acceptedKeys } from "./embedded-sandbox.ts";
 import { runSandbox } from "./sandbox.ts";
+import { settingsOf } from "./settings-input.ts";
 
 /** Serves the sandbox as the command line says; it accepts the keys of the settings, too. Gives the exit code. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {

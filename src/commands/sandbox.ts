@@ -1,9 +1,9 @@
-import { once } from "node:events";
 import { parseJson } from "../api/answers.ts";
 import { coverageOf } from "../events/coverage.ts";
 import { coverageText } from "../render/arrived-events.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import { stopSignal } from "./stop-signal.ts";
 
 /** What `targeting-mcp sandbox` is told. */
 export interface SandboxCommand {
@@ -18,7 +18,7 @@ export interface SandboxCommand {
 }
 
 /**
- * Serves the emulated APIs until SIGINT or SIGTERM; then writes the data file and says what it saw.
+ * Serves the emulated APIs until a signal comes; then writes the data file and says what it saw.
  * Throws when the port cannot be taken, or the data file cannot be read or written.
  */
 export async function runSandbox({ host, port, data, forward, keys }: SandboxCommand): Promise<void> {
@@ -46,10 +46,7 @@ export async function runSandbox({ host, port, data, forward, keys }: SandboxCom
     `  curl ${sandbox.url}/_sandbox/events`,
     "",
   ]);
-  const stopped = new AbortController();
-  const { signal } = stopped;
-  await Promise.race([once(process, "SIGINT", { signal }), once(process, "SIGTERM", { signal })]);
-  stopped.abort();
+  await stopSignal();
   await sandbox.close();
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
 }

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { SettingsError } from "../settings/error.ts";
 
 /** What the server is called in every configuration. */
-export const ENTRY_NAME = "targeting";
+const ENTRY_NAME = "targeting";
 
 /** How a host starts the server. */
 export interface Entry {
@@ -14,23 +14,59 @@ export interface Entry {
   readonly references: Readonly<Record<string, string>>;
 }
 
+/**
+ * The command that starts the server: `program`, where that is a clone's own, or else the published package. On Windows
+ * npx is a script, which only a shell starts.
+ */
+export function commandOn(platform: NodeJS.Platform, program?: string): Pick<Entry, "command" | "args"> {
+  if (program !== undefined) return { command: "node", args: [program] };
+  const args = ["-y", "targeting-mcp"];
+  return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
+}
+
 const jsonObject = z.record(z.string(), z.unknown());
 const texts = z.record(z.string(), z.string());
+
+/** What sets one JSON configuration apart from another. */
+interface JsonForm {
+  /** Fields of every entry. */
+  readonly more?: Readonly<Record<string, string>>;
+  /** The host asks for keys: each that is referred to stands among the `inputs` of the file. */
+  readonly asks?: boolean;
+}
 
 /**
  * Puts an entry into a JSON file, among the servers under `section`. An entry that is there already keeps what is not
  * named now, such as a key that a person filled in. The function throws a SettingsError where the file is not plain JSON.
  */
-export function jsonConfiguration(section: string, more: Readonly<Record<string, string>> = {}) {
+export function jsonConfiguration(section: string, { more = {}, asks = false }: JsonForm = {}) {
   return (content: string, { command, args, values, references }: Entry): string => {
     const file = readJson(content.trim() === "" ? "{}" : content);
     const servers = objectIn(file, section);
     const old = objectIn(servers, ENTRY_NAME);
     const env = { ...references, ...(texts.safeParse(old.env).data ?? {}), ...values };
     const entry = { ...old, ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
-    const all = { ...file, [section]: { ...servers, [ENTRY_NAME]: entry } };
+    const asked = asks ? Object.keys(references).filter((variable) => env[variable] === references[variable]) : [];
+    const all = { ...file, ...withInputs(file, asked), [section]: { ...servers, [ENTRY_NAME]: entry } };
     return `${JSON.stringify(all, null, /^\t/m.test(content) ? "\t" : 2)}\n`;
   };
+}
+
+/** What a host that asks for a key calls the answer. */
+export function inputId(variable: string): string {
+  return variable.toLowerCase().replaceAll("_", "-");
+}
+
+/** The questions of the file, with one for each variable; those that are there already stay as they are. */
+function withInputs(file: Readonly<Record<string, unknown>>, variables: readonly string[]) {
+  if (variables.length === 0) return {};
+  const inputs = z.array(jsonObject).safeParse(file.inputs ?? []);
+  if (!inputs.success) throw unsafe('what stands under "inputs" is no list of objects');
+  const missing = variables.filter((variable) => !inputs.data.some(({ id }) => id === inputId(variable)));
+  const added = missing.map((variable) => {
+    return { type: "promptString", id: inputId(variable), description: variable, password: true };
+  });
+  return { inputs: [...inputs.data, ...added] };
 }
 
 function readJson(content: string): Readonly<Record<string, unknown>> {
@@ -52,6 +88,9 @@ function objectIn(parent: Readonly<Record<string, unknown>>, name: string): Read
   return found.data;
 }
 
+/** The first start downloads the package. */
+const FIRST_START_S = 60;
+
 /** Puts an entry at the end of a TOML file and leaves the rest as it is. Throws a SettingsError where there is one already. */
 export function tomlConfiguration(content: string, { command, args, values, references }: Entry): string {
   const table = `mcp_servers.${ENTRY_NAME}`;
@@ -67,6 +106,7 @@ export function tomlConfiguration(content: string, { command, args, values, refe
     `[${table}]`,
     `command = ${JSON.stringify(command)}`,
     `args = ${list(args)}`,
+    `startup_timeout_sec = ${FIRST_START_S}`,
     ...(names.length > 0 ? [`env_vars = ${list(names)}`] : []),
     ...(pairs.length > 0 ? ["", `[${table}.env]`, ...pairs] : []),
   ];

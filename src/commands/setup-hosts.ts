@@ -1,66 +1,68 @@
 import { posix, win32 } from "node:path";
 import type { Platform } from "../settings/state-folder.ts";
-import { type Entry, jsonConfiguration, tomlConfiguration } from "./setup-entry.ts";
+import { type Entry, inputId, jsonConfiguration, tomlConfiguration } from "./setup-entry.ts";
 
 /** A program that starts MCP servers, and where it keeps the list of them. */
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
-  /** What stands in the file for the value of a variable of the person's own environment. */
+  /** Where the list is instead, if that folder is there. */
+  readonly instead?: (platform: Platform) => string | undefined;
+  /** What stands in the file for a key that is not written there. */
   readonly reference: (variable: string) => string;
-  /** Whether the host puts the value in place of a reference; where not, the person has to fill it in. */
-  readonly fillsReferences: boolean;
+  /** Where the key then comes from: the environment of the host, a question of the host, or the person fills it in. */
+  readonly keysFrom: "environment" | "question" | "file";
   /** The content of the file with the entry in it. Throws a SettingsError where that cannot be done safely. */
   readonly withEntry: (content: string, entry: Entry) => string;
 }
+
+const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
 
 /** Every host that `setup` knows, by the word for it. */
 export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-desktop": {
     title: "Claude Desktop",
-    file: (platform) => inApplicationFolder(platform, ["Claude", "claude_desktop_config.json"]),
+    file: (platform) => inApplicationFolder(platform, CLAUDE_DESKTOP),
+    instead: (platform) => (platform.platform === "win32" ? inStoreFolder(platform, CLAUDE_DESKTOP) : undefined),
     reference: (variable) => `\${${variable}}`,
-    fillsReferences: false,
+    keysFrom: "file",
     withEntry: jsonConfiguration("mcpServers"),
   },
   "claude-code": {
     title: "Claude Code",
-    file: (platform) => inHome(platform, [".claude.json"]),
+    file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
     // An empty text counts as not set; a reference without a default to fall back on would be an error there.
     reference: (variable) => `\${${variable}:-}`,
-    fillsReferences: true,
-    withEntry: jsonConfiguration("mcpServers", { type: "stdio" }),
+    keysFrom: "environment",
+    withEntry: jsonConfiguration("mcpServers", { more: { type: "stdio" } }),
   },
   vscode: {
     title: "VS Code",
     file: (platform) => inApplicationFolder(platform, ["Code", "User", "mcp.json"]),
-    reference: (variable) => `\${env:${variable}}`,
-    fillsReferences: true,
-    withEntry: jsonConfiguration("servers", { type: "stdio" }),
+    reference: (variable) => `\${input:${inputId(variable)}}`,
+    keysFrom: "question",
+    withEntry: jsonConfiguration("servers", { more: { type: "stdio" }, asks: true }),
   },
   cursor: {
     title: "Cursor",
     file: (platform) => inHome(platform, [".cursor", "mcp.json"]),
     reference: (variable) => `\${env:${variable}}`,
-    fillsReferences: true,
+    keysFrom: "environment",
     withEntry: jsonConfiguration("mcpServers"),
   },
   codex: {
     title: "Codex",
-    file: (platform) => {
-      const folder = platform.environment.CODEX_HOME;
-      return folder ? pathsOf(platform).join(folder, "config.toml") : inHome(platform, [".codex", "config.toml"]);
-    },
+    file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
     // The entry names these variables, and Codex hands their values on.
     reference: (variable) => `\${${variable}}`,
-    fillsReferences: true,
+    keysFrom: "environment",
     withEntry: tomlConfiguration,
   },
   gemini: {
     title: "Gemini CLI",
     file: (platform) => inHome(platform, [".gemini", "settings.json"]),
     reference: (variable) => `\${${variable}}`,
-    fillsReferences: true,
+    keysFrom: "environment",
     withEntry: jsonConfiguration("mcpServers"),
   },
 };
@@ -71,6 +73,18 @@ function pathsOf({ platform }: Platform) {
 
 function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
+}
+
+/** In the folder that a variable of the host names, or else under the home folder. */
+function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
+  const folder = platform.environment[variable]?.trim();
+  return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
+}
+
+/** Where Windows keeps what Claude Desktop writes into its application folder when it came from the store (MSIX). */
+function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
+  const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
+  return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
 }
 
 /** The folder in which desktop programs of a platform keep their configuration. */

@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
-import { delimiter, dirname } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { redactorFor } from "../render/redact.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
@@ -8,8 +9,8 @@ import { folders, path, toggle } from "../settings/forms.ts";
 import { givenText } from "../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../settings/registry.ts";
 import type { SettingsInput } from "../settings/settings.ts";
-import { inputOf } from "./connect.ts";
-import type { Entry } from "./setup-entry.ts";
+import { inputOf } from "./settings-input.ts";
+import { commandOn, type Entry } from "./setup-entry.ts";
 import { HOSTS, type Host } from "./setup-hosts.ts";
 
 /** How `setUp` reaches the person. */
@@ -19,6 +20,8 @@ export interface Person {
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
   /** The person has agreed to everything but keys. */
   readonly agreed: boolean;
+  /** The built command that runs, where it is a clone's; undefined where it was installed as a package. */
+  readonly clone?: string | undefined;
 }
 
 /** Writes this server into a host's configuration as the command line says; gives the exit code. */
@@ -29,7 +32,13 @@ export async function runSetup(line: CommandLine): Promise<number> {
     say: (text) => process.stdout.write(`${text}\n`),
     ask: isTerminal && !agreed ? askInTerminal : undefined,
     agreed,
+    clone: cloneOf(fileURLToPath(import.meta.url)),
   });
+}
+
+/** The command of the clone that a built file belongs to; undefined where that is an installed package. */
+export function cloneOf(file: string): string | undefined {
+  return /[\\/]node_modules[\\/]/.test(file) ? undefined : join(dirname(file), "main.js");
 }
 
 /**
@@ -39,7 +48,7 @@ export async function runSetup(line: CommandLine): Promise<number> {
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = hostOf(word);
-  const file = await targetOf(host.file(input));
+  const file = await targetOf(await fileOf(host, input));
   const content = await contentOf(file);
   const entry = await entryOf(host, file, input, person);
   const changed = changedContent(host, file, content ?? "", entry);
@@ -56,17 +65,29 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   const kept = content === undefined ? undefined : await keepBackup(file);
   await replaceFile(file, changed);
   person.say(`Written.${kept === undefined ? "" : ` The file as it was: ${kept}`}`);
-  const missing = host.fillsReferences ? [] : Object.keys(entry.references);
-  if (missing.length > 0) person.say(`Now put ${missing.join(" and ")} into ${file}: ${host.title} reads them there.`);
+  const referred = Object.keys(entry.references).join(" and ");
+  if (referred !== "") person.say(WHERE_KEYS_COME_FROM[host.keysFrom](referred, host.title, file));
   person.say(`Restart ${host.title}. targeting-mcp doctor checks the settings.`);
   return 0;
 }
+
+const WHERE_KEYS_COME_FROM = {
+  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
+  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
+  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
+} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
 function hostOf(word: string | undefined): Host {
   const host = word !== undefined && Object.hasOwn(HOSTS, word) ? HOSTS[word] : undefined;
   if (host !== undefined) return host;
   const wrong = word === undefined ? "setup needs a host" : `there is no host ${JSON.stringify(word)}`;
   throw new SettingsError(`${wrong}; the hosts are ${Object.keys(HOSTS).join(", ")}`);
+}
+
+async function fileOf(host: Host, input: SettingsInput): Promise<string> {
+  const instead = host.instead?.(input);
+  const isThere = instead !== undefined && (await ifThere(() => stat(dirname(instead)))) !== undefined;
+  return isThere ? instead : host.file(input);
 }
 
 /** Behind a link stands the file that is meant. */
@@ -88,7 +109,7 @@ async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undef
 }
 
 /** What is to be written: every setting that is given. A key is referred to, unless the person wants it written. */
-async function entryOf(host: Host, file: string, input: SettingsInput, { ask }: Person): Promise<Entry> {
+async function entryOf(host: Host, file: string, input: SettingsInput, { ask, clone }: Person): Promise<Entry> {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
   for (const setting of SETTING_LIST) {
@@ -104,9 +125,7 @@ async function entryOf(host: Host, file: string, input: SettingsInput, { ask }: 
     if (isWritten) values[variable] = given.text;
     else if (given !== undefined || isNeeded(variable, input)) references[variable] = host.reference(variable);
   }
-  const npx = ["npx", "-y", "targeting-mcp"];
-  const [command = "npx", ...args] = input.platform === "win32" ? ["cmd", "/c", ...npx] : npx;
-  return { command, args, values, references };
+  return { ...commandOn(input.platform, clone), values, references };
 }
 
 /** A text as it is understood from any folder. Throws a SettingsError where the server would not take it. */

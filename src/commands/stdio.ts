@@ -1,6 +1,5 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { questionSeal } from "../server/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { listedTools, toolsThatWrite } from "../server/listing.ts";
@@ -9,7 +8,9 @@ import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { connect, settingsOf } from "./connect.ts";
+import { connect } from "./connect.ts";
+import { settingsOf } from "./settings-input.ts";
+import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
@@ -57,7 +58,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   start();
-  const signal = Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]).then(async () => {
+  const signal = stopSignal().then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);
   });

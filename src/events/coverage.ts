@@ -14,7 +14,7 @@ export interface WrongEvents {
 }
 
 /** An event name that is not supported: how often it came, and what it was probably meant to be. */
-export interface UnsupportedName {
+interface UnsupportedName {
   readonly count: number;
   readonly nearest?: string;
 }

@@ -3,7 +3,7 @@ import type { RowShape } from "../bulk/files/rows.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../spec/events.ts";
 
 /** An event as a file gives it: whatever it holds is judged later, as the service would. */
-export type EventRow = Readonly<Record<string, unknown>>;
+type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap((parameters) =>
@@ -12,7 +12,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
 );
 
 /** The columns of a file of events: every field and parameter; `items` is JSON. */
-export const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
+const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
 const REMEDY = `Columns of a file of events: uid, eventName and the parameters; items is a JSON array.`;
 

@@ -28,7 +28,7 @@ export interface IndexedEvent {
 }
 
 /** How many events ended how, and what it took. */
-export interface SendCounts extends Readonly<Record<EventOutcome, number>> {
+interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   /** Events read so far; all of them once the run has ended. */
   readonly items: number;
   /** Requests begun, and how many of them were repetitions. */

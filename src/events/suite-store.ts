@@ -4,8 +4,8 @@ import { join } from "node:path";
 import * as z from "zod";
 import { RunStoreError } from "../bulk/store.ts";
 import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
-import type { SuiteReport } from "./run-suite.ts";
-import { CASE_KINDS, type EventSuite, eventSuite } from "./suite.ts";
+import { type SuiteReport, suiteReport } from "./run-suite.ts";
+import { type EventSuite, eventSuite } from "./suite.ts";
 
 /** A suite that is kept, and the form in which its caller wants it. */
 export interface KeptSuite {
@@ -40,32 +40,11 @@ const MOST_SUITES = 100;
 const MOST_RUNS = 1000;
 const YES = "yes";
 
-const caseVerdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
-const report: z.ZodType<SuiteReport> = z.object({
-  cases: z.number(),
-  matched: z.number(),
-  mismatched: z.number(),
-  unobservable: z.number(),
-  results: z.array(
-    z.object({
-      id: z.string(),
-      title: z.string(),
-      kind: z.enum(CASE_KINDS),
-      expected: caseVerdict,
-      basis: z.enum(["documented", "assumed", "notShown"]),
-      rule: z.string().exactOptional(),
-      status: z.enum(["matched", "mismatched", "unobservable"]),
-      observed: z.union([caseVerdict, z.literal("accepted")]).exactOptional(),
-      reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
-      milliseconds: z.number(),
-    }),
-  ),
-});
 const keptSuite: z.ZodType<KeptSuite> = z.object({
   suiteId: z.string(),
   suite: eventSuite,
   format: z.enum(["json", "vitest", "playwright", "curl"] as const satisfies readonly (keyof typeof SUITE_FORMATS)[]),
-  report: report.exactOptional(),
+  report: suiteReport.exactOptional(),
 });
 
 /**
@@ -98,7 +77,7 @@ export function suiteStore(folder: string): SuiteStore {
       const file = yesFile(yes);
       const isFirst = await usable(folder, () => createEmpty(join(folder, YES), file));
       if (!isFirst) {
-        const given = await usable(folder, () => readAs(file, report));
+        const given = await usable(folder, () => readAs(file, suiteReport));
         if (given !== undefined) return given;
         throw new RunStoreError(
           "these tests were begun with this confirmation before, and there is no report of them yet; nothing was sent",

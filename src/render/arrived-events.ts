@@ -2,17 +2,19 @@ import type { SandboxEvent } from "../api/sandbox.ts";
 import type { Coverage, WrongEvents } from "../events/coverage.ts";
 import type { ExpectationResult } from "../events/expectations.ts";
 import { fenced, seen, shown } from "./fence.ts";
+import { tokensOf, withinTokens } from "./page.ts";
 
 const FINDINGS_SHOWN = 5;
-const LONGEST_BODY = 600;
-const LONGEST_TEXT = 200;
+/** Of one event, in tokens: a single one must fit an answer, as data and as text. */
+const BODY_TOKENS = 600;
+const TEXT_TOKENS = 60;
 
 /** An event that arrived, as answers show it: long bodies are left out. */
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
 /** An event that arrived as data: its body where that is short, else its length in bytes. */
 export function arrivedRow({ at, verdict, uid, eventName, bytes, findings, body, text }: SandboxEvent) {
-  const isShort = body !== undefined && JSON.stringify(body).length <= LONGEST_BODY;
+  const isShort = body !== undefined && tokensOf(JSON.stringify(body)) <= BODY_TOKENS;
   return {
     at,
     verdict,
@@ -39,7 +41,7 @@ function name(text: string | null): string {
 }
 
 function cut(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
+  return withinTokens(text, TEXT_TOKENS);
 }
 
 /** Coverage in words. */

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 
 /** What an answer may hold in all, data and text together. */
-export const PAGE_TOKENS = 3500;
+const PAGE_TOKENS = 3500;
 
 /** What the sentences and fields around the rows take at most. */
 const AROUND_TOKENS = 350;
@@ -24,14 +24,42 @@ export function rowsThatFit<Row>(rows: readonly Row[], lineOf: (row: Row) => str
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
 export function tokensOf(text: string): number {
   let tokens = 0;
-  for (const character of text) tokens += weightOf(character);
+  for (const weight of weightsOf(text)) tokens += weight;
   return Math.ceil(tokens);
 }
 
-function weightOf(character: string): number {
-  if (/[a-z ]/.test(character)) return 0.3;
-  if (/[\x21-\x7e]/.test(character)) return 0.6;
-  return character.charCodeAt(0) < 0x3000 ? 1 : 1.5;
+/** A text, or as much of its beginning as fits so many tokens, and an ellipsis. */
+export function withinTokens(text: string, most: number): string {
+  const characters = [...text];
+  let left = most;
+  let end = 0;
+  for (const weight of weightsOf(text)) {
+    left -= weight;
+    if (left < 0) return `${characters.slice(0, end).join("")}…`;
+    end += 1;
+  }
+  return text;
+}
+
+/** No word of a language goes on for longer in lower-case letters. */
+const LONGEST_WORD = 12;
+
+/**
+ * The weight of each character in tokens, measured with o200k: words are cheap; identifiers (letters mixed with digits
+ * and signs, or endless) are dear; a rare letter of any script but Latin takes a token for each of its bytes in UTF-8.
+ */
+function* weightsOf(text: string): Generator<number> {
+  let previous = " ";
+  let word = 0;
+  for (const character of text) {
+    const isLower = /[a-z]/.test(character);
+    word = isLower ? word + 1 : 0;
+    if (character === " ") yield 0.3;
+    else if (isLower) yield /[a-z "_]/.test(previous) && word <= LONGEST_WORD ? 0.3 : 0.7;
+    else if (/[\x21-\x7e]/.test(character)) yield 0.7;
+    else yield character.length > 1 ? 4 : 3;
+    previous = character;
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import { messageFor, OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
 import { tokensOf } from "./page.ts";
 
 /** What an answer about a write may hold in all, data and text together (contract). */
-export const REPORT_TOKENS = 2500;
+const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
 const MOST_FAILURES = 10;

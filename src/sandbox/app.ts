@@ -11,7 +11,7 @@ import type { RequestEntry } from "./request-journal.ts";
 import type { World } from "./world.ts";
 
 /** A hono context over Node's own requests. */
-export type NodeContext = Context<{ Bindings: HttpBindings }>;
+type NodeContext = Context<{ Bindings: HttpBindings }>;
 
 const CORS = {
   "Access-Control-Allow-Origin": "*",

@@ -16,7 +16,7 @@ export interface ArrivedEvent {
 }
 
 /** Which events to read; `since` in milliseconds since 1970. */
-export interface EventFilter {
+interface EventFilter {
   readonly verdict?: Verdict | undefined;
   readonly eventName?: string | undefined;
   readonly uid?: string | undefined;

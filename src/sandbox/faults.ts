@@ -38,7 +38,7 @@ export const faultSchema = z.discriminatedUnion("kind", [
 export type Fault = z.output<typeof faultSchema>;
 
 /** A fault with how many requests it has met and struck. */
-export interface FaultState {
+interface FaultState {
   readonly fault: Fault;
   readonly met: number;
   readonly struck: number;
@@ -95,7 +95,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
 }
 
 /** Numbers in [0, 1) that a seed determines (mulberry32). */
-export function randomFrom(seed: number): () => number {
+function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

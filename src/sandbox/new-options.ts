@@ -26,7 +26,7 @@ export function sizeOf(option: NewOption): number {
 }
 
 /** How many Context IDs a new option holds, those of its sub-options included. */
-export function contextCountOf(option: NewOption): number {
+function contextCountOf(option: NewOption): number {
   const children = option.children ?? [];
   return [option, ...children].reduce((total, { contexts }) => total + new Set(contexts).size, 0);
 }

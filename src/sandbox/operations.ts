@@ -6,7 +6,7 @@ import type { Sources } from "./new-options.ts";
 import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
 import type { Project } from "./project.ts";
 import { getOption, getTargeting, listOptions } from "./reads.ts";
-import { BODY_SCHEMAS, type Bodies, QUERIES } from "./request-schemas.ts";
+import { BODIES, type Bodies, QUERIES } from "./request-schemas.ts";
 import { createTargetings, deleteTargetings, renameTargetings } from "./targetings.ts";
 import { updateOptions } from "./update-options.ts";
 import { type BodyOperation, requestProblems, validate } from "./validation.ts";
@@ -15,7 +15,7 @@ import { type BodyOperation, requestProblems, validate } from "./validation.ts";
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
 /** A request that passed validation, or why it did not: all problems, or one sentence (management-api 2.2). */
-export type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
+type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
 /** What a request says besides its operation. `body` is the parsed JSON; undefined where there is none. */
 export interface RequestParts {
@@ -86,6 +86,9 @@ export const OPERATIONS = {
 
 /** The name of an operation of the management API. */
 export type ManagementOperation = keyof typeof OPERATIONS;
+
+/** The schemas of bodies, seen as what comes out of them. */
+const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
 /** An operation with a body: validated field by field and as a whole. */
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {

@@ -31,7 +31,7 @@ export interface StoredOption {
 }
 
 /** Whether an ad product sets an option as Required Include or as Required Exclude (management-api 1). */
-export type RequiredAs = "include" | "exclude";
+type RequiredAs = "include" | "exclude";
 
 /** An ad product: the options it requires, and the targetings whose new top-level options take its setting over. */
 export interface AdProduct {
@@ -42,7 +42,7 @@ export interface AdProduct {
 }
 
 /** A campaign: the options it includes or excludes, and whether they are locked by it. */
-export interface Campaign {
+interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
   readonly ended: boolean;

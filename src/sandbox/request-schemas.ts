@@ -110,9 +110,6 @@ export const BODIES = {
 /** What each write's body is once it passed validation. */
 export type Bodies = { readonly [K in keyof typeof BODIES]: z.output<(typeof BODIES)[K]> };
 
-/** The same schemas, seen as what comes out of them. */
-export const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
-
 /** A whole number in a query, written in decimal digits. */
 function queryNumber(min: number, max: number) {
   const message =

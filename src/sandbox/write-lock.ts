@@ -1,7 +1,7 @@
 import { LIMITS } from "../spec/limits.ts";
 
 /** The right to write to a project, or how long to wait before asking again, in milliseconds. */
-export type Turn = { readonly release: () => void } | { readonly retryAfterMs: number };
+type Turn = { readonly release: () => void } | { readonly retryAfterMs: number };
 
 /** Lets the writes of each project through one at a time (management-api 4.2). */
 export interface WriteLock {

@@ -8,7 +8,7 @@ import type { Log } from "./log.ts";
 const FILE = "audit.ndjson";
 
 /** What is written down about one write: who did what, through which run, and how it ended. */
-export interface AuditLine {
+interface AuditLine {
   readonly requestId: string;
   readonly caller: string;
   readonly environment: string;

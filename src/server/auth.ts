@@ -24,7 +24,7 @@ export type Authenticate = (request: Request) => Promise<Caller | Response>;
 export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
 
 /** Headers in which callers bring their own keys. */
-export const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
+const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
 /** How callers are known. */
 export interface AuthOptions {

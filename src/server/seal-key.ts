@@ -11,7 +11,7 @@ const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
 /** What a key seals; a seal of one kind never passes for one of another. */
-export type SealPurpose = "confirmation" | "question";
+type SealPurpose = "confirmation" | "question";
 
 /** Gives the key of a purpose: 32 bytes, the same for whoever shares the setting or the state folder. */
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;

@@ -109,7 +109,7 @@ export const path: Form<string> = { words: "a path", read: (given) => resolve(gi
 
 /** Folders, separated as in PATH, each made absolute. */
 export const folders: Form<readonly string[]> = {
-  words: `folders separated by "${delimiter}"`,
+  words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>
     given
       .split(delimiter)

@@ -16,7 +16,7 @@ export interface HttpSettings {
 }
 
 /** An authorization server whose access tokens are accepted. */
-export interface OAuthSettings {
+interface OAuthSettings {
   readonly issuer: string;
   /** Undefined: the public address of this server. */
   readonly audience: string | undefined;

@@ -7,7 +7,7 @@ export interface ErrorCodeSpec {
 }
 
 /** A field of `detail` (management-api 7.3). */
-export type DetailField =
+type DetailField =
   | "existingId"
   | "existingIds"
   | "duplicateOfIndex"
@@ -119,13 +119,3 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
 }
-
-/** Statuses without `errorCode` (management-api 7.1): what each says about the request. */
-export const STATUSES = {
-  400: { section: "7.1", condition: "the request failed validation; nothing was applied" },
-  401: { section: "5", condition: "the key is missing, invalid or revoked" },
-  403: { section: "5", condition: "the key lacks the scope that the operation needs" },
-  413: { section: "7.1", condition: "the body is larger than 8 MB; nothing was applied" },
-  500: { section: "7.1", condition: "an unexpected server error; it may or may not have been applied" },
-  502: { section: "7.1", condition: "a temporary server problem; it may or may not have been applied" },
-} as const;

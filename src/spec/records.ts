@@ -46,7 +46,7 @@ export interface OptionWithContexts {
 }
 
 /** A sub-option to create with its group (assumed). */
-export interface ChildToCreate {
+interface ChildToCreate {
   readonly name: string;
   readonly contexts?: readonly string[];
 }
@@ -72,12 +72,6 @@ export interface CreateTargetingItem {
   readonly options?: readonly OptionToCreate[];
 }
 
-/** One item of a targeting rename request. */
-export interface RenameTargetingItem {
-  readonly _id: string;
-  readonly name: string;
-}
-
 /** Changes to an option's Context IDs (management-api 2.1). `set` stands alone. */
 export interface ContextChanges {
   readonly add?: readonly string[];
@@ -93,11 +87,6 @@ export interface OptionChanges {
   readonly contexts?: ContextChanges;
 }
 
-/** One item of an option update request. */
-export interface UpdateOptionItem extends OptionChanges {
-  readonly _id: string;
-}
-
 /** The error of one item, or of a whole request (management-api 2.2, 2.3). */
 export const itemError = z.looseObject({
   statusCode: z.number().optional(),
@@ -108,13 +97,10 @@ export const itemError = z.looseObject({
 export type ItemError = z.infer<typeof itemError>;
 
 /** One entry of `results` (management-api 2.3). */
-export const bulkResult = z.looseObject({
+const bulkResult = z.looseObject({
   index: z.int(),
   success: z.boolean(),
   data: z.record(z.string(), z.unknown()).nullish(),
   error: itemError.nullish(),
 });
 export type BulkResult = z.infer<typeof bulkResult>;
-
-/** The answer to a bulk request (management-api 2.3). */
-export const bulkResponse = z.looseObject({ results: z.array(bulkResult) });

@@ -1,5 +1,5 @@
 /** Whether the documents show a fact, or we assume it where they are silent. */
-export type Basis = "documented" | "assumed";
+type Basis = "documented" | "assumed";
 
 /** An HTTP method that the two APIs use. */
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";

@@ -1,7 +1,7 @@
 import type { Clock } from "../api/clock.ts";
 
 /** What an option looked like when its Context IDs were read; anything else means that they may have changed. */
-export interface OptionVersion {
+interface OptionVersion {
   readonly _id: string;
   readonly updatedAt?: string | undefined;
   readonly contextCount?: number | undefined;

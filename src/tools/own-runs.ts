@@ -31,7 +31,11 @@ export async function reportAnyRun(run: AnyRun, context: ToolContext): Promise<T
 }
 
 /** The caller's runs of both kinds, the newest first. */
-export async function* ownRuns({ runs, eventRuns, caller }: ToolContext): AsyncGenerator<ListedRun> {
+export async function* ownRuns({
+  runs,
+  eventRuns,
+  caller,
+}: Pick<ToolContext, "runs" | "eventRuns" | "caller">): AsyncGenerator<ListedRun> {
   const kinds = [runs?.list(caller), eventRuns?.list(caller)].filter((kind) => kind !== undefined);
   const heads = await Promise.all(kinds.map(async (kind) => ({ kind, next: await kind.next() })));
   for (;;) {

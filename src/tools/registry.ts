@@ -22,7 +22,7 @@ import { updateContexts } from "./update-contexts.ts";
 import { updateOptions } from "./update-options.ts";
 
 /** Arguments that fit, ready to run; or what is wrong with them. */
-export type Prepared =
+type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 

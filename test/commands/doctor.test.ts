@@ -198,19 +198,23 @@ describe("settings and folders", () => {
   });
 });
 
-test("a run that was cut short is listed", async () => {
-  const { live, slow } = await startService();
+test.each([
+  ["create_targetings", "createTargetings", { items: [{ name: "Cut short" }] }],
+  ["track_events", "trackEvent", { events: [{ uid: "u", eventName: "app_open" }] }],
+] as const)("a run of %s that was cut short is listed", async (tool, operation, args) => {
+  const { live, slow, control } = await startService();
   const environment = { ...live, TARGETING_MCP_STATE_DIR: folder(), TARGETING_MCP_WAIT_MS: "1" };
-  await slow("createTargetings", 20_000);
+  await slow(operation, 20_000);
   const server = startCommand([], environment);
   for (const message of OPENING) server.send(message);
-  server.send(toolCall(1, "create_targetings", { items: [{ name: "Cut short" }] }));
+  server.send(toolCall(1, tool, args));
   await server.answer(1);
   server.child.kill("SIGKILL");
   await server.exited;
+  await control("DELETE", "/faults");
   const { ok, unfinishedRuns } = await doctor(environment);
   expect(ok).toBe(true);
-  expect(unfinishedRuns).toEqual([{ runId: expect.any(String), tool: "create_targetings", status: "interrupted" }]);
+  expect(unfinishedRuns).toEqual([{ runId: expect.any(String), tool, status: "interrupted" }]);
 });
 
 test("people get a table", async () => {

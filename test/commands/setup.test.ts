@@ -2,7 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { setUp } from "../../src/commands/setup.ts";
+import { cloneOf, setUp } from "../../src/commands/setup.ts";
+import { commandOn } from "../../src/commands/setup-entry.ts";
+import { HOSTS } from "../../src/commands/setup-hosts.ts";
 import { SettingsError } from "../../src/settings/error.ts";
 import { startCommand } from "../support/server-process.ts";
 
@@ -71,10 +73,53 @@ describe("where each host looks, and in its form", () => {
     const { text, kept } = await setup({ host: "codex", before, environment: { ...ADDRESS, ...KEYS }, agreed: true });
     expect(kept).toBe(before);
     expect(text).toBe(
-      `${before}\n[mcp_servers.targeting]\ncommand = "npx"\nargs = ["-y", "targeting-mcp"]\n` +
+      `${before}\n[mcp_servers.targeting]\ncommand = "npx"\nargs = ["-y", "targeting-mcp"]\nstartup_timeout_sec = 60\n` +
         'env_vars = ["TARGETING_API_KEY", "EVENT_APP_KEY"]\n\n[mcp_servers.targeting.env]\n' +
         'TARGETING_API_URL = "https://api.example.com"\n',
     );
+  });
+});
+
+describe("where each host looks on other platforms", () => {
+  test.each([
+    ["claude-desktop", "darwin", "/Users/a/Library/Application Support/Claude/claude_desktop_config.json"],
+    ["claude-desktop", "win32", "C:\\Users\\a\\AppData\\Roaming\\Claude\\claude_desktop_config.json"],
+    ["claude-code", "win32", "C:\\Users\\a\\.claude.json"],
+    ["vscode", "darwin", "/Users/a/Library/Application Support/Code/User/mcp.json"],
+    ["vscode", "win32", "C:\\Users\\a\\AppData\\Roaming\\Code\\User\\mcp.json"],
+    ["cursor", "win32", "C:\\Users\\a\\.cursor\\mcp.json"],
+    ["codex", "win32", "C:\\Users\\a\\.codex\\config.toml"],
+    ["gemini", "win32", "C:\\Users\\a\\.gemini\\settings.json"],
+  ] as const)("%s, %s", (host, platform, file) => {
+    const home = platform === "win32" ? "C:\\Users\\a" : "/Users/a";
+    expect(HOSTS[host]?.file({ platform, home, environment: {} })).toBe(file);
+  });
+
+  test("Claude Desktop from the Windows store keeps a copy of its own", () => {
+    const windows = { platform: "win32", home: "C:\\Users\\a", environment: {} } as const;
+    expect(HOSTS["claude-desktop"]?.instead?.(windows)).toBe(
+      "C:\\Users\\a\\AppData\\Local\\Packages\\Claude_pzs8sxrjxfjjc\\LocalCache\\Roaming\\Claude\\claude_desktop_config.json",
+    );
+    expect(HOSTS["claude-desktop"]?.instead?.({ ...windows, platform: "linux" })).toBeUndefined();
+  });
+
+  test.each([
+    ["claude-code", "CLAUDE_CONFIG_DIR", "/elsewhere/.claude.json"],
+    ["codex", "CODEX_HOME", "/elsewhere/config.toml"],
+  ] as const)("%s moves with %s", (host, variable, file) => {
+    const environment = { [variable]: "/elsewhere" };
+    expect(HOSTS[host]?.file({ platform: "linux", home: "/home/a", environment })).toBe(file);
+  });
+
+  test("a clone is started itself, wherever a package would be fetched", () => {
+    const clone = cloneOf("/home/a/targeting-mcp/dist/setup-ABC.js");
+    expect(clone).toBe("/home/a/targeting-mcp/dist/main.js");
+    expect(commandOn("linux", clone)).toEqual({ command: "node", args: [clone] });
+    expect(cloneOf("/home/a/.npm/_npx/1/node_modules/targeting-mcp/dist/setup-ABC.js")).toBeUndefined();
+  });
+
+  test("Windows starts npx through a shell, since it is a script there", () => {
+    expect(commandOn("win32")).toEqual({ command: "cmd", args: ["/c", "npx", "-y", "targeting-mcp"] });
   });
 });
 
@@ -107,6 +152,38 @@ describe("keys", () => {
   test("a host that fills in no references: the person is told to", async () => {
     const { said } = await setup({ host: "claude-desktop", environment: ADDRESS, agreed: true });
     expect(said).toContain("Now put TARGETING_API_KEY into");
+  });
+
+  test("a host that asks for keys gets its questions, each once", async () => {
+    const before = '{"inputs":[{"id":"mine","type":"promptString","description":"Mine"}]}';
+    const { text, said } = await setup({ host: "vscode", before, environment: ADDRESS, agreed: true });
+    const again = await setup({
+      host: "vscode",
+      before: text ?? "",
+      environment: { ...ADDRESS, ...KEYS },
+      agreed: true,
+    });
+    const asked = (id: string, description: string) => ({ type: "promptString", id, description, password: true });
+    expect(again.json()).toEqual({
+      inputs: [
+        { id: "mine", type: "promptString", description: "Mine" },
+        asked("targeting-api-key", "TARGETING_API_KEY"),
+        asked("event-app-key", "EVENT_APP_KEY"),
+      ],
+      servers: {
+        targeting: {
+          type: "stdio",
+          ...PLAIN,
+          env: {
+            ...ADDRESS,
+            TARGETING_API_KEY: "$" + "{input:targeting-api-key}",
+            EVENT_APP_KEY: "$" + "{input:event-app-key}",
+          },
+        },
+      },
+    });
+    expect(said).toContain("VS Code asks for TARGETING_API_KEY");
+    expect(`${again.said}${again.text}`).not.toContain("the-secret");
   });
 
   test("a key that was filled in stays, and is not shown", async () => {
@@ -156,6 +233,7 @@ describe("what is there already", () => {
     ["vscode", '{ "servers": {} // mine\n}', "comments"],
     ["cursor", "[]", "one JSON object"],
     ["cursor", '{"mcpServers": 5}', "is no object"],
+    ["vscode", '{"inputs": {}}', "no list of objects"],
     ["codex", "[mcp_servers.targeting]\n", "already"],
     ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {

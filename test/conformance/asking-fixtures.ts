@@ -12,7 +12,7 @@ import {
 import * as z from "zod";
 
 /** What the suite's questions keep between two rounds. */
-export const roundState = z.object({ round: z.number(), name: z.string().optional() });
+const roundState = z.object({ round: z.number(), name: z.string().optional() });
 export type RoundState = z.infer<typeof roundState>;
 
 const NOTHING = z.object({});

@@ -10,7 +10,7 @@ import { VirtualTime } from "./virtual-time.ts";
 import { fillWorld, POISON } from "./world.ts";
 
 /** How the service and the engine are set for one schedule. */
-export interface Settings {
+interface Settings {
   readonly skewMs: number;
   readonly latencyMs: number;
   readonly retryBudgetMs: number;

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { type SandboxOptions, startSandbox } from "../../src/sandbox/index.ts";
 
 /** An answer as a client sees it. */
-export interface Reply {
+interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;

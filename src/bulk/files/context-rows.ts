@@ -24,7 +24,7 @@ type Op = (typeof OPS)[number];
 export type ContextRow = UpdateContextsItem & Partial<Record<Op, string[] | undefined>>;
 
 /** The columns of a file of changes to Context IDs. */
-export const CONTEXT_COLUMNS = ["_id", "name", "op", "contextId", "contexts"] as const;
+const CONTEXT_COLUMNS = ["_id", "name", "op", "contextId", "contexts"] as const;
 
 const REMEDY = `Columns of a file of changes: ${CONTEXT_COLUMNS.join(", ")}; op is ${OPS.join(", ")}.`;
 

@@ -24,7 +24,7 @@ export interface OptionRow extends AddOptionInput {
 }
 
 /** The columns of a file of options. */
-export const OPTION_COLUMNS = ["name", "contextId", "contexts", "parentName", "type", "exposeChildren"] as const;
+const OPTION_COLUMNS = ["name", "contextId", "contexts", "parentName", "type", "exposeChildren"] as const;
 
 /** How files for `bulk_add_options` are read. */
 export const optionRows = {

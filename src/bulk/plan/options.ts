@@ -6,7 +6,7 @@ import { badName, checkContextIds, parts, tooManyForOption } from "./checks.ts";
 import type { Plan } from "./plan.ts";
 
 /** A sub-option as a caller gives it. */
-export interface ChildInput {
+interface ChildInput {
   readonly name: string;
   readonly contexts?: readonly string[] | undefined;
 }

@@ -33,7 +33,7 @@ export function planRenameTargetings(input: RenameTargetingsInput): Plan {
 }
 
 /** An item of `update_options` (contract, Tools). */
-export interface UpdateOptionInput {
+interface UpdateOptionInput {
   readonly _id: string;
   readonly name?: string | undefined;
   readonly parent?: string | null | undefined;

@@ -1,0 +1,57 @@
+// A server under measurement: a process that is spoken to by hand over stdio, in the 2025 era.
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+
+/** What is compared: the built command, and a server with one tool on the same SDK, from its unbundled package. */
+export const PROGRAMS = {
+  ours: join(import.meta.dirname, "..", "dist", "main.js"),
+  control: join(import.meta.dirname, "one-tool-server.mjs"),
+} as const;
+
+/** A running server. */
+export interface ServerProcess {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>;
+  /** Sends a request, and waits for the line that answers it. One at a time. */
+  ask(method: string, params?: unknown): Promise<string>;
+  /** Ends its input, and waits until it is gone. */
+  end(): Promise<void>;
+}
+
+/** Starts a server with its state in `stateDir`, and opens the session; does not wait for anything. */
+export function startServer(program: string, stateDir: string): ServerProcess {
+  const child = spawn(process.execPath, [program], {
+    env: { PATH: process.env.PATH, TARGETING_MCP_STATE_DIR: stateDir, TARGETING_MCP_LOG_LEVEL: "silent" },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  let id = 0;
+  const clientInfo = { name: "bench", version: "1" };
+  send({ id, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo } });
+  send({ method: "notifications/initialized" });
+  return {
+    child,
+    async ask(method, params) {
+      id += 1;
+      send({ id, method, params });
+      for (;;) {
+        const { value, done } = await lines.next();
+        if (done) throw new Error(`${program} ended without an answer to ${method}`);
+        if (value.includes(`"id":${id}`)) return value;
+      }
+    },
+    async end() {
+      const ended = once(child, "exit");
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+/** The middle of some numbers. */
+export function median(numbers: readonly number[]): number {
+  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+}

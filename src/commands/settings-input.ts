@@ -1,0 +1,28 @@
+import { homedir } from "node:os";
+import type { CommandLine } from "../settings/command-line.ts";
+import { SettingsError } from "../settings/error.ts";
+import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { isUlid } from "../spec/ulid.ts";
+
+/** What the settings of this process are read from. */
+export function inputOf({ flags }: CommandLine): SettingsInput {
+  return { flags, environment: process.env, platform: process.platform, home: homedir() };
+}
+
+/** Reads the settings of this process. Throws a SettingsError, also for what only the API documents can judge. */
+export function settingsOf(line: CommandLine): Settings {
+  return settingsFrom(inputOf(line));
+}
+
+/** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */
+export function settingsFrom(input: SettingsInput): Settings {
+  const settings = readSettings(input);
+  const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
+  if (foreign !== undefined) {
+    throw new SettingsError(
+      `TARGETING_MCP_ALLOWED_TARGETINGS (--allowed-targetings) must be a comma list of ULIDs; ${JSON.stringify(foreign)} is none`,
+      "TARGETING_MCP_ALLOWED_TARGETINGS",
+    );
+  }
+  return settings;
+}

@@ -1,0 +1,186 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import packageJson from "../../package.json" with { type: "json" };
+import { fileAt } from "../../scripts/packaging/generated.ts";
+import { commandOn } from "../../src/commands/setup-entry.ts";
+import { HOSTS } from "../../src/commands/setup-hosts.ts";
+import { readAccess } from "../../src/settings/access.ts";
+import { SETTING_LIST } from "../../src/settings/registry.ts";
+import { routesWith } from "../../src/spec/routes.ts";
+import { cleanEnvironment, startCommand } from "../support/server-process.ts";
+
+const PAGES = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  ...readdirSync(fileAt("docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
+];
+
+interface Block {
+  readonly page: string;
+  /** The heading above it. */
+  readonly under: string;
+  readonly language: string;
+  readonly text: string;
+}
+
+const textOf = (page: string) => readFileSync(fileAt(page), "utf8");
+
+const BLOCKS: readonly Block[] = PAGES.flatMap((page) =>
+  textOf(page)
+    .split(/^#+ /m)
+    .flatMap((part) => {
+      const [under = ""] = part.split("\n");
+      return [...part.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language = "", text = ""]) => {
+        return { page, under, language, text };
+      });
+    }),
+);
+
+const blocks = (page: string, language: string) =>
+  BLOCKS.filter((block) => block.page === page && block.language === language);
+
+/** Shell lines without comments and continuations. */
+const shellLines = (page: string) =>
+  blocks(page, "sh").flatMap(({ text }) =>
+    text
+      .replaceAll(/\\\n\s*/g, "")
+      .split("\n")
+      .flatMap((line) => line.replace(/(^|\s+)#.*$/, "") || []),
+  );
+
+test("pages are found, with their blocks", () => {
+  expect(PAGES.length).toBeGreaterThan(8);
+  expect(blocks("README.md", "json").length).toBeGreaterThan(5);
+  expect(shellLines("README.md").length).toBeGreaterThan(8);
+});
+
+test.each(BLOCKS.filter(({ language }) => language === "json"))("$page, $under: the JSON is JSON", ({ text }) => {
+  expect(() => JSON.parse(text)).not.toThrow();
+});
+
+test("links between pages lead somewhere", () => {
+  const links = PAGES.flatMap((page) =>
+    [...textOf(page).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(([, link = ""]) => ({ page, link })),
+  ).filter(({ link }) => !link.startsWith("https://"));
+  expect(links.length).toBeGreaterThan(15);
+  const broken = links.filter(({ page, link }) => !existsSync(join(dirname(fileURLToPath(fileAt(page))), link)));
+  expect(broken).toEqual([]);
+});
+
+test("every setting that a page names is one", () => {
+  const known = new Set(SETTING_LIST.map(({ variable }) => variable));
+  const named = PAGES.flatMap((page) => textOf(page).match(/\bTARGETING_MCP_[A-Z_]*[A-Z]\b/g) ?? []);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !known.has(name))).toEqual([]);
+});
+
+describe("hosts", () => {
+  const HEADINGS = {
+    "claude-desktop": "Claude Desktop",
+    "claude-code": "Claude Code",
+    vscode: "VS Code",
+    cursor: "Cursor",
+    codex: "Codex",
+    gemini: "Gemini CLI",
+  } as const;
+
+  test.each(Object.entries(HEADINGS))("%s: the block is what setup writes", (word, heading) => {
+    const host = HOSTS[word];
+    const keys = { TARGETING_API_KEY: "your-key", EVENT_APP_KEY: "your-app-key" };
+    const values = { TARGETING_API_URL: "https://api.example.com", EVENT_API_URL: "https://events.example.com" };
+    const references = Object.entries(keys).map(([name, key]) => {
+      return [name, host === undefined || host.keysFrom === "file" ? key : host.reference(name)] as const;
+    });
+    const entry = { ...commandOn("linux"), values, references: Object.fromEntries(references) };
+    const written = host?.withEntry("", entry) ?? "";
+    const [block] = BLOCKS.filter(({ page, under, language }) => {
+      return page === "README.md" && under === heading && language !== "sh";
+    });
+    if (block?.language === "toml") expect(block.text).toBe(written);
+    else expect(JSON.parse(block?.text ?? "")).toEqual(JSON.parse(written));
+  });
+
+  test("install links hold the same command", () => {
+    const links = [...textOf("README.md").matchAll(/\((https:[^)]*[?&]config=[^)]*)\)/g)].map(
+      ([, url = ""]) => new URL(url),
+    );
+    const configurations = links.map((link) => {
+      expect(link.searchParams.get("name")).toBe("targeting");
+      const config = link.searchParams.get("config") ?? "";
+      return JSON.parse(config.startsWith("{") ? config : Buffer.from(config, "base64").toString("utf8"));
+    });
+    expect(configurations).toEqual([{ type: "stdio", ...commandOn("linux") }, commandOn("linux")]);
+  });
+});
+
+describe("commands of the README", () => {
+  const commands = shellLines("README.md").flatMap((line) => line.split(" && "));
+  const ours = commands.flatMap((line) => (line.startsWith("npx -y targeting-mcp") ? [line.split(" ").slice(3)] : []));
+
+  test("each is one of npm's, one of a host that starts ours, or ours", () => {
+    const known = (line: string) =>
+      /^npm (ci|test)$/.test(line) ||
+      Object.hasOwn(packageJson.scripts, /^npm run ([\w:]+)( -- \w+)?$/.exec(line)?.[1] ?? "") ||
+      /^(claude|codex) mcp add [^$]*targeting -- npx -y targeting-mcp$/.test(line) ||
+      line.startsWith("npx -y targeting-mcp");
+    expect(commands.filter((line) => !known(line))).toEqual([]);
+    expect(ours.map(([word]) => word)).toEqual(["setup", "doctor", "http", "sandbox", "--help", "doctor"]);
+  });
+
+  test("npm scripts that the text names are there", () => {
+    const named = PAGES.flatMap((page) => [...textOf(page).matchAll(/npm run ([\w:]+)/g)].map(([, name = ""]) => name));
+    expect(named.length).toBeGreaterThan(8);
+    expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([]);
+  });
+
+  const [routes] = blocks("README.md", "json").filter(({ text }) => text.includes("addOptions"));
+
+  test("the routes are routes", () => {
+    expect(routesWith(JSON.parse(routes?.text ?? "")).addOptions.path).toBe(
+      "/context-targeting/{targetingId}/category/bulk/create",
+    );
+  });
+
+  /** Nobody can say yes here, so that setup writes nothing; and the routes of the example are not the sandbox's. */
+  function sentence([word, option]: readonly (string | undefined)[]): string {
+    if (word === "setup") return "Nothing was written";
+    if (word === "--help") return "Usage:";
+    return option === undefined ? "Nothing must be fixed" : "FIX  management API, addOptions";
+  }
+
+  /** Starts one of our commands as it is written, but on a free port and with a home of its own. */
+  function start(args: readonly string[]) {
+    const home = mkdtempSync(join(tmpdir(), "targeting-mcp-readme-"));
+    const file = join(home, "routes.json");
+    writeFileSync(file, routes?.text ?? "");
+    const placed = args.map((word) => (word === "routes.json" ? file : word));
+    const port = args[0] === "http" || args[0] === "sandbox" ? ["--port", "0"] : [];
+    return startCommand([...placed, ...port], cleanEnvironment({ HOME: home, USERPROFILE: home }));
+  }
+
+  test.each(ours.filter(([word]) => word === "http" || word === "sandbox"))("%s %s serves", async (...args) => {
+    const command = start(args.filter((word) => word !== undefined));
+    await expect.poll(() => command.lines.join() + command.stderr()).toContain("http://127.0.0.1:");
+    command.child.kill("SIGTERM");
+    expect((await command.exited).code).toBe(0);
+  });
+
+  test.each(ours.filter(([word]) => word !== "http" && word !== "sandbox"))("%s %s ends", async (...args) => {
+    const command = start(args.filter((word) => word !== undefined));
+    const { code } = await command.exited;
+    const said = command.lines.join("\n");
+    expect({ code, said }).toEqual({ code: args.length === 1 ? 0 : 1, said: expect.stringContaining(sentence(args)) });
+  });
+});
+
+test("the access file of the deployment guide is one", () => {
+  const [block] = blocks("docs/deployment.md", "json").filter(({ text }) => text.includes("tokens"));
+  const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-readme-")), "access.json");
+  writeFileSync(file, block?.text ?? "");
+  const { projects, tokens } = readAccess(file);
+  expect([projects.size, tokens.length]).toEqual([1, 3]);
+});

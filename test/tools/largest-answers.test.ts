@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { largestAnswers, MOST_ANSWER_TOKENS } from "../../bench/largest-answers.ts";
+
+test("the largest answer of every tool stays within what it may cost", async () => {
+  const answers = await largestAnswers();
+  expect(answers).toHaveLength(19);
+  for (const { tool, reads, tokens } of answers) {
+    expect(tokens, tool).toBeGreaterThan(50);
+    expect(tokens, tool).toBeLessThanOrEqual(reads ? 3500 : 2500);
+  }
+  expect(MOST_ANSWER_TOKENS).toEqual({ reads: 3500, others: 2500 });
+});
