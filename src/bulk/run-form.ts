@@ -23,11 +23,3 @@ export const WRITE_FORM: RunForm<WriteCall, JournalEntry> = {
     return [Buffer.concat([start, items, Buffer.from("}")])];
   },
 };
-
-const ENTRIES_PER_LINE = 500;
-
-/** A list in pieces that fit a line. */
-export function inLines<T>(list: readonly T[]): readonly (readonly T[])[] {
-  const count = Math.ceil(list.length / ENTRIES_PER_LINE);
-  return Array.from({ length: count }, (_, line) => list.slice(line * ENTRIES_PER_LINE, (line + 1) * ENTRIES_PER_LINE));
-}

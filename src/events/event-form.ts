@@ -2,7 +2,7 @@ import * as z from "zod";
 import { FORMATS } from "../bulk/files/rows.ts";
 import { ENCODINGS } from "../bulk/files/text.ts";
 import { reason, reportedObject } from "../bulk/journal-format.ts";
-import { inLines, type RunForm } from "../bulk/run-form.ts";
+import type { RunForm } from "../bulk/run-form.ts";
 import type { EventCall, EventEntry } from "./event-run-state.ts";
 import { RULES, type RuleName } from "./rules.ts";
 
@@ -64,8 +64,5 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
     }),
     z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
   ]),
-  lines: (entry) =>
-    (entry.t === "events" ? inLines(entry.objects).map((objects) => ({ ...entry, objects })) : [entry]).map((part) =>
-      JSON.stringify(part),
-    ),
+  lines: (entry) => [JSON.stringify(entry)],
 };
