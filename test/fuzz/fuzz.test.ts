@@ -24,15 +24,6 @@ afterAll(() => {
 const listed = z.object({
   result: z.object({ tools: z.array(z.object({ name: z.string(), inputSchema: z.unknown() })) }),
 });
-const propertiesOf = (schema: unknown) =>
-  z.looseObject({ properties: z.record(z.string(), z.unknown()).default({}) }).parse(schema).properties;
-const META = {
-  _meta: {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "fuzz", version: "1.0.0" },
-    "io.modelcontextprotocol/clientCapabilities": {},
-  },
-};
 const answered = z.union([
   z.object({ result: z.looseObject({ isError: z.boolean().optional() }) }),
   z.object({ error: z.looseObject({ code: z.number() }) }),
@@ -85,24 +76,8 @@ async function overMany<T>(values: fc.Arbitrary<T>, count: number, check: (value
 }
 
 /** Calls a tool with arguments of any kind; gives the answer, which is one in all cases. */
-function called(url: string, name: string, args: unknown) {
-  return answerOf(post(url, "tools/call", { name, arguments: args }));
-}
-
-/** Calls a tool with arguments that are too deep for JSON.stringify. */
-function calledWithJson(url: string, name: string, args: string) {
-  const mark = "arguments stand here";
-  const body = JSON.stringify({
-    jsonrpc: "2.0",
-    id: 1,
-    method: "tools/call",
-    params: { ...META, name, arguments: mark },
-  });
-  return answerOf(post(url, "tools/call", { name }, { body: body.replace(`"${mark}"`, () => args) }));
-}
-
-async function answerOf(sent: Promise<Response>) {
-  const response = await sent;
+async function called(url: string, name: string, args: unknown) {
+  const response = await post(url, "tools/call", { name, arguments: args });
   const text = await response.text();
   expect([200, 400]).toContain(response.status);
   expect(text).not.toContain("for a reason inside this server");
@@ -147,25 +122,6 @@ test("arguments that do not fit are refused, and nothing is sent for them", { ti
   expect(arrived()).toBe(0);
 });
 
-test("arguments nested very deep are refused like others, as they are and as JSON in a text", async () => {
-  const { url, tools, logged } = await start();
-  for (const depth of [65, 5000, 100_000]) {
-    const array = `${"[".repeat(depth)}${"]".repeat(depth)}`;
-    const object = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
-    for (const { name, inputSchema } of tools) {
-      const fields = Object.keys(propertiesOf(inputSchema));
-      for (const nested of [array, object, JSON.stringify(array), JSON.stringify(object)]) {
-        const args = `{"${fields[inputs % fields.length]}":${nested}}`;
-        inputs += 1;
-        const { text, isRefused: refused } = await calledWithJson(url, name, args);
-        // A text is taken as one where a text is taken.
-        if (!nested.startsWith('"')) expect(refused, text).toBe(true);
-      }
-    }
-  }
-  expect(logged().filter(({ level }) => level === "error")).toEqual([]);
-});
-
 const ID_TOOLS = [
   ["get_targeting", (id: string) => ({ targetingId: id })],
   ["list_options", (id: string) => ({ targetingId: id })],
@@ -178,8 +134,7 @@ const ID_TOOLS = [
 ] as const;
 
 test("IDs that are none, and names that break the rules, are refused, and nothing is sent for them", async () => {
-  // On a busy machine a run takes its time to fail, and its call waits for it.
-  const { url, arrived } = await start({ TARGETING_MCP_WAIT_MS: "20000" });
+  const { url, arrived } = await start();
   // An empty ID counts as none given.
   const noUlid = fc.oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 40 }),
