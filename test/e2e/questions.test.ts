@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
-import { cleanEnvironment, startNode } from "../support/server-process.ts";
+import { cleanEnvironment, OPENING, startNode, toolCall } from "../support/server-process.ts";
 
 const SERVER = ["--import", "tsx", join(import.meta.dirname, "..", "support", "asking-server.ts")];
 
@@ -79,4 +79,31 @@ describe("a client that answers by itself", () => {
       "plan-3 yes",
     );
   });
+});
+
+test("a client that wants to hear of errors is told of a fault: its ID, and no details", async () => {
+  const server = startNode(SERVER);
+  for (const message of OPENING) server.send(message);
+  const told = () => server.lines.filter((line) => line.includes("notifications/message"));
+  server.send({ jsonrpc: "2.0", id: 1, method: "logging/setLevel", params: { level: "emergency" } });
+  expect(await server.answer(1)).toMatchObject({ result: {} });
+  server.send(toolCall(2, "drop_things", { count: -1 }));
+  await server.answer(2);
+  expect(told()).toEqual([]);
+  server.send({ jsonrpc: "2.0", id: 3, method: "logging/setLevel", params: { level: "error" } });
+  await server.answer(3);
+  server.send(toolCall(4, "drop_things", { count: -1 }));
+  const answer = JSON.stringify(await server.answer(4));
+  const [, fault = ""] = /fault ([0-9a-f]{8})/.exec(answer) ?? [];
+  expect(told().map((line) => JSON.parse(line))).toEqual([
+    {
+      jsonrpc: "2.0",
+      method: "notifications/message",
+      params: {
+        level: "error",
+        logger: "targeting-mcp",
+        data: { message: "a tool failed unexpectedly", tool: "drop_things", fault },
+      },
+    },
+  ]);
 });
