@@ -1,5 +1,5 @@
 /** How many objects and arrays may stand in one another: far more than any tool takes. */
-const DEEPEST = 64;
+export const DEEPEST = 64;
 
 /** Whether data is nested so deep that walking through it is a danger. Looks level by level, and calls nothing again. */
 export function isTooDeep(given: unknown): boolean {

@@ -14,7 +14,7 @@ import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
-import { isTooDeep } from "./depth.ts";
+import { DEEPEST, isTooDeep } from "./depth.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
@@ -117,7 +117,7 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
 }
 
 const TOO_DEEP = new ToolError(
-  "the arguments are nested deeper than any tool takes; nothing was done",
+  `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
   "Give them as the tool's schema shows.",
 );
 

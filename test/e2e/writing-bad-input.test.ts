@@ -82,7 +82,7 @@ const MISFITS: readonly [string, string, string][] = [
   ["create_targetings", '{"items":[{"name":"AB"}],"dryrun":true}', "did you mean dryRun?"],
   ["create_targetings", '{"items":[{"name":"AB"}],"dryRun":1}', "dryRun must be true or false, not 1"],
   ["create_targetings", '{"items":[{"name":"AB"}],"dryRun":null}', "dryRun must be true or false, not null"],
-  ["create_targetings", `{"items":${"[".repeat(50_000)}${"]".repeat(50_000)}}`, "items[0] must be an object"],
+  ["create_targetings", `{"items":${"[".repeat(50_000)}${"]".repeat(50_000)}}`, "levels deep"],
   ["create_targetings", manyKeys, "and 2997 more"],
   ["create_targetings", longKey, "more characters"],
   ["create_targetings", `{"items":[${manyKeys},${manyKeys},${longKey}]}`, "valid fields: name, options"],
