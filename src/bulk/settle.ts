@@ -4,6 +4,7 @@ import type { BulkResult } from "../spec/records.ts";
 import { mayWorkLater } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { existingOption } from "./existing.ts";
+import { type Made, withInsideIds } from "./inside-ids.ts";
 import { readOptionNames } from "./option-names.ts";
 import { itemReason, ownReason } from "./reasons.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
@@ -35,12 +36,14 @@ export async function settleAnswers(
   const steps: Step[] = [];
   const settlements: Settlement[] = [];
   const met: MetItsName[] = [];
+  const made: Made[] = [];
   const maker = StepMaker.after(driver.state.steps);
   let madeNow = false;
   for (const { step, result } of answered) {
     if (result.success) {
-      const done = doneChange(step, result);
-      changes.push(lacksChildIds(step, done) ? await withChildIds(driver, step, done) : done);
+      const change = doneChange(step, result);
+      if (isCreate(step) && step.objects.length > 1) made.push({ step, change });
+      else changes.push(change);
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
       continue;
     }
@@ -61,8 +64,8 @@ export async function settleAnswers(
   for (const change of await reconcileCreates(driver, met, madeNow)) {
     const step = driver.state.steps.at(change.step);
     if (change.to !== "failed" || step === undefined) {
-      const lacks = step !== undefined && lacksChildIds(step, change);
-      changes.push(lacks ? await withChildIds(driver, step, change) : change);
+      if (step !== undefined && change.to === "done" && step.objects.length > 1) made.push({ step, change });
+      else changes.push(change);
       continue;
     }
     const then = await refused(driver, step, change.reason, maker);
@@ -70,6 +73,7 @@ export async function settleAnswers(
     steps.push(...(then.steps ?? []));
     settlements.push(...(then.settlements ?? []));
   }
+  changes.push(...(await withInsideIds(driver, made)));
   driver.change(changes, { steps, settlements });
 }
 
@@ -128,33 +132,6 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
       ? { childIds: children }
       : {}),
   };
-}
-
-const group = z.looseObject({ children: z.array(z.looseObject({ name: z.string() })).default([]) });
-
-/** Whether a group was made, and not the IDs of all its sub-options are known. */
-function lacksChildIds({ operation, objects }: Step, change: StepChange): boolean {
-  const inside = objects.length - 1;
-  return operation === "addOptions" && inside > 0 && change.to === "done" && change.childIds?.length !== inside;
-}
-
-/**
- * A group's answer names 50 of its sub-options at the most (management-api 8.1): the others are read, so that each has
- * its ID. A read that fails leaves the IDs out.
- */
-async function withChildIds(driver: Driver, step: Step, change: StepChange): Promise<StepChange> {
-  if (change.to !== "done" || change._id === undefined) return change;
-  const place = step.bindings.find(({ field }) => field === "targeting");
-  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
-  if (targetingId === undefined) return change;
-  try {
-    const names = await readOptionNames(driver.api, targetingId, driver.signal, change._id);
-    const { children } = group.parse(JSON.parse(step.json));
-    return { ...change, childIds: children.map(({ name }) => names.get(name) ?? null) };
-  } catch (thrown) {
-    if (isApiError(thrown) || driver.signal.aborted) return change;
-    throw thrown;
-  }
 }
 
 /** One code stands for the nine cases of management-api 7.4: what was sent tells them apart. */

@@ -225,4 +225,26 @@ describe("changes that depend on each other", () => {
     expect(result.counts).toEqual({ items: 252, succeeded: 252 });
     expect(result.requests.sent).toBe(2);
   });
+
+  test("what is made inside a targeting or a group is told by its ID", async () => {
+    const service = await startService();
+    const group = (name: string, count: number) => ({
+      name,
+      children: names(count).map((child) => ({ name: `${name} ${child}` })),
+    });
+    const options = [{ name: "Plain" }, group("Small", 2), group("One", 1)];
+    const targetings = await service.run({
+      tool: "create_targetings",
+      input: { items: [{ name: "Spring", options }, { name: "Bare" }] },
+    });
+    const targetingId = targetings.results[0]?._id ?? "";
+    const items = [group("Large", 60), group("Middle", 3), group("Another", 3), group("Lonely", 1)];
+    const groups = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect([targetings.counts, groups.counts]).toMatchObject([{ succeeded: 8 }, { succeeded: 71 }]);
+    for (const { _id = "", name, child } of [...targetings.results, ...groups.results]) {
+      const isOption = child !== undefined || groups.results.some((result) => result._id === _id);
+      const there = isOption ? (await service.api.getOption(_id)).option : await service.api.getTargeting(_id);
+      expect(there.name).toBe(name);
+    }
+  });
 });

@@ -24,7 +24,7 @@ export async function startService() {
   const http = openHttp({
     url: sandbox.url,
     credential: { "x-api-key": "sandbox-key" },
-    requestTimeoutMs: 2000,
+    requestTimeoutMs: 20_000,
   });
   onTestFinished(async () => {
     await http.close();
