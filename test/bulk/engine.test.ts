@@ -108,7 +108,7 @@ describe("faults", () => {
     ["UNCATCHED for the unit", { kind: "uncatched" }],
     ["takeover of half the items", { kind: "takeover", from: 2, retryAfterMs: 10 }],
   ])("%s: every option is made once and reported so", async (_, fault) => {
-    const service = await startService();
+    const service = await startService(2000);
     const targetingId = await service.targeting("Spring");
     await service.faults([{ ...fault, on: "addOptions", nth: 1 }]);
     const items = [

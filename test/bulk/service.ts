@@ -19,12 +19,12 @@ export function noMemory(): TargetingMemory {
 }
 
 /** A sandbox with the engine in front of it, over real HTTP. Closed when the test is over. */
-export async function startService() {
+export async function startService(requestTimeoutMs = 20_000) {
   const sandbox = await startSandbox({ lockWaitMs: 20 });
   const http = openHttp({
     url: sandbox.url,
     credential: { "x-api-key": "sandbox-key" },
-    requestTimeoutMs: 20_000,
+    requestTimeoutMs,
   });
   onTestFinished(async () => {
     await http.close();
