@@ -198,4 +198,27 @@ describe("found by the schedules", () => {
       expect(await outcomesOf(swap, { kills: [dieAt] })).toEqual(["succeeded", "succeeded"]);
     }
   });
+
+  test("a run is cancelled while an update that failed unexpectedly, half added, waits to be sent again", async () => {
+    const stop = { on: 0, cause: "cancelled" as const };
+    const call = (project: Project): WriteCall => {
+      const { id } = project.createOption("before", {
+        targeting: spring(project),
+        name: "Red",
+        isGroup: false,
+        contexts: ["old"],
+      });
+      return { tool: "update_contexts", input: { items: [{ _id: id, add: ["new"], remove: ["old"] }] } };
+    };
+    const faults = [{ on: 0, fault: { kind: "uncatched" as const, from: 0, addFirst: true } }];
+    expect(await outcomesOf(call, { stop, faults })).toEqual(["succeeded"]);
+  });
+
+  test("a temporary name that is given late never follows the rename it is for", async () => {
+    const { project } = emptyWorld();
+    const call = swap(project);
+    const [, blue] = call.tool === "update_options" ? call.input.items.map(({ _id }) => _id) : [];
+    const rival = { call: { tool: "delete_options" as const, input: { ids: [blue ?? ""] } }, faults: [] };
+    expect(await outcomesOf(swap, { rival, faults: [{ on: 1, fault: noKey }] })).toEqual(["succeeded", "failed"]);
+  });
 });
