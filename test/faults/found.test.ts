@@ -77,8 +77,8 @@ describe("whose an option is whose name is met again after a lost answer", () =>
       return { tool: "bulk_add_options", input: { targetingId, items } };
     };
   };
-  const rival = (name: string) => {
-    const request = { operation: "addOptions" as const, items: [{ targeting, name }] };
+  const rival = (name: string, contexts: string[] = []) => {
+    const request = { operation: "addOptions" as const, items: [{ targeting, name, contexts }] };
     return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
   };
 
@@ -93,6 +93,28 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     const faults = [{ on: 0, fault: lost("none") }];
     const outcomes = await outcomesOf(add({ name: "New" }, { name: "Other" }), { faults, others: rival("New") });
     expect(outcomes).toEqual(["unknown", "succeeded"]);
+  });
+
+  test("it is not told where it holds as many Context IDs as were sent, but others", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const others = rival("New", ["other"]);
+    expect(await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others })).toEqual(["unknown"]);
+  });
+
+  test("what somebody made before our first attempt is not ours, where the clocks tell", async () => {
+    const call = (project: Project): WriteCall => {
+      const items = [
+        { name: "Articles", contexts: ids(10_000) },
+        { name: "New", contexts: ids(2) },
+      ];
+      return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
+    };
+    const faults = [
+      { on: 0, fault: { kind: "slow" as const, ms: 30_000 } },
+      { on: 1, fault: lost("none") },
+    ];
+    const others = rival("New", ids(2)).map((other) => ({ ...other, moment: "before" as const }));
+    expect(await outcomesOf(call, { faults, others })).toEqual(["succeeded", "failed"]);
   });
 
   test("it is not told where it is not what was sent", async () => {
