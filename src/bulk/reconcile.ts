@@ -4,6 +4,7 @@ import type { ManagementApi } from "../api/management.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { isUlid, ulidTime } from "../spec/ulid.ts";
+import { compareContexts } from "./compare-contexts.ts";
 import type { Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
 import type { Order } from "./server-clock.ts";
@@ -44,8 +45,9 @@ export async function reconcileCreates(
   const since = (step: Step): number => driver.state.suspectSince(step.id) ?? 0;
   const order = (id: string, step: Step): Order => {
     const newest = newestBefore(driver, step);
-    if (newest !== undefined) return newest === null || id > newest ? "after" : "before";
-    return driver.serverClock.order(ulidTime(id), since(step));
+    const byClock = driver.serverClock.order(ulidTime(id), since(step));
+    if (newest === undefined || byClock === "before") return byClock;
+    return newest === null || id > newest ? "after" : "before";
   };
   const ids = ({ step, reason }: MetItsName): readonly string[] =>
     existingIds(reason).filter((id) => isUlid(id) && order(id, step) !== "before");
@@ -59,7 +61,7 @@ export async function reconcileCreates(
     else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: unclear(candidates) });
     else open.push({ ...each, ids: candidates });
   }
-  const { found, unread } = await lookUp(driver, open);
+  const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
   for (const { step, ids: candidates } of open) {
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const sure =
@@ -180,6 +182,25 @@ function isAsSent(step: Step, made: Made): boolean {
     (made.contextCount ?? item.contexts?.length ?? 0) === (item.contexts?.length ?? 0) &&
     (made.childCount ?? item.children?.length ?? 0) === (item.children?.length ?? 0)
   );
+}
+
+/** Leaves out of what was found the options that hold other Context IDs than were sent. */
+async function withSameContexts(
+  driver: Driver,
+  wanted: readonly Candidate[],
+  { found, unread }: LookedUp,
+): Promise<LookedUp> {
+  const alike = wanted.flatMap(({ step, ids }) => {
+    if (step.operation !== "addOptions") return [];
+    const { contexts = [] } = sent.parse(JSON.parse(step.json));
+    return ids.flatMap((_id) => {
+      const record = found.get(_id);
+      return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
+    });
+  });
+  const { different, unread: closed } = await compareContexts(driver.api, alike);
+  const same = [...found].filter(([_id]) => !different.has(_id) && !closed.has(_id));
+  return { found: new Map(same), unread: new Set([...unread, ...closed]) };
 }
 
 interface LookedUp {

@@ -53,6 +53,8 @@ export class RunState {
 
   readonly #stepStanding: StepStanding[] = [];
   readonly #pending = new Set<number>();
+  /** Steps that only prepare others, whether pending or not. */
+  readonly #preparing = new Set<number>();
   readonly #deferred = new Map<number, { readonly reason: Reason; readonly progress: number }>();
   /** When a step whose effect is not known first left, in our clock. */
   readonly #suspectSince = new Map<number, number>();
@@ -182,12 +184,13 @@ export class RunState {
 
   /**
    * Steps that may leave now, in the order in which they were made: one for each thing that is changed, since a request
-   * may name it only once (management-api 4.1).
+   * may name it only once (management-api 4.1). What only prepares others comes first, since after them it would spoil
+   * what they did.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
     const changed = new Set<string>();
-    for (const id of this.#pending) {
+    for (const id of this.#inOrder()) {
       if (!this.#isReady(id)) continue;
       const binding = this.steps.bindingsOf(id).find(({ field }) => field === "_id");
       const target = binding === undefined ? undefined : this.boundId(binding);
@@ -196,6 +199,11 @@ export class RunState {
       ready.push(id);
     }
     return ready;
+  }
+
+  *#inOrder(): Generator<number> {
+    for (const id of this.#preparing) if (this.#pending.has(id)) yield id;
+    for (const id of this.#pending) if (!this.#preparing.has(id)) yield id;
   }
 
   /** Steps that have not been settled. */
@@ -262,6 +270,7 @@ export class RunState {
     if (step === undefined) return;
     this.#stepStanding.push("pending");
     this.#pending.add(id);
+    if (step.prepares) this.#preparing.add(id);
     for (const object of step.objects) {
       const open = this.#open[object] ?? 0;
       if (!step.prepares && step.undoes === undefined) this.#open[object] = open + 1;

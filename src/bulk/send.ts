@@ -146,6 +146,9 @@ async function afterAnswer(
     if (busy.length === 0) return { kind: "settled" };
   }
   const resent = tries > UNCATCHED_TRIES ? busy : [...busy, ...uncatched].sort((a, b) => a.id - b.id);
+  // Their `add` may be applied, whatever stops the run before they are sent again.
+  const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
+  if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
   const waitMs = Math.max(
     busy.length > 0 ? Math.max(left.retryAfterMs, SHORTEST_BUSY_WAIT_MS) : 0,
@@ -171,7 +174,10 @@ async function giveUpOnUncatched(driver: Driver, request: readonly Step[], uncat
   const isOpen = (step: Step): boolean => driver.state.suspectSince(step.id) !== undefined || addsAndRemoves(step);
   const open = uncatched.filter(isOpen);
   const because = ownReason("PARTLY_APPLIED", { because: error.errorCode });
-  driver.change(open.map((step) => unlessSuspect(driver, step, { step: step.id, to: "unknown", reason: because })));
+  const asUnknown = (step: Step) => ({ step: step.id, to: "unknown", reason: because }) as const;
+  driver.change(
+    open.map((step) => (addsAndRemoves(step) ? asUnknown(step) : unlessSuspect(driver, step, asUnknown(step)))),
+  );
   const failed = uncatched.filter((step) => !open.includes(step));
   const answered = failed.map((step, index) => ({ step, result: { index, success: false, error } }));
   await settleAnswers(driver, request, answered);

@@ -77,8 +77,8 @@ describe("whose an option is whose name is met again after a lost answer", () =>
       return { tool: "bulk_add_options", input: { targetingId, items } };
     };
   };
-  const rival = (name: string) => {
-    const request = { operation: "addOptions" as const, items: [{ targeting, name }] };
+  const rival = (name: string, contexts: string[] = []) => {
+    const request = { operation: "addOptions" as const, items: [{ targeting, name, contexts }] };
     return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
   };
 
@@ -93,6 +93,28 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     const faults = [{ on: 0, fault: lost("none") }];
     const outcomes = await outcomesOf(add({ name: "New" }, { name: "Other" }), { faults, others: rival("New") });
     expect(outcomes).toEqual(["unknown", "succeeded"]);
+  });
+
+  test("it is not told where it holds as many Context IDs as were sent, but others", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const others = rival("New", ["other"]);
+    expect(await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others })).toEqual(["unknown"]);
+  });
+
+  test("what somebody made before our first attempt is not ours, where the clocks tell", async () => {
+    const call = (project: Project): WriteCall => {
+      const items = [
+        { name: "Articles", contexts: ids(10_000) },
+        { name: "New", contexts: ids(2) },
+      ];
+      return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
+    };
+    const faults = [
+      { on: 0, fault: { kind: "slow" as const, ms: 30_000 } },
+      { on: 1, fault: lost("none") },
+    ];
+    const others = rival("New", ids(2)).map((other) => ({ ...other, moment: "before" as const }));
+    expect(await outcomesOf(call, { faults, others })).toEqual(["succeeded", "failed"]);
   });
 
   test("it is not told where it is not what was sent", async () => {
@@ -197,5 +219,28 @@ describe("found by the schedules", () => {
     for (let dieAt = 0; dieAt < 16; dieAt += 1) {
       expect(await outcomesOf(swap, { kills: [dieAt] })).toEqual(["succeeded", "succeeded"]);
     }
+  });
+
+  test("a run is cancelled while an update that failed unexpectedly, half added, waits to be sent again", async () => {
+    const stop = { on: 0, cause: "cancelled" as const };
+    const call = (project: Project): WriteCall => {
+      const { id } = project.createOption("before", {
+        targeting: spring(project),
+        name: "Red",
+        isGroup: false,
+        contexts: ["old"],
+      });
+      return { tool: "update_contexts", input: { items: [{ _id: id, add: ["new"], remove: ["old"] }] } };
+    };
+    const faults = [{ on: 0, fault: { kind: "uncatched" as const, from: 0, addFirst: true } }];
+    expect(await outcomesOf(call, { stop, faults })).toEqual(["succeeded"]);
+  });
+
+  test("a temporary name that is given late never follows the rename it is for", async () => {
+    const { project } = emptyWorld();
+    const call = swap(project);
+    const [, blue] = call.tool === "update_options" ? call.input.items.map(({ _id }) => _id) : [];
+    const rival = { call: { tool: "delete_options" as const, input: { ids: [blue ?? ""] } }, faults: [] };
+    expect(await outcomesOf(swap, { rival, faults: [{ on: 1, fault: noKey }] })).toEqual(["succeeded", "failed"]);
   });
 });

@@ -41,6 +41,8 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
     const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
     const mortal = mortalProcess({ store: disk, api: managementOverModel(service) }, dieAt, random);
     const watched = journaledFirst(mortal, service);
+    // Nobody tells a new process what the one before it was told.
+    service.notBefore = 0;
     const runs = new Runs({
       ...watched,
       routes: ROUTES,

@@ -5,6 +5,7 @@ import type { Effect, Fault } from "./model/faults.ts";
 import { Project } from "./model/project.ts";
 import { randomWrite } from "./other-writes.ts";
 import type { OtherWrite } from "./others.ts";
+import { pointedAt } from "./pointed.ts";
 import { type Random, randomFrom } from "./random.ts";
 import { VirtualTime } from "./virtual-time.ts";
 import { fillWorld, POISON } from "./world.ts";
@@ -68,8 +69,15 @@ export function worldOf(seed: number, skewMs: number): World {
   return world;
 }
 
-/** The schedule that a seed gives. */
+/** The schedule that a seed gives: most are random in everything, some are pointed at what is hardest to tell. */
 export function scheduleOf(seed: number): Schedule {
+  const schedule = anySchedule(seed);
+  const random = randomFrom(seed * 104_729 + 1);
+  const { project } = worldOf(seed, schedule.settings.skewMs);
+  return random.chance(0.1) ? { ...schedule, ...pointedAt(project, random) } : schedule;
+}
+
+function anySchedule(seed: number): Schedule {
   const random = randomFrom(seed * 7919 + 13);
   const settings = randomSettings(random);
   const { project } = worldOf(seed, settings.skewMs);

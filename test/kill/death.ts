@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +6,7 @@ import { expect } from "vitest";
 import * as z from "zod";
 import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
 import { type DeadlyRequest, openGate } from "./gate.ts";
+import { runsIn, sendsIn } from "./journals.ts";
 import type { Prepared, Scenario } from "./scenarios.ts";
 import { startService } from "./service.ts";
 
@@ -139,17 +140,4 @@ async function takeUp(
   }
   await checkUntouched();
   return tool(server, call.tool, call.args);
-}
-
-function runsIn(folder: string): readonly string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
-}
-
-/** Requests that journals on the disk say were about to be sent. */
-function sendsIn(folder: string): number {
-  return runsIn(folder).reduce((sum, runId) => {
-    const file = join(folder, runId, "journal.ndjson");
-    const journal = existsSync(file) ? readFileSync(file, "utf8") : "";
-    return sum + journal.split("\n").filter((line) => line.startsWith('{"t":"send"')).length;
-  }, 0);
 }

@@ -46,6 +46,9 @@ export async function startService() {
     },
     /** Lets the nth write from now on get no answer, and be applied half a second later. */
     late: (nth: number) => post("/_sandbox/faults", { faults: [{ kind: "late", delayMs: 500, on: "write", nth }] }),
+    /** Lets the nth write from now on take so many milliseconds. */
+    slow: (nth: number, delayMs: number) =>
+      post("/_sandbox/faults", { faults: [{ kind: "slow", delayMs, on: "write", nth }] }),
     /** The IDs of all targetings and options, with their names. */
     async names(): Promise<ReadonlyMap<string, string>> {
       const { projects } = await read();

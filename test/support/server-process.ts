@@ -25,7 +25,16 @@ export function startCommand(args: readonly string[], environment: Readonly<Reco
 
 /** Starts Node with a program, to speak JSON-RPC with it by hand; it is killed when the test ends. */
 export function startNode(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  const child = spawn(process.execPath, [...args], { env: cleanEnvironment(environment) });
+  return startProgram(process.execPath, args, environment);
+}
+
+/** Starts a program, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+export function startProgram(
+  program: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+) {
+  const child = spawn(program, [...args], { env: cleanEnvironment(environment) });
   onTestFinished(() => {
     child.kill("SIGKILL");
   });

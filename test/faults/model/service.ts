@@ -70,6 +70,8 @@ export class ModelService {
   readonly #madeLater = new Set<string>();
   writes = 0;
   reads = 0;
+  /** Before when nothing may be sent, since the last answer said so or was lost (management-api 4.2, 4.3). */
+  notBefore = 0;
   /** Whether faults and other writers are still about. */
   disturbed = true;
   readonly #options: ServiceOptions;
@@ -99,10 +101,16 @@ export class ModelService {
     if (number > MOST_WRITES) throw this.complain(`more than ${MOST_WRITES} write requests`);
     const now = this.#options.time.now() + this.#options.skewMs;
     for (const key of touchedBy(request).flat()) if (!this.leftAt.has(key)) this.leftAt.set(key, now);
+    if (this.#options.time.now() < this.notBefore) this.complain(`${operation} was sent again without a wait`);
     const fault = this.disturbed ? this.#options.faults.get(number) : undefined;
     if (this.disturbed) this.#options.others(number, "before");
     try {
-      return this.#answer(request, list, fault);
+      const answer = this.#answer(request, list, fault);
+      this.#holdOff(Math.max(0, ...answer.results.map(busyFor)));
+      return answer;
+    } catch (thrown) {
+      if (thrown instanceof Failure) this.#holdOff(waitAfter(thrown));
+      throw thrown;
     } finally {
       if (this.disturbed) this.#options.others(number, "after");
     }
@@ -133,7 +141,7 @@ export class ModelService {
     targetingId: string,
     query: { readonly limit?: number; readonly offset?: number; readonly parent?: string } = {},
   ) {
-    this.#read();
+    const date = this.#read();
     const { project, tellsTotal } = this.#options;
     const { limit = READS.listLimit, offset = 0, parent } = query;
     if (limit < 1 || limit > READS.listLimit || offset < 0) throw this.complain(`listOptions ${limit} ${offset}`);
@@ -145,7 +153,7 @@ export class ModelService {
     }
     const all = listed(project, targetingId, parent);
     const items = all.slice(offset, offset + limit).map(optionRecord);
-    return { items, ...(tellsTotal ? { total: all.length } : {}), ...this.#date() };
+    return { items, ...(tellsTotal ? { total: all.length } : {}), ...date };
   }
 
   async getOption(optionId: string, query: { readonly limit?: number; readonly offset?: number } = {}) {
@@ -175,8 +183,13 @@ export class ModelService {
     const outcomes = this.#apply(request, disturbanceOf(request, fault));
     const made = touchedBy(request).filter((_, index) => isMade(outcomes[index]));
     for (const key of made.flat()) if (this.inDoubt.has(key)) this.#madeLater.add(key);
+    const date = this.#date();
     time.advance(fault?.kind === "slow" ? fault.ms : latencyMs / 2);
-    return { results: outcomes.map(resultOf), ...this.#date() };
+    return { results: outcomes.map(resultOf), ...date };
+  }
+
+  #holdOff(ms: number): void {
+    this.notBefore = this.#options.time.now() + ms;
   }
 
   /** management-api 4.2: a write waits briefly for the write that runs, then fails with 409. */
@@ -243,13 +256,16 @@ export class ModelService {
     }
   }
 
-  #read(): void {
+  #read(): { readonly serverTime?: number } {
     const { time, latencyMs, failingReads } = this.#options;
     const number = this.reads;
     this.reads += 1;
     if (this.disturbed) this.#options.others(number, "read");
-    time.advance(latencyMs);
+    time.advance(latencyMs / 2);
+    const date = this.#date();
+    time.advance(latencyMs / 2);
     if (this.disturbed && failingReads.has(number)) throw new Failure({ kind: "lost", reason: "reset" });
+    return date;
   }
 
   /** The header `Date`: whole seconds. */
@@ -263,6 +279,20 @@ export class ModelService {
     this.improper.push(what);
     return new ImproperRequest(what);
   }
+}
+
+/** The least that a client waits after a lost answer; the documents say "wait", and not how long. */
+const LOST_WAIT_MS = 100;
+
+/** How long a client has to wait before it sends anything more. */
+function waitAfter({ failure }: Failure): number {
+  if (failure.kind === "busy") return failure.retryAfterMs;
+  return failure.kind === "lost" ? LOST_WAIT_MS : 0;
+}
+
+function busyFor({ error }: { readonly error?: ItemError }): number {
+  const wait = error?.errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS" ? error.detail?.retryAfterMs : 0;
+  return typeof wait === "number" ? wait : 0;
 }
 
 function isMade(outcome: ItemOutcome | undefined): boolean {

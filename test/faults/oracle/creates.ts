@@ -108,7 +108,11 @@ function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult
   if (evidence.of.service.madeBesides(wish.name)) return false;
   if (wish.kind === "targeting") return true;
   const option = evidence.of.project.options.get(_id);
-  const looksSame = option?.isGroup === wish.isGroup && option.contexts.size === new Set(wish.contexts).size;
+  const wanted = new Set(wish.contexts.map((each) => each.trim()));
+  const looksSame =
+    option?.isGroup === wish.isGroup &&
+    option.contexts.size === wanted.size &&
+    [...option.contexts].every((each) => wanted.has(each));
   return option === undefined || looksSame || evidence.isChangedByOther(_id, "contexts");
 }
 

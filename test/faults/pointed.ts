@@ -1,0 +1,65 @@
+import type { Fault } from "./model/faults.ts";
+import type { Project } from "./model/project.ts";
+import type { Random } from "./random.ts";
+import type { Schedule } from "./schedule.ts";
+import { allOptions, contextTargetings, someContexts } from "./world.ts";
+
+/** A call with just the faults and the other writers that make it hardest to tell what became of it. */
+export function pointedAt(project: Project, random: Random): Pick<Schedule, "call" | "faults" | "others"> {
+  return random.pick([lookalikes, halfAddedUpdates, brokenRings])(project, random);
+}
+
+type Pointed = Pick<Schedule, "call" | "faults" | "others">;
+
+const NAMES = ["Larch", "Maple", "Olive", "Poplar"];
+
+/** Options are asked for, an answer is lost, and somebody else makes some of them: as they were asked for, or nearly. */
+function lookalikes(project: Project, random: Random): Pointed {
+  const targeting = random.pick(contextTargetings(project)).id;
+  const items = random.some(NAMES, random.between(1, 4)).map((name) => ({ name, contexts: someContexts(random, 2) }));
+  const theirs = random.some(items, random.between(1, 2)).map(({ name, contexts }) => {
+    const others = someContexts(random, 2);
+    return { targeting, name, contexts: random.pick([contexts, others, others.slice(0, contexts.length)]) };
+  });
+  const fault: Fault = { kind: "reset", effect: random.pick(["none", "none", "whole", { lateMs: 400 }] as const) };
+  const write = { by: "api" as const, request: { operation: "addOptions" as const, items: theirs } };
+  return {
+    call: { tool: "bulk_add_options", input: { targetingId: targeting, items } },
+    faults: [{ on: 0, fault }],
+    others: [{ on: random.below(2), moment: random.pick(["before", "after"] as const), write }],
+  };
+}
+
+/** Updates that add and take away fail unexpectedly over and over, with the first half applied. */
+function halfAddedUpdates(project: Project, random: Random): Pointed {
+  const items = random.some(allOptions(project), random.between(1, 3)).map(({ id, contexts }) => ({
+    _id: id,
+    add: someContexts(random, 3).filter((each) => !contexts.has(each)),
+    remove: random.some([...contexts], 1),
+  }));
+  const fault: Fault = { kind: "uncatched", from: random.pick([0, random.next()]), addFirst: true };
+  return {
+    call: { tool: "update_contexts", input: { items } },
+    faults: Array.from({ length: random.between(2, 8) }, (_, on) => ({ on, fault })),
+    others: [],
+  };
+}
+
+/** Options exchange their names, and something happens to the second step, when one of them has a temporary one. */
+function brokenRings(project: Project, random: Random): Pointed {
+  const targeting = random.pick(contextTargetings(project)).id;
+  const ring = random.some(project.optionsOf(targeting), random.between(2, 3));
+  const items = ring.map(({ id }, position) => ({ _id: id, name: (ring[position + 1] ?? ring[0])?.name ?? "Alone" }));
+  const taken = random.pick(ring.length === 0 ? ["Alone"] : ring.map(({ name }) => name));
+  const write = { by: "console" as const, what: "createOption" as const, targeting, name: taken };
+  const fault: Fault = random.pick<Fault>([
+    { kind: "uncatched", from: 0, addFirst: false },
+    { kind: "reset", effect: "part" },
+    { kind: "refused", as: "forbidden" },
+  ]);
+  return {
+    call: { tool: "update_options", input: { items } },
+    faults: Array.from({ length: random.below(6) }, (_, number) => ({ on: 1 + number, fault })),
+    others: random.chance(0.5) ? [{ on: 2, moment: "before" as const, write }] : [],
+  };
+}
