@@ -1,7 +1,7 @@
 import type { Loss, Plan } from "./plan/plan.ts";
 import type { RunStatus } from "./report.ts";
+import type { Run, RunWatcher } from "./run.ts";
 import { RunState } from "./run-state.ts";
-import type { Run, RunWatcher } from "./runs.ts";
 import type { RunHeader } from "./store.ts";
 
 /** A plan that is still being made: reads may take their time. */

@@ -1,87 +1,18 @@
 import { createHash } from "node:crypto";
-import type { Clock } from "../api/clock.ts";
-import { isApiError } from "../api/errors.ts";
-import type { ManagementApi } from "../api/management.ts";
-import type { RouteTable } from "../spec/routes.ts";
-import { onExistingOf, planCall, type WriteCall } from "./call.ts";
-import { fileOf, rejectsOf } from "./call-file.ts";
+import { planCall, type WriteCall } from "./call.ts";
+import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
-import { drive } from "./drive.ts";
+import { type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
 import type { Driver } from "./driver.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
-import { failedRows } from "./files/rejects.ts";
-import { removedLines } from "./files/removed.ts";
 import type { Lease } from "./lease.ts";
-import type { TargetingMemory } from "./memory.ts";
-import type { Loss, Plan } from "./plan/plan.ts";
+import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
-import type { ProjectLock } from "./project-lock.ts";
-import { ownReason, requestReason } from "./reasons.ts";
-import { rememberTargetings } from "./remember.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "./report.ts";
-import { requestItems } from "./request-items.ts";
-import { plannedRequests } from "./requests.ts";
+import { restingStatus, summaryOf } from "./report.ts";
+import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
-import {
-  type RunHeader,
-  type RunJournal,
-  type RunPart,
-  type RunStore,
-  RunStoreError,
-  type RunSummary,
-  type StoredRun,
-} from "./store.ts";
-import type { Binding, JournalEntry, Reason } from "./work.ts";
-
-/** What running needs of the world. */
-export interface RunsContext {
-  readonly api: ManagementApi;
-  readonly routes: RouteTable;
-  readonly store: RunStore;
-  readonly lock: ProjectLock;
-  readonly clock: Clock;
-  /** Numbers in [0, 1). */
-  readonly random: () => number;
-  readonly newRunId: () => string;
-  readonly project: string;
-  readonly environment: "live" | "sandbox";
-  /** How long one request is retried, in milliseconds. */
-  readonly retryBudgetMs: number;
-  /** Says in words why something failed, for reject files. */
-  readonly words: (reason: Reason) => string;
-  /** Learns the names of targetings that runs made, renamed or deleted. */
-  readonly memory: TargetingMemory;
-}
-
-/** Who watches a run: told after every answer, and when the run waits for so many milliseconds. */
-export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
-
-/** A run: what it is, where it stands, and when it rests. */
-export interface Run {
-  readonly header: RunHeader;
-  readonly state: RunState;
-  /** Where it stands as a whole. */
-  status(): RunStatus;
-  /** Why it could not be planned, where that is so. */
-  problem(): unknown;
-  /** What it would take away, where it was planned and waits for a person's yes. */
-  asks(): readonly Loss[] | undefined;
-  /** Resolves when nobody drives it any more. Never rejects. */
-  readonly rest: Promise<void>;
-  /** Calls the watcher until the given function is called. */
-  watch(watcher: RunWatcher): () => void;
-  /** Stops it between two requests; false when this process does not drive it. */
-  stop(cause: "cancelled" | "interrupted"): boolean;
-}
-
-/** What driving a run needs of it. */
-interface DrivenParts {
-  readonly header: RunHeader;
-  readonly state: RunState;
-  readonly journal: RunJournal;
-  readonly lease: Lease;
-}
+import { type RunHeader, type RunPart, RunStoreError, type StoredRun } from "./store.ts";
 
 /** How many runs are looked at for an unfinished one of the same call. */
 const RECENT_RUNS = 50;
@@ -89,25 +20,16 @@ const RECENT_RUNS = 50;
 /** As long as a confirmation. */
 const KEEP_PREPARED_MS = CONFIRMATION_MS;
 
-/** How much of a plan waits in memory for the disk. */
-const ENTRIES_PER_FLUSH = 64;
-
-/** What listing the runs tells about each. */
-export interface ListedRun extends RunSummary {
-  readonly runId: string;
-}
-
 /** Plans, starts, resumes and finds the runs of one project. */
 export class Runs {
-  readonly #context: RunsContext;
-  readonly #serverClock = new ServerClock();
+  readonly #context: DrivingContext;
   /** The runs that this process drives or plans. */
   readonly #driven = new Map<string, Run>();
   /** Runs that this process planned, and that were not started. */
   readonly #prepared = new Map<string, Run>();
 
   constructor(context: RunsContext) {
-    this.#context = context;
+    this.#context = { ...context, serverClock: new ServerClock() };
   }
 
   /**
@@ -143,7 +65,7 @@ export class Runs {
     if (lease === undefined) return undefined;
     const journal = await store.journal(runId);
     return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
-      this.#recordPlan({ driver, journal, header }, plan),
+      recordPlan(this.#context, { driver, journal, header }, plan),
     );
   }
 
@@ -184,7 +106,7 @@ export class Runs {
         if (!state.planned) {
           journal.append({ t: "replan" });
           const plan = this.plan(header.call, driver.signal, this.part(runId, "input"));
-          await this.#recordPlan({ driver, journal, header }, { plan, stop: () => {} });
+          await recordPlan(this.#context, { driver, journal, header }, { plan, stop: () => {} });
         }
         driver.change(from.lostInFlight().map((step) => ({ step, to: "suspect" })));
         driver.record({ t: "resume", at: clock.now() });
@@ -316,174 +238,14 @@ export class Runs {
     return { header: stored.header, started: stored.started, state };
   }
 
-  /** What a plan takes away is kept before it counts as planned: nothing leaves before. */
-  async #recordPlan(
-    { driver, journal, header: { runId } }: Pick<DrivenParts, "journal" | "header"> & { readonly driver: Driver },
-    planning: Plan | Planning,
-  ): Promise<void> {
-    const { api, store } = this.#context;
-    const plan = "plan" in planning ? await madeBy(planning, driver.signal) : planning;
-    driver.state.adopt(plan.tables, plan.settlements);
-    let waiting = 0;
-    for (const entry of plan.entries()) {
-      journal.append(entry);
-      waiting += 1;
-      if (waiting % ENTRIES_PER_FLUSH === 0) await journal.flush();
-    }
-    if (plan.removed.length > 0) {
-      await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
-    }
-    const requests = plannedRequests(plan.steps).length;
-    driver.record({ t: "planned", requests, at: this.#context.clock.now() });
-  }
-
-  /** The rows of a run's file that failed. */
-  async #keepRejects({ runId, call }: RunHeader, state: RunState): Promise<void> {
-    const { store, words } = this.#context;
-    if (fileOf(call) === undefined) return;
-    const failed = failedRows(state);
-    await store.keep(runId, "rejects", rejectsOf(call, store.part(runId, "input"), { failed, words }));
-  }
-
   #drive(of: DrivenParts, begin: (driver: Driver) => Promise<void>): Run {
-    const { header, state } = of;
-    const watchers = new Set<RunWatcher>();
-    const controller = new AbortController();
-    let cause: "cancelled" | "interrupted" = "interrupted";
-    const tell = (waitingMs: number): void => {
-      for (const watcher of watchers) watcher(countsOf(state), waitingMs);
-    };
-    const driver = this.#driver({ ...of, signal: controller.signal, tell });
-    let planningFailed: unknown;
-    const rest = this.#driveToRest(of, driver, begin, {
-      cause: () => cause,
-      failed: (thrown) => {
-        if (!state.planned) planningFailed = thrown;
-      },
+    const { runId } = of.header;
+    const run = drivenRun(this.#context, of, begin);
+    const rest = run.rest.then(() => {
+      this.#driven.delete(runId);
     });
-    const run: Run = {
-      header,
-      state,
-      status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),
-      problem: () => planningFailed,
-      asks: () => undefined,
-      rest,
-      watch: (watcher) => {
-        watchers.add(watcher);
-        return () => watchers.delete(watcher);
-      },
-      stop: (why) => {
-        cause = why;
-        controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
-        return true;
-      },
-    };
-    this.#driven.set(header.runId, run);
-    return run;
+    const known = { ...run, rest };
+    this.#driven.set(runId, known);
+    return known;
   }
-
-  /** Never rejects: what goes wrong on this machine stops the run, and says so in it. */
-  async #driveToRest(
-    { header, state, journal, lease }: DrivenParts,
-    driver: Driver,
-    begin: (driver: Driver) => Promise<void>,
-    ends: { readonly cause: () => "cancelled" | "interrupted"; readonly failed: (thrown: unknown) => void },
-  ): Promise<void> {
-    const { lock, clock, project, store, memory } = this.#context;
-    const stopped = (thrown: unknown): void => {
-      const reason = stopReason(thrown);
-      state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason });
-    };
-    try {
-      await begin(driver);
-      await drive(driver, (work) => lock.hold(project, work, driver.signal), ends.cause);
-    } catch (thrown) {
-      if (driver.signal.aborted && !state.planned) driver.record({ t: "stop", cause: ends.cause(), at: clock.now() });
-      else {
-        ends.failed(thrown);
-        stopped(thrown);
-      }
-    }
-    const endings = [
-      () => journal.close(),
-      () => this.#keepRejects(header, state),
-      () => rememberTargetings(header.call, state, memory),
-      () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
-      () => lease.release(),
-    ];
-    for (const end of endings) {
-      try {
-        await end();
-      } catch (thrown) {
-        stopped(thrown);
-      }
-    }
-    this.#driven.delete(header.runId);
-  }
-
-  #driver(of: DrivenParts & { readonly signal: AbortSignal; readonly tell: (waitingMs: number) => void }): Driver {
-    const { api, clock, random, retryBudgetMs, routes } = this.#context;
-    const { state, journal, signal, tell } = of;
-    const perTargeting = routes.addOptions.path.includes("{targetingId}");
-    const record = (entry: JournalEntry): void => {
-      journal.append(entry);
-      state.apply(entry);
-    };
-    return {
-      api,
-      state,
-      clock,
-      serverClock: this.#serverClock,
-      random,
-      retryBudgetMs,
-      onExisting: onExistingOf(of.header.call),
-      signal,
-      record,
-      change: (changes, more = {}) => {
-        record({ t: "answer", at: clock.now(), changes, ...more });
-        tell(0);
-      },
-      flush: () => journal.flush(),
-      send: (operation, steps) => {
-        const inPath = operation === "addOptions" && perTargeting;
-        const ids = steps.map(({ id }) => id);
-        const items = requestItems(state.steps, ids, {
-          idOf: (binding) => state.boundId(binding),
-          targetingInPath: inPath,
-        });
-        const targetingId = inPath ? targetingOf(state, steps[0]?.bindings ?? []) : undefined;
-        return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
-      },
-      waiting: tell,
-      apartBy: (step) =>
-        perTargeting && state.steps.operationOf(step) === "addOptions"
-          ? (targetingOf(state, state.steps.bindingsOf(step)) ?? "")
-          : "",
-    };
-  }
-}
-
-/** The plan, once it is made; a run that is stopped gives it up. */
-async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
-  signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
-  try {
-    return await plan;
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
-
-/** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */
-function stopReason(thrown: unknown): Reason {
-  if (isApiError(thrown)) {
-    const reason = requestReason("deleteTargetings", thrown);
-    return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
-  }
-  return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
-}
-
-function targetingOf(state: RunState, bindings: readonly Binding[]): string | undefined {
-  const binding = bindings.find(({ field }) => field === "targeting");
-  return binding === undefined ? undefined : state.boundId(binding);
 }

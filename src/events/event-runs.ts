@@ -48,6 +48,8 @@ export interface EventRun {
   readonly state: EventRunState;
   /** Where it stands as a whole. */
   status(): RunStatus;
+  /** Resolves when the disk holds the run, so that its ID may be told, or it is clear that it never will. */
+  readonly kept: Promise<void>;
   /** Resolves when nobody drives it any more. Never rejects. */
   readonly rest: Promise<void>;
   /** Calls the watcher now and then, until the given function is called. */
@@ -182,6 +184,7 @@ export class EventRuns {
       header,
       state,
       status: () => (elsewhere ? "running" : restingStatus(state)),
+      kept: Promise.resolve(),
       rest: Promise.resolve(),
       watch: () => () => {},
       stop: () => false,
@@ -231,11 +234,14 @@ export class EventRuns {
       for (const watcher of watchers) watcher(countsOf(state));
     };
     for (const entry of first) state.apply(entry);
+    const begun = parts.begin();
+    const begin = (): Promise<Lease> => begun;
     const run: EventRun = {
       header,
       state,
       status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),
-      rest: this.#driveToRest(parts, { signal: controller.signal, cause: () => cause, tell }),
+      kept: settled(begun),
+      rest: this.#driveToRest({ ...parts, begin }, { signal: controller.signal, cause: () => cause, tell }),
       watch: (watcher) => {
         watchers.add(watcher);
         return () => watchers.delete(watcher);
@@ -328,4 +334,9 @@ export class EventRuns {
       if (!this.#driven.has(runId)) await readable(tidyRun(this.#context, runId));
     }
   }
+}
+
+/** Resolves when work has ended, however. */
+async function settled(work: Promise<unknown>): Promise<void> {
+  await Promise.allSettled([work]);
 }

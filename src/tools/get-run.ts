@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { OUTCOMES } from "../bulk/outcomes.ts";
 import { objectResult, type RunStatus } from "../bulk/report.ts";
-import type { ListedRun } from "../bulk/runs.ts";
+import type { ListedRun } from "../bulk/run.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../render/page.ts";
 import { renderReport, resultLine } from "../render/report.ts";
 import { runLine, runsText } from "../render/runs.ts";

@@ -1,4 +1,4 @@
-import type { ListedRun, Run } from "../bulk/runs.ts";
+import type { ListedRun, Run } from "../bulk/run.ts";
 import type { EventRun } from "../events/event-runs.ts";
 import { renderReport } from "../render/report.ts";
 import type { ToolContext } from "./context.ts";

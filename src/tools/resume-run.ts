@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { CONFIRMATION_MS } from "../bulk/confirmation.ts";
-import type { Run } from "../bulk/runs.ts";
+import type { Run } from "../bulk/run.ts";
 import { renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";

@@ -47,6 +47,7 @@ export const trackEvents = {
     const runs = eventRunsOf(context);
     const going = await runs.unfinished(planned, caller);
     const run = going ?? runs.start(planned, caller);
+    await run.kept;
     await followRun(run, context);
     return eventRunReport(run, environment, going === undefined ? [] : [GOING]);
   },

@@ -7,8 +7,9 @@ import { type TargetingMemory, targetingMemory } from "../../src/bulk/memory.ts"
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import { processLock } from "../../src/bulk/project-lock.ts";
 import { countsOf, failureGroups, objectResults } from "../../src/bulk/report.ts";
+import type { Run } from "../../src/bulk/run.ts";
 import { WRITE_FORM } from "../../src/bulk/run-form.ts";
-import { type Run, Runs } from "../../src/bulk/runs.ts";
+import { Runs } from "../../src/bulk/runs.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";

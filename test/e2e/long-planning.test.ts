@@ -87,7 +87,7 @@ test("a deletion whose planning takes long asks in get_run, and acts only on a y
   const still = await service.call("list_options", { targetingId: service.targetingId });
   expect(JSON.stringify(still.told)).toContain("Two");
   const agreed = await service.call("delete_options", { confirmation: planned.confirmation?.token });
-  expect(agreed.told).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
+  expect(await ended(service, agreed.told.runId)).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
 });
 
 test("a long planning can be cancelled, and one that fails says why", async () => {

@@ -1,0 +1,209 @@
+import { isApiError } from "../api/errors.ts";
+import { onExistingOf } from "./call.ts";
+import { fileOf, rejectsOf } from "./call-file.ts";
+import { drive } from "./drive.ts";
+import type { Driver } from "./driver.ts";
+import { failedRows } from "./files/rejects.ts";
+import { removedLines } from "./files/removed.ts";
+import type { Lease } from "./lease.ts";
+import type { Plan } from "./plan/plan.ts";
+import type { Planning } from "./preparing.ts";
+import { ownReason, requestReason } from "./reasons.ts";
+import { rememberTargetings } from "./remember.ts";
+import { countsOf, restingStatus, summaryOf } from "./report.ts";
+import { requestItems } from "./request-items.ts";
+import { plannedRequests } from "./requests.ts";
+import type { Run, RunsContext, RunWatcher } from "./run.ts";
+import type { RunState } from "./run-state.ts";
+import type { ServerClock } from "./server-clock.ts";
+import type { RunHeader, RunJournal } from "./store.ts";
+import type { Binding, JournalEntry, Reason } from "./work.ts";
+
+/** What driving a run needs of the world. */
+export interface DrivingContext extends RunsContext {
+  readonly serverClock: ServerClock;
+}
+
+/** What driving a run needs of it. */
+export interface DrivenParts {
+  readonly header: RunHeader;
+  readonly state: RunState;
+  readonly journal: RunJournal;
+  readonly lease: Lease;
+}
+
+/** How much of a plan waits in memory for the disk. */
+const ENTRIES_PER_FLUSH = 64;
+
+/** Drives a run in the background, beginning with `begin`. It never rejects: what goes wrong stops the run. */
+export function drivenRun(context: DrivingContext, of: DrivenParts, begin: (driver: Driver) => Promise<void>): Run {
+  const { header, state } = of;
+  const watchers = new Set<RunWatcher>();
+  const controller = new AbortController();
+  const standing: Standing = { cause: "interrupted", isResting: false, planningFailed: undefined };
+  const tell = (waitingMs: number): void => {
+    for (const watcher of watchers) watcher(countsOf(state), waitingMs);
+  };
+  const driver = driverOf(context, { ...of, signal: controller.signal, tell });
+  return {
+    header,
+    state,
+    status: () => (standing.isResting ? restingStatus(state) : "running"),
+    problem: () => standing.planningFailed,
+    asks: () => undefined,
+    rest: driveToRest(context, of, standing, { driver, begin }),
+    watch: (watcher) => {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+    stop: (why) => {
+      standing.cause = why;
+      controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+      return true;
+    },
+  };
+}
+
+/** How it stands with the driving of a run. */
+interface Standing {
+  /** What it means when it is stopped. */
+  cause: "cancelled" | "interrupted";
+  isResting: boolean;
+  /** Why it could not be planned. */
+  planningFailed: unknown;
+}
+
+async function driveToRest(
+  { lock, clock, project, store, words, memory }: DrivingContext,
+  { header, state, journal, lease }: DrivenParts,
+  standing: Standing,
+  { driver, begin }: { readonly driver: Driver; readonly begin: (driver: Driver) => Promise<void> },
+): Promise<void> {
+  const stopped = (thrown: unknown): void => {
+    if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
+    const cause = driver.signal.aborted && !state.planned ? standing.cause : "interrupted";
+    state.apply({ t: "stop", cause, at: clock.now(), reason: stopReason(thrown) });
+  };
+  const endings = [
+    async () => {
+      await begin(driver);
+      await drive(
+        driver,
+        (work) => lock.hold(project, work, driver.signal),
+        () => standing.cause,
+      );
+    },
+    () => journal.close(),
+    () => keepRejects({ header, state }, { store, words }),
+    () => rememberTargetings(header.call, state, memory),
+    () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
+    () => lease.release(),
+  ];
+  for (const end of endings) {
+    try {
+      await end();
+    } catch (thrown) {
+      stopped(thrown);
+    }
+  }
+  standing.isResting = true;
+}
+
+/** The rows of a run's file that failed. */
+async function keepRejects(
+  { header: { runId, call }, state }: Pick<DrivenParts, "header" | "state">,
+  { store, words }: Pick<DrivingContext, "store" | "words">,
+): Promise<void> {
+  if (fileOf(call) === undefined) return;
+  const failed = failedRows(state);
+  await store.keep(runId, "rejects", rejectsOf(call, store.part(runId, "input"), { failed, words }));
+}
+
+/**
+ * Puts a plan, once it is made, into the state and the journal of a run. What it takes away is kept before it counts as
+ * planned: nothing leaves before.
+ */
+export async function recordPlan(
+  { api, store, clock }: DrivingContext,
+  { driver, journal, header: { runId } }: Pick<DrivenParts, "journal" | "header"> & { readonly driver: Driver },
+  planning: Plan | Planning,
+): Promise<void> {
+  const plan = "plan" in planning ? await madeBy(planning, driver.signal) : planning;
+  driver.state.adopt(plan.tables, plan.settlements);
+  let waiting = 0;
+  for (const entry of plan.entries()) {
+    journal.append(entry);
+    waiting += 1;
+    if (waiting % ENTRIES_PER_FLUSH === 0) await journal.flush();
+  }
+  if (plan.removed.length > 0) await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
+  driver.record({ t: "planned", requests: plannedRequests(plan.steps).length, at: clock.now() });
+}
+
+function driverOf(
+  { api, clock, random, retryBudgetMs, routes, serverClock }: DrivingContext,
+  of: DrivenParts & { readonly signal: AbortSignal; readonly tell: (waitingMs: number) => void },
+): Driver {
+  const { state, journal, signal, tell } = of;
+  const perTargeting = routes.addOptions.path.includes("{targetingId}");
+  const record = (entry: JournalEntry): void => {
+    journal.append(entry);
+    state.apply(entry);
+  };
+  return {
+    api,
+    state,
+    clock,
+    serverClock,
+    random,
+    retryBudgetMs,
+    onExisting: onExistingOf(of.header.call),
+    signal,
+    record,
+    change: (changes, more = {}) => {
+      record({ t: "answer", at: clock.now(), changes, ...more });
+      tell(0);
+    },
+    flush: () => journal.flush(),
+    send: (operation, steps) => {
+      const inPath = operation === "addOptions" && perTargeting;
+      const ids = steps.map(({ id }) => id);
+      const items = requestItems(state.steps, ids, {
+        idOf: (binding) => state.boundId(binding),
+        targetingInPath: inPath,
+      });
+      const targetingId = inPath ? targetingOf(state, steps[0]?.bindings ?? []) : undefined;
+      return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
+    },
+    waiting: tell,
+    apartBy: (step) =>
+      perTargeting && state.steps.operationOf(step) === "addOptions"
+        ? (targetingOf(state, state.steps.bindingsOf(step)) ?? "")
+        : "",
+  };
+}
+
+/** The plan, once it is made; a run that is stopped gives it up. */
+async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await plan;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */
+function stopReason(thrown: unknown): Reason {
+  if (isApiError(thrown)) {
+    const reason = requestReason("deleteTargetings", thrown);
+    return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+  }
+  return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
+}
+
+function targetingOf(state: RunState, bindings: readonly Binding[]): string | undefined {
+  const binding = bindings.find(({ field }) => field === "targeting");
+  return binding === undefined ? undefined : state.boundId(binding);
+}

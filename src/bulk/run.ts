@@ -1,0 +1,56 @@
+import type { Clock } from "../api/clock.ts";
+import type { ManagementApi } from "../api/management.ts";
+import type { RouteTable } from "../spec/routes.ts";
+import type { TargetingMemory } from "./memory.ts";
+import type { Loss } from "./plan/plan.ts";
+import type { ProjectLock } from "./project-lock.ts";
+import type { ReportCounts, RunStatus } from "./report.ts";
+import type { RunState } from "./run-state.ts";
+import type { RunHeader, RunStore, RunSummary } from "./store.ts";
+import type { Reason } from "./work.ts";
+
+/** What running needs of the world. */
+export interface RunsContext {
+  readonly api: ManagementApi;
+  readonly routes: RouteTable;
+  readonly store: RunStore;
+  readonly lock: ProjectLock;
+  readonly clock: Clock;
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
+  readonly newRunId: () => string;
+  readonly project: string;
+  readonly environment: "live" | "sandbox";
+  /** How long one request is retried, in milliseconds. */
+  readonly retryBudgetMs: number;
+  /** Says in words why something failed, for reject files. */
+  readonly words: (reason: Reason) => string;
+  /** Learns the names of targetings that runs made, renamed or deleted. */
+  readonly memory: TargetingMemory;
+}
+
+/** Who watches a run: told after every answer, and when the run waits for so many milliseconds. */
+export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
+
+/** A run: what it is, where it stands, and when it rests. */
+export interface Run {
+  readonly header: RunHeader;
+  readonly state: RunState;
+  /** Where it stands as a whole. */
+  status(): RunStatus;
+  /** Why it could not be planned, where that is so. */
+  problem(): unknown;
+  /** What it would take away, where it was planned and waits for a person's yes. */
+  asks(): readonly Loss[] | undefined;
+  /** Resolves when nobody drives it any more. Never rejects. */
+  readonly rest: Promise<void>;
+  /** Calls the watcher until the given function is called. */
+  watch(watcher: RunWatcher): () => void;
+  /** Stops it between two requests; false when this process does not drive it. */
+  stop(cause: "cancelled" | "interrupted"): boolean;
+}
+
+/** What listing the runs tells about each. */
+export interface ListedRun extends RunSummary {
+  readonly runId: string;
+}
