@@ -7,7 +7,7 @@ import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 
-const SLOW_MS = 1500;
+const SLOW_MS = 4000;
 const WAIT_MS = "400";
 
 const answer = z.looseObject({

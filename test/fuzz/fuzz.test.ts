@@ -134,7 +134,7 @@ const ID_TOOLS = [
 ] as const;
 
 test("IDs that are none, and names that break the rules, are refused, and nothing is sent for them", async () => {
-  const { url, arrived } = await start();
+  const { url, arrived } = await start({ TARGETING_MCP_WAIT_MS: "20000" });
   // An empty ID counts as none given.
   const noUlid = fc.oneof(
     fc.string({ unit: "binary", minLength: 1, maxLength: 40 }),
