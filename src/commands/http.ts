@@ -31,6 +31,8 @@ const IDLE_SWEEP_MS = 50;
 /** Serves MCP over HTTP until a signal comes; gives the exit code. */
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
+  // Heard from the beginning: whoever waits for the line that says "serving" may ask for the end at once.
+  const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
   const input = { ...inputOf(line), overHttp: true } as const;
@@ -62,7 +64,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   start();
-  await stopSignal();
+  await asked;
   log.info("stopping", {});
   stopping.abort();
   await stop(face, all, calls);

@@ -22,6 +22,7 @@ export interface SandboxCommand {
  * Throws when the port cannot be taken, or the data file cannot be read or written.
  */
 export async function runSandbox({ host, port, data, forward, keys }: SandboxCommand): Promise<void> {
+  const asked = stopSignal();
   const sandbox = await startSandbox({
     host,
     port,
@@ -46,7 +47,7 @@ export async function runSandbox({ host, port, data, forward, keys }: SandboxCom
     `  curl ${sandbox.url}/_sandbox/events`,
     "",
   ]);
-  await stopSignal();
+  await asked;
   await sandbox.close();
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
 }

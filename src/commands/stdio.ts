@@ -24,6 +24,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   // A host that does not read the log may have closed it; the protocol goes on without.
   process.stderr.on("error", () => undefined);
   const settings = settingsOf(line);
+  const asked = stopSignal();
   const stopping = new AbortController();
   const seals = sealKeys(settings);
   const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
@@ -58,7 +59,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   start();
-  const signal = stopSignal().then(async () => {
+  const signal = asked.then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);
   });

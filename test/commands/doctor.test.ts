@@ -209,6 +209,8 @@ test.each([
   for (const message of OPENING) server.send(message);
   server.send(toolCall(1, tool, args));
   await server.answer(1);
+  // What is sent has been written down before.
+  await expect.poll(() => control("GET", "/faults")).toMatchObject({ faults: [{ struck: 1 }] });
   server.child.kill("SIGKILL");
   await server.exited;
   await control("DELETE", "/faults");
