@@ -28,7 +28,7 @@ const caseResult = z.object({
 export type CaseResult = Readonly<z.output<typeof caseResult>>;
 
 /** How a case went. */
-export type CaseStatus = CaseResult["status"];
+type CaseStatus = CaseResult["status"];
 
 /** The form of a report on a suite, as it is kept. */
 export const suiteReport = z.object({

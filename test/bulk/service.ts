@@ -15,7 +15,7 @@ import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 /** A memory that nothing is looked up in. */
-export function noMemory(): TargetingMemory {
+function noMemory(): TargetingMemory {
   return targetingMemory({ now: Date.now, onProblem: () => {} });
 }
 

@@ -142,6 +142,6 @@ function isMended(schedule: Schedule): boolean {
 }
 
 /** Whether anybody else writes to the project meanwhile. */
-export function hasOthers({ others, rival }: Pick<Schedule, "others" | "rival">): boolean {
+function hasOthers({ others, rival }: Pick<Schedule, "others" | "rival">): boolean {
   return others.length > 0 || rival !== undefined;
 }

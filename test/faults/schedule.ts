@@ -23,7 +23,7 @@ interface Settings {
 }
 
 /** What somebody else does around a write request of the run, or at one of its reads. */
-export interface OtherMoment {
+interface OtherMoment {
   /** The number of the request, counted from 0. */
   readonly on: number;
   readonly moment: "before" | "after" | "read";
