@@ -86,7 +86,8 @@ test("suites of one instance run at another, their caller's only, and a yes is g
   expect(done).toMatchObject({ suiteId });
   const sent = await service.count("trackEvent");
   expect(sent).toBeGreaterThan(0);
-  expect(await aliceHere.call("run_event_tests", act)).toEqual(done);
+  expect(await aliceThere.call("run_event_tests", act)).toEqual(done);
+  expect(textOf(await aliceHere.callTool("run_event_tests", act))).toContain("was used before");
   expect(await service.count("trackEvent")).toBe(sent);
 });
 
