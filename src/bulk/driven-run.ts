@@ -81,12 +81,11 @@ async function driveToRest(
 ): Promise<void> {
   const stopped = (thrown: unknown): void => {
     if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
-    const cause = driver.signal.aborted && !state.planned ? standing.cause : "interrupted";
-    state.apply({ t: "stop", cause, at: clock.now(), reason: stopReason(thrown) });
+    state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
   };
   const endings = [
     async () => {
-      await begin(driver);
+      if (!(await begun(driver, begin, standing))) return;
       await drive(
         driver,
         (work) => lock.hold(project, work, driver.signal),
@@ -107,6 +106,22 @@ async function driveToRest(
     }
   }
   standing.isResting = true;
+}
+
+/** Begins a run; false where it was stopped while it was planned. */
+async function begun(
+  driver: Driver,
+  begin: (driver: Driver) => Promise<void>,
+  standing: Pick<Standing, "cause">,
+): Promise<boolean> {
+  try {
+    await begin(driver);
+    return true;
+  } catch (thrown) {
+    if (!driver.signal.aborted || driver.state.planned) throw thrown;
+    driver.record({ t: "stop", cause: standing.cause, at: driver.clock.now() });
+    return false;
+  }
 }
 
 /** The rows of a run's file that failed. */
