@@ -49,10 +49,9 @@ export class RunState {
   /** Steps that an object still needs before it has succeeded. */
   readonly #open: number[] = [];
   /** Objects for which a step was applied. */
-  readonly #touched = new Set<number>();
+  readonly #touched: boolean[] = [];
 
   readonly #stepStanding: StepStanding[] = [];
-  readonly #pending = new Set<number>();
   /** Steps that only prepare others, whether pending or not. */
   readonly #preparing = new Set<number>();
   readonly #deferred = new Map<number, { readonly reason: Reason; readonly progress: number }>();
@@ -202,13 +201,17 @@ export class RunState {
   }
 
   *#inOrder(): Generator<number> {
-    for (const id of this.#preparing) if (this.#pending.has(id)) yield id;
-    for (const id of this.#pending) if (!this.#preparing.has(id)) yield id;
+    for (const id of this.#preparing) if (this.#isPending(id)) yield id;
+    for (const id of this.pendingSteps()) if (!this.#preparing.has(id)) yield id;
   }
 
   /** Steps that have not been settled. */
-  pendingSteps(): Iterable<number> {
-    return this.#pending;
+  *pendingSteps(): Generator<number> {
+    for (let id = 0; id < this.#stepStanding.length; id += 1) if (this.#isPending(id)) yield id;
+  }
+
+  #isPending(step: number): boolean {
+    return this.#stepStanding[step] === "pending";
   }
 
   /** Steps that were refused and wait for another change of this run, with whether something changed since. */
@@ -233,7 +236,7 @@ export class RunState {
   #isReady(step: number): boolean {
     return (
       this.steps.bindingsOf(step).every((binding) => this.boundId(binding) !== undefined) &&
-      (this.steps.afterOf(step) ?? []).every((id) => !this.#pending.has(id) && !this.#deferred.has(id))
+      (this.steps.afterOf(step) ?? []).every((id) => !this.#isPending(id) && !this.#deferred.has(id))
     );
   }
 
@@ -269,7 +272,6 @@ export class RunState {
     const step = this.steps.at(id);
     if (step === undefined) return;
     this.#stepStanding.push("pending");
-    this.#pending.add(id);
     if (step.prepares) this.#preparing.add(id);
     for (const object of step.objects) {
       const open = this.#open[object] ?? 0;
@@ -292,11 +294,9 @@ export class RunState {
     }
     if (change.to === "pending") {
       this.#deferred.delete(step.id);
-      this.#pending.add(step.id);
       this.#stepStanding[step.id] = "pending";
       return;
     }
-    this.#pending.delete(step.id);
     this.#deferred.delete(step.id);
     switch (change.to) {
       case "done":
@@ -322,24 +322,24 @@ export class RunState {
   }
 
   #finish(step: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
+    const { objects, undoes } = step;
     if (change.to === "done") {
       this.progress += 1;
-      for (const object of step.objects) this.#touched.add(object);
+      for (const object of objects) this.#touched[object] = true;
     }
     if (step.prepares) return;
-    step.objects.forEach((object, position) => {
-      if (step.undoes !== undefined) {
-        const outcome = step.undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
-        this.#outcomes.settle({ object, outcome, reason: step.undoes });
-        return;
+    for (const [position, object] of objects.entries()) {
+      if (undoes !== undefined) {
+        const outcome = undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
+        this.#outcomes.settle({ object, outcome, reason: undoes });
+        continue;
       }
       const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
       if (id !== undefined) this.#outcomes.giveId(object, id);
       const open = (this.#open[object] ?? 1) - 1;
       this.#open[object] = open;
-      if (open <= 0)
-        this.#outcomes.settle({ object, outcome: this.#touched.has(object) ? "succeeded" : "alreadyDone" });
-    });
+      if (open <= 0) this.#outcomes.settle({ object, outcome: this.#touched[object] ? "succeeded" : "alreadyDone" });
+    }
   }
 
   /** A refused create fails for the object it is about; what was to be made inside was just never made. */
@@ -354,7 +354,7 @@ export class RunState {
   }
 
   #fail(object: number, to: NotDone, reason: Reason): void {
-    const partly = (to === "unattempted" || to === "refused") && this.#touched.has(object);
+    const partly = (to === "unattempted" || to === "refused") && this.#touched[object] === true;
     const outcome = to === "refused" ? "failed" : to;
     this.#outcomes.settle({
       object,
@@ -366,7 +366,7 @@ export class RunState {
     if (this.idOf(object) !== undefined) return;
     for (const id of this.#stepsBoundTo.get(object) ?? []) {
       const bound = this.steps.at(id);
-      if (bound === undefined || !this.#pending.delete(id)) continue;
+      if (bound === undefined || !this.#isPending(id)) continue;
       this.#stepStanding[id] = drop;
       for (const needy of bound.objects) {
         if (needy !== object) this.#fail(needy, "unattempted", ownReason("NEEDS_FAILED", { needs: object }));
@@ -376,7 +376,7 @@ export class RunState {
 
   #dropSteps(object: number, to: "dropped" | "unattempted"): void {
     for (const id of this.#stepsOf(object)) {
-      const wasOpen = this.#pending.delete(id) || this.#deferred.delete(id);
+      const wasOpen = this.#isPending(id) || this.#deferred.delete(id);
       if (wasOpen) this.#stepStanding[id] = to;
     }
   }
@@ -393,7 +393,7 @@ export class RunState {
     this.#inFlight = undefined;
     // Those in doubt first, since an object stands as its first step that is stopped.
     const inDoubt = (id: number): number => (this.#suspectSince.has(id) ? 0 : 1);
-    for (const id of [...this.#pending, ...this.#deferred.keys()].sort((a, b) => inDoubt(a) - inDoubt(b))) {
+    for (const id of [...this.pendingSteps(), ...this.#deferred.keys()].sort((a, b) => inDoubt(a) - inDoubt(b))) {
       const to = this.#suspectSince.has(id) ? "unknown" : "unattempted";
       const why = to === "unknown" ? ownReason("NO_ANSWER") : (reason ?? ownReason(STOP_REASONS[cause]));
       this.#change({ step: id, to, reason: why });
@@ -407,7 +407,6 @@ export class RunState {
       if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
       if (standing === "unknown" && this.#isUnclear(id)) continue;
       this.#stepStanding[id] = "pending";
-      this.#pending.add(id);
       for (const object of this.steps.at(id)?.objects ?? []) this.#outcomes.reopen(object);
     }
   }

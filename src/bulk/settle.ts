@@ -124,14 +124,10 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   const _id = typeof data?._id === "string" ? data._id : undefined;
   const inside = data?.children === undefined ? undefined : texts.safeParse(data.children);
   const children = inside?.data;
-  return {
-    step: step.id,
-    to: "done",
-    ...(_id === undefined ? {} : { _id }),
-    ...(step.operation === "addOptions" && step.objects.length > 1 && children !== undefined
-      ? { childIds: children }
-      : {}),
-  };
+  if (step.operation === "addOptions" && step.objects.length > 1 && children !== undefined) {
+    return { step: step.id, to: "done", ...(_id !== undefined && { _id }), childIds: children };
+  }
+  return _id === undefined ? { step: step.id, to: "done" } : { step: step.id, to: "done", _id };
 }
 
 /** One code stands for the nine cases of management-api 7.4: what was sent tells them apart. */

@@ -14,7 +14,7 @@ export function trimContextId(contextId: string): string {
 /** Checks a trimmed Context ID; gives the rule it breaks, or undefined when it is valid. */
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
-  if (/\p{Surrogate}/u.test(trimmed)) return { rule: "halfCharacter", bytes: 0 };
+  if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
   const bytes = Buffer.byteLength(trimmed, "utf8");
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
 }

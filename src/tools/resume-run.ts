@@ -54,7 +54,8 @@ async function askAgain(
 ): Promise<ToolOutcome | undefined> {
   const { runId, call, createdAt } = run.header;
   const deletes = call.tool === "delete_targeting" || call.tool === "delete_options";
-  const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS;
+  // What was not planned yet would be planned anew: that may be something else than what they agreed to.
+  const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS && run.state.planned;
   const { pending, unattempted, unknown } = run.state.counts();
   const isOver = run.state.planned && pending + unattempted + unknown === 0;
   if (!deletes || context.confirm === "off" || isRecent || isOver) return undefined;
