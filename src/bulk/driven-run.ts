@@ -191,10 +191,10 @@ function driverOf(
       return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
     },
     waiting: tell,
-    apartBy: (step) =>
-      perTargeting && state.steps.operationOf(step) === "addOptions"
-        ? (targetingOf(state, state.steps.bindingsOf(step)) ?? "")
-        : "",
+    ...(perTargeting && {
+      apartBy: (step: number) =>
+        state.steps.operationOf(step) === "addOptions" ? (targetingOf(state, state.steps.bindingsOf(step)) ?? "") : "",
+    }),
   };
 }
 

@@ -37,7 +37,7 @@ export interface Driver {
   /** Sends one request; throws an ApiError. */
   send(operation: BulkOperation, steps: readonly Step[]): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */
-  apartBy(step: number): string;
+  readonly apartBy?: (step: number) => string;
   /** Tells whoever watches that nothing is sent for so many milliseconds. */
   waiting(ms: number): void;
 }

@@ -8,7 +8,7 @@ import { compareContexts } from "./compare-contexts.ts";
 import type { Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
 import type { Order } from "./server-clock.ts";
-import type { Reason, Step, StepChange } from "./work.ts";
+import type { Binding, Reason, Step, StepChange } from "./work.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
@@ -99,9 +99,12 @@ export async function noteNewest(driver: Driver): Promise<void> {
   if (driver.state.requests.sent > 0) return;
   const targetings = new Set<string>();
   const { steps } = driver.state;
+  let last: readonly Binding[] = [];
   for (const step of driver.state.pendingSteps()) {
-    if (steps.operationOf(step) !== "addOptions") continue;
-    const place = steps.bindingsOf(step).find(({ field }) => field === "targeting");
+    const bindings = steps.bindingsOf(step);
+    if (bindings === last || steps.operationOf(step) !== "addOptions") continue;
+    last = bindings;
+    const place = bindings.find(({ field }) => field === "targeting");
     if (place?.id !== undefined && !driver.state.newest.has(place.id)) targetings.add(place.id);
   }
   for (const targeting of targetings) {

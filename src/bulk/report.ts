@@ -119,6 +119,8 @@ export function failureGroups(state: ReportedState): readonly FailureGroup[] {
     string,
     { outcome: Outcome; reason: Reason; count: number; indexes: number[]; lines?: number[]; ref?: string }
   >();
+  const counts = state.counts();
+  if (counts.failed + counts.unattempted + counts.unknown === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
     const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));

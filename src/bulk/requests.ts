@@ -21,20 +21,12 @@ const ORDER: readonly BulkOperation[] = [
 export function nextRequests(
   steps: StepList,
   ready: readonly number[],
-  apartBy: (step: number) => string = () => "",
+  apartBy?: (step: number) => string,
 ): readonly (readonly number[])[] {
-  const operations = new Set(ready.map((id) => steps.operationOf(id)));
-  const operation = ORDER.find((candidate) => operations.has(candidate));
+  const operation = ORDER.find((candidate) => ready.some((id) => steps.operationOf(id) === candidate));
   if (operation === undefined) return [];
-  const apart = new Map<string, number[]>();
-  for (const id of ready) {
-    if (steps.operationOf(id) !== operation) continue;
-    const key = apartBy(id);
-    const together = apart.get(key);
-    if (together === undefined) apart.set(key, [id]);
-    else together.push(id);
-  }
-  return [...apart.values()].flatMap((ids) => {
+  const next = ready.filter((id) => steps.operationOf(id) === operation);
+  return apart(next, apartBy).flatMap((ids) => {
     const limits = REQUEST_LIMITS[operation];
     const inOrder = requestsInOrder(steps, ids, limits);
     if (inOrder !== undefined) return inOrder;
@@ -46,12 +38,27 @@ export function nextRequests(
   });
 }
 
+/** Steps by their keys. */
+function apart(ids: readonly number[], keyOf: ((step: number) => string) | undefined): readonly (readonly number[])[] {
+  if (keyOf === undefined) return [ids];
+  const byKey = new Map<string, number[]>();
+  for (const id of ids) {
+    const key = keyOf(id);
+    const together = byKey.get(key);
+    if (together === undefined) byKey.set(key, [id]);
+    else together.push(id);
+  }
+  return [...byKey.values()];
+}
+
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
 export function plannedRequests(steps: StepList): readonly (readonly number[])[] {
+  const all = Array.from({ length: steps.length }, (_, id) => id);
+  if (steps.areIndependent()) return ORDER.flatMap((operation) => ofOperation(steps, all, operation));
   const needs = needsOf(steps);
   const requests: (readonly number[])[] = [];
   const done = new Uint8Array(steps.length);
-  let left = Array.from({ length: steps.length }, (_, id) => id);
+  let left = all;
   while (left.length > 0) {
     const ready = left.filter((id) => (needs.get(id) ?? []).every((needed) => done[needed] === 1));
     const next = nextRequests(steps, ready);
@@ -61,6 +68,11 @@ export function plannedRequests(steps: StepList): readonly (readonly number[])[]
     left = left.filter((id) => done[id] === 0);
   }
   return requests;
+}
+
+function ofOperation(steps: StepList, ids: readonly number[], operation: BulkOperation) {
+  const some = ids.filter((id) => steps.operationOf(id) === operation);
+  return some.length === 0 ? [] : nextRequests(steps, some);
 }
 
 /** By step, where it needs any: the steps that must be done before. */

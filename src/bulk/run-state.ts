@@ -191,6 +191,10 @@ export class RunState {
     const changed = new Set<string>();
     for (const id of this.#inOrder()) {
       if (!this.#isReady(id)) continue;
+      if (this.steps.isWhole(id)) {
+        ready.push(id);
+        continue;
+      }
       const binding = this.steps.bindingsOf(id).find(({ field }) => field === "_id");
       const target = binding === undefined ? undefined : this.boundId(binding);
       if (target !== undefined && changed.has(target)) continue;
@@ -234,6 +238,7 @@ export class RunState {
   }
 
   #isReady(step: number): boolean {
+    if (this.steps.isWhole(step)) return true;
     return (
       this.steps.bindingsOf(step).every((binding) => this.boundId(binding) !== undefined) &&
       (this.steps.afterOf(step) ?? []).every((id) => !this.#isPending(id) && !this.#deferred.has(id))
@@ -269,9 +274,16 @@ export class RunState {
   }
 
   #followStep(id: number): void {
+    this.#stepStanding.push("pending");
+    if (this.steps.isWhole(id)) {
+      // Nothing else is known of a row.
+      const object = this.steps.objectOf(id);
+      this.#open[object] = 1;
+      this.#firstStep[object] = id;
+      return;
+    }
     const step = this.steps.at(id);
     if (step === undefined) return;
-    this.#stepStanding.push("pending");
     if (step.prepares) this.#preparing.add(id);
     for (const object of step.objects) {
       const open = this.#open[object] ?? 0;

@@ -9,8 +9,11 @@ export type StepList = Pick<
   | "at"
   | "operationOf"
   | "bindingsOf"
+  | "objectOf"
   | "objectsOf"
   | "afterOf"
+  | "areIndependent"
+  | "rowsFrom"
   | "weigh"
   | "weightOf"
   | "itemOf"
@@ -49,6 +52,7 @@ export class StepTable {
   readonly #groupItems = new Numbers();
   readonly #contextIds = new Numbers();
   readonly #further = new Map<number, Further>();
+  #independent = true;
 
   constructor(texts: Texts) {
     this.#texts = texts;
@@ -62,6 +66,9 @@ export class StepTable {
   add(step: Step): void {
     if (step.id !== this.length) throw new RangeError(`step ${step.id} comes where step ${this.length} should`);
     const { objects, weight, after, undoes, prepares, formerName } = step;
+    if ((after ?? []).length > 0 || step.bindings.some((binding) => binding.object !== undefined)) {
+      this.#independent = false;
+    }
     const [object = 0] = objects;
     if (objects.length !== 1) this.#objects.set(step.id, objects);
     if (after !== undefined || undoes !== undefined || prepares !== undefined || formerName !== undefined) {
@@ -95,9 +102,27 @@ export class StepTable {
 
   /** Bytes of the items of steps that follow each other, each with a comma. */
   itemBytes(from: number, count: number): number {
-    let bytes = count;
-    for (let id = from; id < from + count; id += 1) bytes += this.itemSize(id);
-    return bytes;
+    const first = this.#item.at(from);
+    return this.#texts.listSize(first, first + count);
+  }
+
+  /**
+   * How many steps from one on, up to `most`, are rows whose items and objects follow each other. Both only grow from
+   * row to row, so that looking at the last one is enough; the number is not always the largest.
+   */
+  rowsFrom(id: number, most: number): number {
+    if (!this.isWhole(id)) return 0;
+    for (let count = Math.min(most, this.length - id); count > 1; count = count >> 1) {
+      const last = id + count - 1;
+      const follows = [this.#item, this.#object].every((list) => list.at(last) - list.at(id) === count - 1);
+      if (follows && this.#kind.at(last) === this.#kind.at(id)) return count;
+    }
+    return 1;
+  }
+
+  /** Whether no step waits for another one. */
+  areIndependent(): boolean {
+    return this.#independent;
   }
 
   /** Whether a step's item has its bound fields in it. */

@@ -84,14 +84,36 @@ export class Texts {
   copyList(from: number, to: number, into: Buffer, at: number): number {
     let end = at;
     for (let first = from; first < to; ) {
-      const chunk = this.#chunk.at(first);
-      const start = this.#start.at(first);
-      let last = first;
-      while (last + 1 < to && this.#chunk.at(last + 1) === chunk) last += 1;
-      end += this.#chunks[chunk]?.copy(into, end, start, this.#start.at(last) + this.size(last) + 1) ?? 0;
+      const last = this.#lastBeside(first, to);
+      const chunk = this.#chunks[this.#chunk.at(first)];
+      end += chunk?.copy(into, end, this.#start.at(first), this.#endOf(last)) ?? 0;
       first = last + 1;
     }
     return end;
+  }
+
+  /** Bytes of the texts from one position on up to another, each with a comma after it. */
+  listSize(from: number, to: number): number {
+    let bytes = 0;
+    for (let first = from; first < to; ) {
+      const last = this.#lastBeside(first, to);
+      bytes += this.#endOf(last) - this.#start.at(first);
+      first = last + 1;
+    }
+    return bytes;
+  }
+
+  /** The last text before `to` that lies in the same chunk: chunks are filled one after the other. */
+  #lastBeside(first: number, to: number): number {
+    const chunk = this.#chunk.at(first);
+    if (this.#chunk.at(to - 1) === chunk) return to - 1;
+    let last = first;
+    while (this.#chunk.at(last + 1) === chunk) last += 1;
+    return last;
+  }
+
+  #endOf(position: number): number {
+    return this.#start.at(position) + this.size(position) + 1;
   }
 
   #chunkFor(bytes: number): Buffer {

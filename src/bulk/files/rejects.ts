@@ -96,6 +96,8 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
 /** What failed in a run, and what was not attempted because of that, by the index of its row. */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
+  const counts = state.counts();
+  if (counts.failed + counts.unattempted === 0) return failed;
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
     const standing = state.standing(object);

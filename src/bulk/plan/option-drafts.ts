@@ -12,6 +12,9 @@ import type { Plan } from "./plan.ts";
 /** An option with more Context IDs than this is not kept as a row: they may need several requests. */
 const ROW_CONTEXT_IDS = 100;
 
+/** What is known of a name that no row had before. */
+const NEW_NAME: Pick<NamesInUse, "get"> = { get: () => undefined };
+
 /** An option or group that can be made, and what the caller gave. */
 export interface Candidate {
   readonly item: AddOptionInput;
@@ -72,7 +75,7 @@ export class OptionDrafts {
     const { content } = row;
     if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
     else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
-    else if (isPlain(content.item)) this.#takePlain(row, content.item);
+    else if (isPlain(content.item)) this.#takePlain(row, content.item, this.#names);
     else this.#takeFull(row, content.item);
   }
 
@@ -83,7 +86,7 @@ export class OptionDrafts {
       const clash = optionRows.merge(open.item, item);
       if (clash !== undefined) this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      if (!this.#takePlain(row, item)) this.#failed.add(key);
+      if (!this.#takePlain(row, item, NEW_NAME)) this.#failed.add(key);
     } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
@@ -99,8 +102,7 @@ export class OptionDrafts {
   *plain(): Generator<PlainOption> {
     for (let plain = 0; plain < this.#objects.length; plain += 1) {
       if (this.#grown.has(plain)) continue;
-      const [object, text, contextIds] = [this.#objects, this.#texts, this.#contextIds].map((list) => list.at(plain));
-      if (object !== undefined && text !== undefined && contextIds !== undefined) yield { object, text, contextIds };
+      yield { object: this.#objects.at(plain), text: this.#texts.at(plain), contextIds: this.#contextIds.at(plain) };
     }
   }
 
@@ -110,9 +112,9 @@ export class OptionDrafts {
   }
 
   /** Whether it can be made. */
-  #takePlain(row: Row<AddOptionInput>, item: AddOptionInput): boolean {
+  #takePlain(row: Row<AddOptionInput>, item: AddOptionInput, names: Pick<NamesInUse, "get">): boolean {
     const { objects, tables } = this.#plan;
-    const checked = checkOne(item, this.#names);
+    const checked = checkOne(item, names);
     if ("code" in checked) {
       this.#plan.fail(this.#plan.object({ ...placeOf(row), name: item.name }), checked);
       return false;

@@ -119,19 +119,13 @@ export class Plan {
     return isRow && object >= told ? object : undefined;
   }
 
-  /** How many rows follow each other, in the plan as in the file. */
+  /** How many rows follow each other, in the plan as in the file: places only grow, so that the last one tells. */
   #rowsFrom(step: number, object: number): number {
-    const { steps, objects } = this;
-    const [bindings, item] = [steps.bindingsOf(step), steps.itemOf(step)];
+    let count = this.steps.rowsFrom(step, ENTRIES_PER_LINE);
     const follows = (rows: number): boolean =>
-      steps.isWhole(step + rows) &&
-      steps.objectOf(step + rows) === object + rows &&
-      steps.itemOf(step + rows) === item + rows &&
-      steps.bindingsOf(step + rows) === bindings &&
-      objects.itemOf(object + rows) === item + rows &&
-      objects.follows(object + rows, object, rows);
-    let count = 1;
-    while (count < ENTRIES_PER_LINE && step + count < steps.length && follows(count)) count += 1;
+      this.objects.itemOf(object + rows) === this.steps.itemOf(step + rows) &&
+      this.objects.follows(object + rows, object, rows);
+    while (count > 1 && !follows(count - 1)) count = count >> 1;
     return count;
   }
 
