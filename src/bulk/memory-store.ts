@@ -11,7 +11,7 @@ interface Kept<Call> {
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore<Call, Entry>({ entry, lines }: RunForm<Call, Entry>): RunStore<Call, Entry> {
+export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry>): RunStore<Call, Entry> {
   const runs = new Map<string, Kept<Call>>();
   const kept = (runId: string): Kept<Call> => {
     const run = runs.get(runId);
@@ -42,7 +42,8 @@ export function memoryRunStore<Call, Entry>({ entry, lines }: RunForm<Call, Entr
     journal: async (runId) => {
       const run = kept(runId);
       return {
-        append: (given) => void run.lines.push(...lines(given).map((line) => Buffer.from(line).toString())),
+        append: (given) =>
+          void run.lines.push(Buffer.concat(line(given).map((piece) => Buffer.from(piece))).toString()),
         flush: async () => {},
         close: async () => {},
       };
@@ -59,7 +60,7 @@ export function memoryRunStore<Call, Entry>({ entry, lines }: RunForm<Call, Entr
         run && {
           header: run.header,
           started: run.started,
-          entries: each(run.lines.map((line) => entry.parse(JSON.parse(line)))),
+          entries: each(run.lines.map((text) => entry.parse(JSON.parse(text)))),
         }
       );
     },

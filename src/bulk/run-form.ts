@@ -7,19 +7,17 @@ import type { JournalEntry } from "./work.ts";
 export interface RunForm<Call, Entry> {
   readonly call: z.ZodType<Call>;
   readonly entry: z.ZodType<Entry>;
-  /** An entry as lines of a journal. */
-  readonly lines: (entry: Entry) => readonly (string | Uint8Array)[];
+  /** An entry as a line of a journal, in pieces. */
+  readonly line: (entry: Entry) => readonly (string | Uint8Array)[];
 }
 
 /** Runs that change targetings and options. */
 export const WRITE_FORM: RunForm<WriteCall, JournalEntry> = {
   call: writeCall,
   entry: journalEntry,
-  lines(entry) {
-    if (entry.t !== "rows" || !(entry.items instanceof Uint8Array)) return [JSON.stringify(entry)];
-    // The items are JSON already.
+  line(entry) {
+    if (entry.t !== "rows" || !("json" in entry.items)) return [JSON.stringify(entry)];
     const { items, ...rest } = entry;
-    const start = Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"items":`);
-    return [Buffer.concat([start, items, Buffer.from("}")])];
+    return [`${JSON.stringify(rest).slice(0, -1)},"items":[`, ...items.json, "]}"];
   },
 };

@@ -256,10 +256,10 @@ export class RunState {
   }
 
   #addRows({ index, line, items }: Rows): void {
-    if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
+    if ("json" in items) throw new RangeError("rows are read as a list");
     const bindings = [{ field: "targeting", id: items[0]?.targeting ?? "" }] as const;
     for (const [row, item] of items.entries()) {
-      const text = this.#tables.keepRow(item);
+      const text = this.#tables.keepRow(item.targeting, item.name, item.contexts);
       const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
       const object = this.#tables.objects.addRow(place, text);
       this.#followObject();

@@ -18,8 +18,10 @@ export class RunTables {
   readonly steps = new StepTable(this.texts);
 
   /** Keeps an option without sub-options as the item that is sent; gives its position in the texts. */
-  keepRow({ targeting, name, contexts = [] }: RowItem): number {
-    const list = contexts.length === 0 ? "" : `,"contexts":[${contexts.map(quoted).join(",")}]`;
+  keepRow(targeting: string, name: string, contexts: readonly string[] = []): number {
+    const [first] = contexts;
+    const listed = contexts.length > 1 ? contexts.map(quoted).join(",") : first === undefined ? "" : quoted(first);
+    const list = listed === "" ? "" : `,"contexts":[${listed}]`;
     return this.texts.add(`{"targeting":${quoted(targeting)},"name":${quoted(name)}${list}}`);
   }
 

@@ -100,12 +100,6 @@ export class StepTable {
     return this.#texts.size(this.#item.at(id));
   }
 
-  /** Bytes of the items of steps that follow each other, each with a comma. */
-  itemBytes(from: number, count: number): number {
-    const first = this.#item.at(from);
-    return this.#texts.listSize(first, first + count);
-  }
-
   /**
    * How many steps from one on, up to `most`, are rows whose items and objects follow each other. Both only grow from
    * row to row, so that looking at the last one is enough; the number is not always the largest.

@@ -92,15 +92,17 @@ export class Texts {
     return end;
   }
 
-  /** Bytes of the texts from one position on up to another, each with a comma after it. */
-  listSize(from: number, to: number): number {
-    let bytes = 0;
+  /** The texts from one position on up to another, with commas between them, as they lie: they may not be changed. */
+  listed(from: number, to: number): readonly Uint8Array[] {
+    const pieces: Uint8Array[] = [];
     for (let first = from; first < to; ) {
       const last = this.#lastBeside(first, to);
-      bytes += this.#endOf(last) - this.#start.at(first);
+      const end = this.#endOf(last) - (last + 1 === to ? 1 : 0);
+      const chunk = this.#chunks[this.#chunk.at(first)];
+      if (chunk !== undefined) pieces.push(chunk.subarray(this.#start.at(first), end));
       first = last + 1;
     }
-    return bytes;
+    return pieces;
   }
 
   /** The last text before `to` that lies in the same chunk: chunks are filled one after the other. */

@@ -128,8 +128,8 @@ export interface Rows {
   readonly t: "rows";
   readonly index: number;
   readonly line?: number;
-  /** While it is written: the JSON array of them as UTF-8. */
-  readonly items: readonly RowItem[] | Uint8Array;
+  /** While it is written: their JSON, separated by commas, as UTF-8 in pieces. */
+  readonly items: readonly RowItem[] | { readonly json: readonly Uint8Array[] };
 }
 
 /** One line of a run's journal. Applying all lines in order gives the run's state. */

@@ -64,5 +64,5 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
     }),
     z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
   ]),
-  lines: (entry) => [JSON.stringify(entry)],
+  line: (entry) => [JSON.stringify(entry)],
 };

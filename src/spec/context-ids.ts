@@ -15,6 +15,8 @@ export function trimContextId(contextId: string): string {
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
+  // A code unit takes three bytes at the most.
+  if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
 }

@@ -20,10 +20,12 @@ export interface NameProblem {
  * Takes the name as it would be sent; gives the first rule it breaks, or undefined when it is valid.
  */
 export function nameProblem(name: string): NameProblem | undefined {
-  const length = codePoints(name);
   if (!ALLOWED.test(name)) {
-    return { rule: "characters", length, characters: [...new Set(name.match(DISALLOWED) ?? [])] };
+    const characters = [...new Set(name.match(DISALLOWED) ?? [])];
+    return { rule: "characters", length: codePoints(name), characters };
   }
+  // No character that is allowed takes more than one code unit.
+  const { length } = name;
   if (length < LIMITS.nameMinLength.value) return { rule: "tooShort", length };
   if (length > LIMITS.nameMaxLength.value) return { rule: "tooLong", length };
   if (name.startsWith(" ") || name.endsWith(" ")) return { rule: "outerSpace", length };

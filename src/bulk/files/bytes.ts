@@ -6,11 +6,14 @@ import { FileError } from "./file-error.ts";
 /** Opens a file's content from its beginning, as often as it is needed. */
 export type ByteSource = () => AsyncIterable<Uint8Array>;
 
+/** What is made of a piece is gone again soon: small ones keep the memory small. */
+const PIECE_BYTES = 16_384;
+
 /** The content of a file on the disk, which may not be a link. Reading throws the error of the operating system. */
 export function bytesOf(path: string): ByteSource {
   return async function* () {
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    for await (const chunk of handle.createReadStream()) {
+    for await (const chunk of handle.createReadStream({ highWaterMark: PIECE_BYTES })) {
       const bytes: unknown = chunk;
       if (bytes instanceof Uint8Array) yield bytes;
     }

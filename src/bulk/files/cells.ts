@@ -57,7 +57,7 @@ function problemOf(contextId: string, position: number): Reason | undefined {
 /** The text of a column in a row; empty where the row or the file has none. */
 export function cellReader(header: Header, column: string): (cells: readonly string[]) => string {
   const at = header.at(column);
-  return (cells) => cells[at] ?? "";
+  return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
 /** Throws a FileError where a file lacks a column. */

@@ -49,6 +49,10 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
 
 /** Why an option cannot hold these Context IDs (management-api 8.1), or undefined. */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
+  const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
+  if (ids.length * contextIdBytes.value <= optionContextBytes.value && ids.length <= optionContextIds.value) {
+    return undefined;
+  }
   const bytes = ids.reduce((sum, id) => sum + Buffer.byteLength(id, "utf8"), 0);
   if (ids.length > LIMITS.optionContextIds.value) {
     return ownReason("TOO_MANY_CONTEXT_IDS", { count: ids.length, limit: LIMITS.optionContextIds.value });

@@ -119,7 +119,7 @@ export class OptionDrafts {
       this.#plan.fail(this.#plan.object({ ...placeOf(row), name: item.name }), checked);
       return false;
     }
-    const text = tables.keepRow({ targeting: this.#targetingId, ...checked });
+    const text = tables.keepRow(this.#targetingId, checked.name, checked.contexts);
     this.#index.add(checked.name);
     this.#objects.push(objects.addRow(row, text));
     this.#texts.push(text);
@@ -171,9 +171,9 @@ export class OptionDrafts {
   }
 }
 
-function isPlain({ contexts = [], ...item }: AddOptionInput): boolean {
+function isPlain(item: AddOptionInput): boolean {
   return (
-    contexts.length <= ROW_CONTEXT_IDS &&
+    (item.contexts?.length ?? 0) <= ROW_CONTEXT_IDS &&
     item.type !== "collection" &&
     item.children === undefined &&
     item.exposeChildren === undefined &&

@@ -130,10 +130,8 @@ export class Plan {
   }
 
   #rows(step: number, object: number, count: number): JournalEntry {
-    const bytes = this.steps.itemBytes(step, count) + 1;
-    const items = Buffer.allocUnsafe(bytes);
-    const end = this.steps.copyItems(step, count, items, items.write("["));
-    items.write("]", end - 1);
+    const first = this.steps.itemOf(step);
+    const items = { json: this.tables.texts.listed(first, first + count) };
     return { t: "rows", ...this.objects.placeOf(object), items };
   }
 }
