@@ -170,19 +170,41 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
  * to u(10).
  */
 export function lowerBound(weights: readonly Weight[]): number {
-  const bounds = (["items", "options", "groupItems", "contextIds", "bytes"] as const).flatMap((measure) => {
-    const limit = LIMITS[measure];
-    return Array.from({ length: 11 }, (_, k) => {
-      let sum = 0;
-      for (const weight of weights) {
-        const value = weight[measure];
-        const multiple = (k + 1) * value;
-        sum += k === 0 || multiple % limit === 0 ? value * Math.max(k, 1) : Math.floor(multiple / limit) * limit;
-      }
-      return Math.ceil(sum / (limit * Math.max(k, 1)));
-    });
-  });
-  return Math.max(...bounds);
+  return Math.max(
+    columnBound(
+      Float64Array.from(weights, ({ items }) => items),
+      LIMITS.items,
+    ),
+    columnBound(
+      Float64Array.from(weights, ({ options }) => options),
+      LIMITS.options,
+    ),
+    columnBound(
+      Float64Array.from(weights, ({ groupItems }) => groupItems),
+      LIMITS.groupItems,
+    ),
+    columnBound(
+      Float64Array.from(weights, ({ contextIds }) => contextIds),
+      LIMITS.contextIds,
+    ),
+    columnBound(
+      Float64Array.from(weights, ({ bytes }) => bytes),
+      LIMITS.bytes,
+    ),
+  );
+}
+
+function columnBound(values: Float64Array, limit: number): number {
+  let most = Math.ceil(values.reduce((sum, value) => sum + value, 0) / limit);
+  for (let k = 1; k <= 10; k += 1) {
+    let sum = 0;
+    for (const value of values) {
+      const multiple = (k + 1) * value;
+      if (multiple >= limit) sum += multiple % limit === 0 ? value * k : Math.floor(multiple / limit) * limit;
+    }
+    most = Math.max(most, Math.ceil(sum / (limit * k)));
+  }
+  return most;
 }
 
 /** The most requests that are near the optimum: the bound + 1, and from 50 up 5 % more than the bound. */

