@@ -1,0 +1,160 @@
+import { type Filling, type Move, move } from "./filling.ts";
+import { type Loads, totals } from "./loads.ts";
+
+/** How often all requests are gone through at most; usually nothing is left to gain after ten times. */
+const SWEEPS = 30;
+/** How many pairs are looked at in all, at most: about a quarter of a second. */
+const STEPS = 5_000_000;
+/** What an exchange must at least win, as a share of a request: less is not worth the time. */
+const LEAST_GAIN = 1e-4;
+/** Pairs that could leave a request are tried where it holds at most so many of a kind. */
+const PAIRED_MEMBERS = 6;
+/** How many of those that wait are looked at for one request, spread over all sizes. */
+const LOOKED_AT = 24;
+/** How many single ones that are small enough are tried. */
+const SINGLES = 8;
+
+/** What exchanges go by. */
+interface Market {
+  readonly loads: Loads;
+  readonly filling: Filling;
+  /** By place, those that wait and take most of that limit, the smallest first. */
+  readonly queues: readonly number[][];
+  /** By position, what it is worth to have a weight in a request. */
+  readonly worth: Float64Array;
+}
+
+/**
+ * Exchanges up to two members of a request for one or two of those that wait, wherever more is in the request then: what
+ * waits becomes less, and at last finds a place. (Consistent neighbourhood search, in its plainest form.) Gives what
+ * still waits. Only weights that take most of the same limit are exchanged for each other.
+ */
+export function exchange(loads: Loads, filling: Filling, unplaced: readonly number[]): readonly number[] {
+  if (unplaced.length === 0) return [];
+  const queues = loads.bounds.map((_, place) => {
+    const same = unplaced.filter((position) => loads.places[position] === place);
+    return same.sort((a, b) => (loads.shares[a] ?? 0) - (loads.shares[b] ?? 0) || a - b);
+  });
+  const market = { loads, filling, queues, worth: worths(loads, filling) };
+  let steps = 0;
+  for (let sweep = 0, gained = true; gained && sweep < SWEEPS; sweep += 1) {
+    gained = false;
+    for (let request = 0; request < filling.count && steps < STEPS; request += 1) {
+      for (const place of queues.keys()) {
+        for (;;) {
+          const best = bestMove(market, place, request, sweep);
+          steps += best.steps;
+          if (best.move === undefined) break;
+          trade(market, place, best.move);
+          gained = true;
+        }
+      }
+    }
+  }
+  return queues.flat();
+}
+
+/** By position, its shares of the limits, each counted as much as the limit is in demand. */
+function worths(loads: Loads, { count, members }: Filling): Float64Array {
+  const worth = new Float64Array(loads.shares.length);
+  const placed = totals(loads, members.flat());
+  loads.columns.forEach((column, place) => {
+    const bound = loads.bounds[place] ?? 1;
+    const price = (placed[place] ?? 0) / (count * bound) / bound;
+    for (let position = 0; position < column.length; position += 1) {
+      worth[position] = (worth[position] ?? 0) + price * (column[position] ?? 0);
+    }
+  });
+  return worth;
+}
+
+function trade({ loads, filling, queues }: Market, place: number, made: Move): void {
+  const queue = queues[place] ?? [];
+  move(loads, filling, made);
+  for (const position of made.into) queue.splice(queue.indexOf(position), 1);
+  for (const position of made.out) queue.splice(firstAbove(loads, queue, loads.shares[position] ?? 0), 0, position);
+}
+
+/** The exchange that wins most for a request, among those of one limit that are looked at; and how many those were. */
+function bestMove(market: Market, place: number, request: number, sweep: number) {
+  const { loads, filling, worth } = market;
+  const queue = market.queues[place] ?? [];
+  let best: Move | undefined;
+  let most = LEAST_GAIN;
+  let steps = 1;
+  if (queue.length === 0) return { move: best, steps };
+  const { shares } = loads;
+  const room = ((filling.free[place]?.[request] ?? 0) - (filling.reserve[place] ?? 0)) / (loads.bounds[place] ?? 1);
+  const consider = (gain: number, out: readonly number[], ...into: readonly number[]): void => {
+    if (!isPossible(loads, filling, { request, into, out })) return;
+    best = { request, into, out };
+    most = gain;
+  };
+  const some = spreadOver(queue, request + sweep);
+  for (const out of leavers(loads, filling.members[request] ?? [], place)) {
+    let available = room + 1e-12;
+    let lost = 0;
+    for (const position of out) {
+      available += shares[position] ?? 0;
+      lost += worth[position] ?? 0;
+    }
+    const end = firstAbove(loads, queue, available);
+    for (let at = Math.max(0, end - SINGLES); at < end; at += 1) {
+      const one = queue[at] ?? 0;
+      const gain = (worth[one] ?? 0) - lost;
+      if (gain > most) consider(gain, out, one);
+    }
+    for (let low = 0, high = some.length - 1; low < high; steps += 1) {
+      const one = some[low] ?? 0;
+      const other = some[high] ?? 0;
+      if ((shares[one] ?? 0) + (shares[other] ?? 0) > available) {
+        high -= 1;
+        continue;
+      }
+      const gain = (worth[one] ?? 0) + (worth[other] ?? 0) - lost;
+      if (gain > most) consider(gain, out, one, other);
+      low += 1;
+    }
+  }
+  return { move: best, steps };
+}
+
+/** Some of those that wait, from small to large; others for another turn. */
+function spreadOver(queue: readonly number[], turn: number): readonly number[] {
+  if (queue.length <= LOOKED_AT) return queue;
+  const start = (turn * 0.618) % 1;
+  return Array.from(
+    { length: LOOKED_AT },
+    (_, at) => queue[Math.floor(((at + start) * queue.length) / LOOKED_AT)] ?? 0,
+  );
+}
+
+/** What could leave a request: nothing, or one or two of those that take most of the same limit. */
+function leavers(loads: Loads, members: readonly number[], place: number): readonly (readonly number[])[] {
+  const same = members.filter((position) => loads.places[position] === place);
+  const pairs =
+    same.length > PAIRED_MEMBERS ? [] : same.flatMap((one, at) => same.slice(0, at).map((two) => [one, two]));
+  return [[], ...same.map((position) => [position]), ...pairs];
+}
+
+function isPossible({ columns }: Loads, filling: Filling, { request, into, out }: Move): boolean {
+  for (let place = 0; place < columns.length; place += 1) {
+    let left = (filling.free[place]?.[request] ?? 0) - (filling.reserve[place] ?? 0);
+    for (const position of out) left += columns[place]?.[position] ?? 0;
+    for (const position of into) left -= columns[place]?.[position] ?? 0;
+    if (left < 0) return false;
+  }
+  return true;
+}
+
+/** Where those begin, in a queue from small to large, that are larger than a share. */
+function firstAbove({ shares }: Loads, queue: readonly number[], share: number): number {
+  let low = 0;
+  let high = queue.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((shares[queue[middle] ?? 0] ?? 0) <= share) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
