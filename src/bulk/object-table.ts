@@ -1,4 +1,5 @@
-import { Numbers, type Texts } from "./texts.ts";
+import { Numbers } from "./lists.ts";
+import type { Texts } from "./texts.ts";
 import type { ReportedObject } from "./work.ts";
 
 /** A list of objects that reads like an array. */

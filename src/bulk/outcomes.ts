@@ -1,5 +1,9 @@
+import { Codes } from "./lists.ts";
 import type { ObjectTable } from "./object-table.ts";
 import type { Outcome, Reason, Settlement, Standing } from "./work.ts";
+
+/** Outcomes in the order in which reports name them. */
+export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed", "unattempted", "unknown"];
 
 /** How many objects stand where; the numbers add up to the number of objects. */
 export type Counts = Readonly<Record<Standing, number>>;
@@ -7,7 +11,7 @@ export type Counts = Readonly<Record<Standing, number>>;
 /** Where each object of a run stands, why, and which ID it has. */
 export class Outcomes {
   readonly #objects: ObjectTable;
-  readonly #standing: Standing[] = [];
+  readonly #standing = new Codes<Standing>(["pending", ...OUTCOMES]);
   readonly #ids: (string | undefined)[] = [];
   readonly #reasons = new Map<number, Reason>();
   readonly #counts: Record<Standing, number> = {
@@ -28,7 +32,7 @@ export class Outcomes {
   }
 
   standing(object: number): Standing {
-    return this.#standing[object] ?? "pending";
+    return this.#standing.at(object) ?? "pending";
   }
 
   reason(object: number): Reason | undefined {
@@ -52,7 +56,7 @@ export class Outcomes {
 
   /** An object has an outcome. The first one stays, but for `unattempted`. */
   settle({ object, outcome, reason, _id }: Settlement): void {
-    const before = this.#standing[object];
+    const before = this.#standing.at(object);
     if (before === undefined || before === outcome) return;
     if (before !== "pending" && before !== "unattempted") return;
     this.#move(object, before, outcome);
@@ -62,7 +66,7 @@ export class Outcomes {
 
   /** What did not succeed is tried again. */
   reopen(object: number): void {
-    const before = this.#standing[object];
+    const before = this.#standing.at(object);
     if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;
     this.#move(object, before, "pending");
     this.#reasons.delete(object);
@@ -71,9 +75,6 @@ export class Outcomes {
   #move(object: number, from: Standing, to: Standing): void {
     this.#counts[from] -= 1;
     this.#counts[to] += 1;
-    this.#standing[object] = to;
+    this.#standing.set(object, to);
   }
 }
-
-/** Outcomes in the order in which reports name them. */
-export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed", "unattempted", "unknown"];

@@ -1,3 +1,4 @@
+import { Codes, Numbers } from "./lists.ts";
 import type { ObjectList } from "./object-table.ts";
 import { type Counts, Outcomes } from "./outcomes.ts";
 import { ownReason } from "./reasons.ts";
@@ -16,16 +17,20 @@ import type {
   StopCause,
 } from "./work.ts";
 
-type StepStanding =
-  | "pending"
-  | "done"
-  | "failed"
-  | "refused"
-  | "unknown"
-  | "unattempted"
-  | "deferred"
-  | "replaced"
-  | "dropped";
+const STEP_STANDINGS = [
+  "pending",
+  "done",
+  "failed",
+  "refused",
+  "unknown",
+  "unattempted",
+  "deferred",
+  "replaced",
+  "dropped",
+] as const;
+
+/** The first step of an object that has none. */
+const NONE = 0xffffffff;
 
 /** How a step ends that did not do what it was to do. */
 type NotDone = "failed" | "refused" | "unknown" | "unattempted";
@@ -47,11 +52,11 @@ export class RunState {
 
   #outcomes: Outcomes;
   /** Steps that an object still needs before it has succeeded. */
-  readonly #open: number[] = [];
+  readonly #open = new Numbers();
   /** Objects for which a step was applied. */
   readonly #touched: boolean[] = [];
 
-  readonly #stepStanding: StepStanding[] = [];
+  readonly #stepStanding = new Codes(STEP_STANDINGS);
   /** Steps that only prepare others, whether pending or not. */
   readonly #preparing = new Set<number>();
   readonly #deferred = new Map<number, { readonly reason: Reason; readonly progress: number }>();
@@ -60,7 +65,7 @@ export class RunState {
   readonly #stepsChanging = new Map<string, number[]>();
   readonly #stepsBoundTo = new Map<number, number[]>();
   /** The first step of each object; the steps after it are rare. */
-  readonly #firstStep: (number | undefined)[] = [];
+  readonly #firstStep = new Numbers();
   readonly #furtherSteps = new Map<number, number[]>();
   #inFlight: { readonly steps: readonly number[]; readonly at: number; readonly progress: number } | undefined;
 
@@ -173,7 +178,9 @@ export class RunState {
 
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
-    return this.#stepsOf(object).flatMap((id) => (this.#stepStanding[id] === "done" ? (this.steps.at(id) ?? []) : []));
+    return this.#stepsOf(object).flatMap((id) =>
+      this.#stepStanding.at(id) === "done" ? (this.steps.at(id) ?? []) : [],
+    );
   }
 
   /** Whether other steps use the ID of an object that this run makes. */
@@ -215,7 +222,7 @@ export class RunState {
   }
 
   #isPending(step: number): boolean {
-    return this.#stepStanding[step] === "pending";
+    return this.#stepStanding.at(step) === "pending";
   }
 
   /** Steps that were refused and wait for another change of this run, with whether something changed since. */
@@ -253,6 +260,7 @@ export class RunState {
   #followObject(): void {
     this.#outcomes.add();
     this.#open.push(0);
+    this.#firstStep.push(NONE);
   }
 
   #addRows({ index, line, items }: Rows): void {
@@ -278,17 +286,16 @@ export class RunState {
     if (this.steps.isWhole(id)) {
       // Nothing else is known of a row.
       const object = this.steps.objectOf(id);
-      this.#open[object] = 1;
-      this.#firstStep[object] = id;
+      this.#open.set(object, 1);
+      this.#firstStep.set(object, id);
       return;
     }
     const step = this.steps.at(id);
     if (step === undefined) return;
     if (step.prepares) this.#preparing.add(id);
     for (const object of step.objects) {
-      const open = this.#open[object] ?? 0;
-      if (!step.prepares && step.undoes === undefined) this.#open[object] = open + 1;
-      if (this.#firstStep[object] === undefined) this.#firstStep[object] = step.id;
+      if (!step.prepares && step.undoes === undefined) this.#open.set(object, this.#open.at(object) + 1);
+      if (this.#firstStep.at(object) === NONE) this.#firstStep.set(object, step.id);
       else listUnder(this.#furtherSteps, object, step.id);
     }
     for (const { object, field, id: bound } of step.bindings) {
@@ -306,27 +313,27 @@ export class RunState {
     }
     if (change.to === "pending") {
       this.#deferred.delete(step.id);
-      this.#stepStanding[step.id] = "pending";
+      this.#stepStanding.set(step.id, "pending");
       return;
     }
     this.#deferred.delete(step.id);
     switch (change.to) {
       case "done":
       case "alreadyDone":
-        this.#stepStanding[step.id] = "done";
+        this.#stepStanding.set(step.id, "done");
         this.#suspectSince.delete(step.id);
         this.#finish(step, change);
         return;
       case "deferred":
-        this.#stepStanding[step.id] = "deferred";
+        this.#stepStanding.set(step.id, "deferred");
         this.#deferred.set(step.id, { reason: change.reason, progress: this.#inFlight?.progress ?? this.progress });
         return;
       case "replaced":
-        this.#stepStanding[step.id] = "replaced";
-        for (const object of step.objects) this.#open[object] = (this.#open[object] ?? 1) - 1;
+        this.#stepStanding.set(step.id, "replaced");
+        for (const object of step.objects) this.#closeOne(object);
         return;
       default:
-        this.#stepStanding[step.id] = change.to;
+        this.#stepStanding.set(step.id, change.to);
         if (change.to === "failed") this.#suspectSince.delete(step.id);
         if (change.undone) return;
         this.#failStep(step, change.to, change.reason);
@@ -348,10 +355,15 @@ export class RunState {
       }
       const id = position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined);
       if (id !== undefined) this.#outcomes.giveId(object, id);
-      const open = (this.#open[object] ?? 1) - 1;
-      this.#open[object] = open;
-      if (open <= 0) this.#outcomes.settle({ object, outcome: this.#touched[object] ? "succeeded" : "alreadyDone" });
+      this.#closeOne(object);
+      if (this.#open.at(object) === 0)
+        this.#outcomes.settle({ object, outcome: this.#touched[object] ? "succeeded" : "alreadyDone" });
     }
+  }
+
+  /** An object needs one step less. */
+  #closeOne(object: number): void {
+    this.#open.set(object, Math.max(0, this.#open.at(object) - 1));
   }
 
   /** A refused create fails for the object it is about; what was to be made inside was just never made. */
@@ -379,7 +391,7 @@ export class RunState {
     for (const id of this.#stepsBoundTo.get(object) ?? []) {
       const bound = this.steps.at(id);
       if (bound === undefined || !this.#isPending(id)) continue;
-      this.#stepStanding[id] = drop;
+      this.#stepStanding.set(id, drop);
       for (const needy of bound.objects) {
         if (needy !== object) this.#fail(needy, "unattempted", ownReason("NEEDS_FAILED", { needs: object }));
       }
@@ -389,12 +401,13 @@ export class RunState {
   #dropSteps(object: number, to: "dropped" | "unattempted"): void {
     for (const id of this.#stepsOf(object)) {
       const wasOpen = this.#isPending(id) || this.#deferred.delete(id);
-      if (wasOpen) this.#stepStanding[id] = to;
+      if (wasOpen) this.#stepStanding.set(id, to);
     }
   }
 
   #stepsOf(object: number): readonly number[] {
-    return [this.#firstStep[object] ?? [], this.#furtherSteps.get(object) ?? []].flat();
+    const first = this.#firstStep.at(object);
+    return first === NONE || object >= this.#firstStep.length ? [] : [first, ...(this.#furtherSteps.get(object) ?? [])];
   }
 
   /** What a stop leaves open: sent and unanswered is `unknown`, never sent is `unattempted`. */
@@ -415,10 +428,11 @@ export class RunState {
   /** Takes up again what a stop left open; what failed stays failed. */
   #reopen(): void {
     this.stopped = undefined;
-    for (const [id, standing] of this.#stepStanding.entries()) {
+    for (let id = 0; id < this.#stepStanding.length; id += 1) {
+      const standing = this.#stepStanding.at(id);
       if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
       if (standing === "unknown" && this.#isUnclear(id)) continue;
-      this.#stepStanding[id] = "pending";
+      this.#stepStanding.set(id, "pending");
       for (const object of this.steps.at(id)?.objects ?? []) this.#outcomes.reopen(object);
     }
   }

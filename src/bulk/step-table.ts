@@ -1,4 +1,5 @@
-import { Numbers, type Texts } from "./texts.ts";
+import { Numbers } from "./lists.ts";
+import type { Texts } from "./texts.ts";
 import { boundBytes } from "./weigh.ts";
 import type { Binding, Step, Weight } from "./work.ts";
 

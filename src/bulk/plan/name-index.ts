@@ -1,4 +1,4 @@
-import { Numbers } from "../texts.ts";
+import { Numbers } from "../lists.ts";
 
 const OFFSET_BASIS = 0x811c9dc5;
 const PRIME = 0x01000193;

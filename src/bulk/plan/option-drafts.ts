@@ -1,7 +1,7 @@
 import { type OptionRow, optionRows } from "../files/option-rows.ts";
 import { placeOf, type Row } from "../files/rows.ts";
+import { Numbers } from "../lists.ts";
 import { ownReason } from "../reasons.ts";
-import { Numbers } from "../texts.ts";
 import type { Reason } from "../work.ts";
 import type { AddOptionInput } from "./add-options.ts";
 import { badId } from "./checks.ts";
