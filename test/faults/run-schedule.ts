@@ -116,7 +116,8 @@ async function resumed(runs: Runs, runId: string): Promise<Run | undefined> {
   for (;;) {
     const run = await runs.resume(runId);
     await run?.rest;
-    if (!isApiError(run?.problem())) return run;
+    const problem = run?.problem();
+    if (!isApiError(problem) || problem.effect === "rejected") return run;
   }
 }
 
