@@ -27,7 +27,9 @@ export async function compareContexts(
       if (contexts.some((each) => !held.has(each))) different.add(_id);
     } catch (thrown) {
       if (!isApiError(thrown)) throw thrown;
-      unread.add(_id);
+      // What is gone by now cannot be looked at later either.
+      if (thrown.effect === "rejected") different.add(_id);
+      else unread.add(_id);
     }
     return undefined;
   });

@@ -239,7 +239,7 @@ async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<Loo
     places.set(`${targeting} ${parent}`, place);
   }
   for (const { targeting, parent, ids } of places.values()) {
-    const records = await orUndefined(findNewest(driver.api, targeting, parent, ids));
+    const records = await orUndefined(orNone(findNewest(driver.api, targeting, parent, ids)));
     if (records === undefined) for (const id of ids) unread.add(id);
     for (const record of records ?? []) found.set(record._id, record);
   }
@@ -270,6 +270,16 @@ async function findNewest(
     offset = offsets === undefined ? (page.items.length < limit ? undefined : offset + limit) : offsets.shift();
   }
   return found;
+}
+
+/** Where the service says that the place is gone, nothing is in it, now and later. */
+async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isApiError(thrown) && thrown.effect === "rejected") return [];
+    throw thrown;
+  }
 }
 
 /** A read that fails proves nothing: what it was to tell stays unknown. */

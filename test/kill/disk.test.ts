@@ -77,7 +77,7 @@ test("a disk that fills up in the middle: nothing leaves unjournaled, and a resu
   const count = 12_000;
   let interrupted = 0;
   // A run journals its plan and then each answer: at one of these sizes it is cut off in between.
-  for (const blocks of [1600, 2400, 3200]) {
+  for (const blocks of [1600, 2400]) {
     const { service, gate, unjournaled, targetingId, server, limited } = await set();
     const full = limited(blocks);
     const cut = (await call(full, "1", "bulk_add_options", { targetingId, items: names(count) })).structuredContent;
@@ -101,7 +101,7 @@ test("a disk that fills up in the middle: nothing leaves unjournaled, and a resu
     expect(unjournaled).toEqual([]);
   }
   expect(interrupted).toBeGreaterThan(0);
-});
+}, 120_000);
 
 test("two processes that resume one run at once: one drives it, and both get its report", async () => {
   const { service, gate, unjournaled, targetingId, server } = await set();
