@@ -106,7 +106,7 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
   const isGivenUpInBetween = faults.some(({ fault }) => fault.kind === "uncatched");
   const isPart = reason?.code === "PARTLY_APPLIED" && (hasOthers(evidence.of.schedule) || isGivenUpInBetween);
   if (outcome === "unknown" && reason?.code !== "OWNER_UNCLEAR" && !isPart) wrong.push("still unknown");
-  if (reason?.code === "OWNER_UNCLEAR" && isKnownToBeNew(evidence.of.schedule, wish)) {
+  if (reason?.code === "OWNER_UNCLEAR" && isKnownToBeNew(evidence, wish)) {
     wrong.push("nobody else was there who could have made it");
   }
   if (outcome === "unattempted" && reason?.code !== "NEEDS_FAILED") wrong.push("still unattempted");
@@ -114,9 +114,12 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
 }
 
 /** Whether it could be seen beforehand, and without any clock, that nothing of that name was there. */
-function isKnownToBeNew(schedule: Schedule, wish: PlacedWish["wish"]): boolean {
+function isKnownToBeNew(evidence: Evidence, wish: PlacedWish["wish"]): boolean {
+  const { schedule } = evidence.of;
   const isTopLevel = wish.kind === "option" && "id" in wish.targeting && wish.parent === undefined;
-  return isTopLevel && !hasOthers(schedule) && schedule.settings.tellsTotal && schedule.failingReads.length === 0;
+  // A sub-option of the name may be newer than every top-level option, and have been there all the same.
+  const isFree = isTopLevel && evidence.optionsNamedBefore(wish.name).length === 0;
+  return isFree && !hasOthers(schedule) && schedule.settings.tellsTotal && schedule.failingReads.length === 0;
 }
 
 /** Nothing disturbs such a schedule: every outcome has to be the best that is possible. */

@@ -105,7 +105,7 @@ function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult
   const made = evidence.changes(_id).find((change) => change.actor === "other" && /Created$/.test(change.what));
   const since = leftInDoubt(evidence, wish.name);
   if (made === undefined || since === undefined || made.at < since) return false;
-  if (evidence.of.service.madeBesides(wish.name)) return false;
+  if (evidence.of.schedule.kills.length === 0 && evidence.of.service.madeBesides(wish.name)) return false;
   if (wish.kind === "targeting") return true;
   const option = evidence.of.project.options.get(_id);
   const wanted = new Set(wish.contexts.map((each) => each.trim()));
