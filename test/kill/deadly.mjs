@@ -23,7 +23,7 @@ function countOperation() {
 
 /** Writes as much of what is given as gets to the disk before the process dies, if it is to die in it. */
 async function countLines(handle, given) {
-  const text = Buffer.from(given).toString();
+  const text = Buffer.concat([given].flat().map((piece) => Buffer.from(piece))).toString();
   const added = text.split("\n").length - 1;
   if (what === "line" && lines + added >= dieAt) {
     const whole = text.split("\n").slice(0, dieAt - lines - 1);
@@ -47,7 +47,7 @@ fs.open = async (path, flags, mode) => {
     const method = handle[name].bind(handle);
     handle[name] = async (...given) => {
       countOperation();
-      if (isJournal && name.startsWith("append")) await countLines({ writeWhole }, given[0]);
+      if (isJournal && (name === "appendFile" || name === "writev")) await countLines({ writeWhole }, given[0]);
       return method(...given);
     };
   }
