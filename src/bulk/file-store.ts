@@ -38,6 +38,7 @@ const header = z.object({
   environment: z.enum(["live", "sandbox"]),
   createdAt: z.number(),
   fingerprint: z.string(),
+  unplanned: z.literal(true).exactOptional(),
 });
 const versioned = z.looseObject({ version: z.number() });
 const summary = z.object({

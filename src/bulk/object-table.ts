@@ -60,13 +60,14 @@ export class ObjectTable implements ObjectList {
     return { index: this.#index.at(object), ...(line > 0 && { line }) };
   }
 
-  /** Whether an object stands so many rows after another one. */
-  follows(object: number, first: number, rows: number): boolean {
-    const line = this.#line.at(first);
-    return (
-      this.#index.at(object) === this.#index.at(first) + rows &&
-      this.#line.at(object) === (line === 0 ? 0 : line + rows)
-    );
+  /** Whether so many objects from one on stand one row, and one line, after the other. */
+  follow(first: number, count: number): boolean {
+    const [index, line] = [this.#index.at(first), this.#line.at(first)];
+    for (let rows = 1; rows < count; rows += 1) {
+      if (this.#index.at(first + rows) !== index + rows) return false;
+      if (this.#line.at(first + rows) !== (line === 0 ? 0 : line + rows)) return false;
+    }
+    return true;
   }
 
   /** The ID that the caller gave. */

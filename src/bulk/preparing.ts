@@ -29,18 +29,23 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
   let status: RunStatus = "running";
   let losses: readonly Loss[] | undefined;
   let problem: unknown;
+  let stoppedBy: "cancelled" | "interrupted" | undefined;
   const prepare = async (): Promise<void> => {
     try {
       const plan = await planning.plan;
-      if (then.mayStart(plan)) started = await then.start(plan);
-      else {
+      if (stoppedBy !== undefined) return;
+      if (then.mayStart(plan)) {
+        started = await then.start(plan);
+        if (stoppedBy !== undefined) started?.stop(stoppedBy);
+      } else {
         losses = plan.losses;
         state = new RunState(plan.tables, plan.settlements);
         status = "needs_confirmation";
       }
     } catch (thrown) {
+      if (stoppedBy !== undefined) return;
       problem = thrown;
-      if (status === "running") status = "failed";
+      status = "failed";
     }
     for (const watcher of watchers.keys()) watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
     await started?.rest;
@@ -63,6 +68,7 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
     },
     stop(cause) {
       if (started !== undefined) return started.stop(cause);
+      stoppedBy = cause;
       status = cause;
       planning.stop();
       return true;

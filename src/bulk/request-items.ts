@@ -1,5 +1,5 @@
 import type { BulkItems } from "../api/management.ts";
-import type { StepList } from "./step-table.ts";
+import { boundFieldOf, type StepList } from "./step-table.ts";
 import type { Binding } from "./work.ts";
 
 /** How the items of a request are written. */
@@ -74,14 +74,8 @@ function writeItem(json: Buffer, from: number, bound: Buffer, steps: StepList, i
   if (size > 0) end += json.write("{", end);
   end += bound.copy(json, end);
   if (size > EMPTY_ITEM_BYTES && bound.length > 0) end += json.write(",", end);
-  if (size > 0) end = steps.copyItem(id, json, end, steps.isWhole(id) ? wholeStart(steps, id) : 1);
+  if (size > 0) end = steps.copyItem(id, json, end, steps.isWhole(id) ? boundFieldOf(steps.bindingsOf(id)).length : 1);
   return end + json.write(",", end);
-}
-
-/** Where an item's own fields begin, after the targeting that stands first in it. */
-function wholeStart(steps: StepList, id: number): number {
-  const [binding] = steps.bindingsOf(id);
-  return Buffer.byteLength(`{"targeting":${JSON.stringify(binding?.id)},`);
 }
 
 const EMPTY_ITEM_BYTES = "{}".length;

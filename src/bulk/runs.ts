@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { planCall, type WriteCall } from "./call.ts";
 import { fileOf } from "./call-file.ts";
-import { CONFIRMATION_MS } from "./confirmation.ts";
+import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
 import type { Driver } from "./driver.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
 import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
-import { restingStatus, summaryOf } from "./report.ts";
+import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -25,6 +25,8 @@ export class Runs {
   readonly #context: DrivingContext;
   /** The runs that this process drives or plans. */
   readonly #driven = new Map<string, Run>();
+  /** By fingerprint: the last of the same calls that look for their run. */
+  readonly #turns = new Map<string, Promise<unknown>>();
   /** Runs that this process planned, and that were not started. */
   readonly #prepared = new Map<string, Run>();
 
@@ -41,11 +43,12 @@ export class Runs {
   }
 
   /** Keeps a planned run, with the content of its file, without starting it; gives its header. */
-  async keep(call: WriteCall, caller: string, bytes?: ByteSource): Promise<RunHeader> {
+  async keep(call: WriteCall, caller: string, bytes?: ByteSource, unplanned?: true): Promise<RunHeader> {
     const { store, clock, project, environment, newRunId } = this.#context;
     const fingerprint = this.#fingerprint(call, caller);
     const createdAt = clock.now();
-    const header: RunHeader = { runId: newRunId(), call, project, caller, environment, createdAt, fingerprint };
+    const about = { runId: newRunId(), call, project, caller, environment, createdAt, fingerprint };
+    const header: RunHeader = { ...about, ...(unplanned && { unplanned }) };
     await store.create(header);
     const file = fileOf(call);
     if (file !== undefined && bytes !== undefined)
@@ -75,17 +78,29 @@ export class Runs {
    */
   prepare(header: RunHeader, planning: Planning, mayStart: (plan: Plan) => boolean): Run {
     const { runId } = header;
-    const run = preparingRun(header, planning, { mayStart, start: (plan) => this.start(header, plan) });
+    const driven = this.#driven.get(runId);
+    if (driven !== undefined) {
+      planning.stop();
+      return driven;
+    }
+    const run = preparingRun(header, planning, { mayStart, start: (plan) => this.#startOrFind(header, plan) });
     const { clock } = this.#context;
     for (const [id, { header: earlier }] of this.#prepared) {
       if (clock.now() - earlier.createdAt > KEEP_PREPARED_MS) this.#prepared.delete(id);
     }
-    this.#driven.set(runId, run);
-    const settle = (): void => {
-      this.#driven.delete(runId);
-      if (run.asks() !== undefined || run.problem() !== undefined) this.#prepared.set(runId, run);
-    };
-    return Object.assign(run, { rest: run.rest.then(settle) });
+    const known: Run = Object.assign(run, {
+      rest: run.rest.then(() => {
+        if (this.#driven.get(runId) === known) this.#driven.delete(runId);
+        if (run.asks() !== undefined || run.problem() !== undefined) this.#prepared.set(runId, known);
+      }),
+    });
+    this.#driven.set(runId, known);
+    return known;
+  }
+
+  /** Another process may have started it meanwhile. */
+  async #startOrFind(header: RunHeader, plan: Plan): Promise<Run | undefined> {
+    return (await this.start(header, plan)) ?? this.#kept(header.runId);
   }
 
   /**
@@ -131,9 +146,28 @@ export class Runs {
       const isOpen = told === undefined || told.status === "interrupted";
       if (!isOpen || (told !== undefined && told.fingerprint !== fingerprint)) continue;
       const stored = await this.#readable(runId);
-      if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
+      if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
+      // What was not planned yet would be planned anew: a person may have to be asked.
+      const isPlanned = (await this.find(runId))?.state.planned ?? false;
+      if (isPlanned || !mayNeedConfirmation(call)) return this.resume(runId);
     }
     return undefined;
+  }
+
+  /** Lets calls that are the same look for their run, and start it, one after the other. */
+  async inTurn<T>(call: WriteCall, caller: string, work: () => Promise<T>): Promise<T> {
+    const fingerprint = this.#fingerprint(call, caller);
+    const before = this.#turns.get(fingerprint);
+    const turn = (async () => {
+      await Promise.allSettled([before]);
+      return work();
+    })();
+    this.#turns.set(fingerprint, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(fingerprint) === turn) this.#turns.delete(fingerprint);
+    }
   }
 
   /** Whether this process drives any run now. */
@@ -154,6 +188,11 @@ export class Runs {
     if (driven !== undefined) return driven;
     const prepared = this.#prepared.get(runId);
     if (prepared !== undefined && !(await this.#context.store.read(runId))?.started) return prepared;
+    return this.#kept(runId);
+  }
+
+  /** A run as the disk has it. */
+  async #kept(runId: string): Promise<Run | undefined> {
     const found = await this.#readBack(runId);
     if (found === undefined) return undefined;
     const { header, started, state } = found;
@@ -161,7 +200,7 @@ export class Runs {
     return {
       header,
       state,
-      status: () => (!started ? "needs_confirmation" : elsewhere ? "running" : restingStatus(state)),
+      status: () => (!started ? unstartedStatus(header) : elsewhere ? "running" : restingStatus(state)),
       problem: () => undefined,
       asks: () => undefined,
       rest: Promise.resolve(),
@@ -248,4 +287,9 @@ export class Runs {
     this.#driven.set(runId, known);
     return known;
   }
+}
+
+/** A run that was not started waits for a yes, unless nobody could be asked for one since it was never planned. */
+function unstartedStatus({ unplanned }: RunHeader): RunStatus {
+  return unplanned ? "interrupted" : "needs_confirmation";
 }

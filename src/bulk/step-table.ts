@@ -92,8 +92,10 @@ export class StepTable {
     return kind === undefined || id >= this.length ? undefined : new StoredStep(this, id, kind);
   }
 
+  /** A step's item without its bound fields. */
   jsonOf(id: number): string {
-    return this.#texts.at(this.#item.at(id));
+    const text = this.#texts.at(this.#item.at(id));
+    return this.isWhole(id) ? `{${text.slice(boundFieldOf(this.bindingsOf(id)).length)}` : text;
   }
 
   /** Bytes of a step's item; 0 for a delete. */
@@ -210,6 +212,11 @@ export class StepTable {
 }
 
 const NOTHING: Further = {};
+
+/** What a row's item begins with: the bound field. */
+export function boundFieldOf([binding]: readonly Binding[]): string {
+  return `{"targeting":${JSON.stringify(binding?.id)},`;
+}
 
 /** A step of a table. */
 class StoredStep implements Step {

@@ -25,6 +25,8 @@ export interface RunHeader<Call = WriteCall> {
   readonly createdAt: number;
   /** The same for the same call of the same caller. */
   readonly fingerprint: string;
+  /** Its call had answered before it was planned, so that nobody was asked anything yet. */
+  readonly unplanned?: true;
 }
 
 /** A run in short, written whenever it comes to rest. */

@@ -4,11 +4,12 @@ import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confir
 import type { Plan } from "../bulk/plan/plan.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError, type ToolOutcome } from "./definition.ts";
 import { isGoing, planInTime } from "./planning.ts";
-import { allowedPlan, begin, needsYes, reportRun, runsOf } from "./write.ts";
+import { needsYes, reportRun, runsOf, startOrFind } from "./write.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
@@ -45,9 +46,10 @@ async function startConfirmed(
   const bytes = runs.part(header.runId, "input");
   const isAsAgreed = (plan: Plan): boolean =>
     lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
-  const plan = await planInTime((signal) => allowedPlan(header.call, bytes, signal, context), context);
+  await checkAllowed(header.call, bytes, context);
+  const plan = await planInTime((signal) => runs.plan(header.call, signal, bytes), context);
   if (isGoing(plan)) return reportRun(runs.prepare(header, plan, isAsAgreed), context);
-  if (isAsAgreed(plan)) return begin(header, plan, runs, context);
+  if (isAsAgreed(plan)) return reportRun(await startOrFind(header, plan, runs), context);
   const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
   return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { CONFIRMATION_MS } from "../bulk/confirmation.ts";
+import { CONFIRMATION_MS, mayNeedConfirmation } from "../bulk/confirmation.ts";
 import type { Run } from "../bulk/run.ts";
 import { renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
@@ -33,6 +33,12 @@ export const resumeRun = {
         `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
       );
     }
+    if (run.header.unplanned && (await runsOf(context).stored(runId))?.started === false) {
+      throw new ToolError(
+        "this run was never planned: its server ended before; nothing was sent",
+        "Make the call again.",
+      );
+    }
     const counts = run.state.counts();
     const left = counts.pending + counts.unattempted + counts.unknown + counts.failed;
     // One that died after its last answer has nothing left to send, but no end yet.
@@ -58,7 +64,8 @@ async function askAgain(
   const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS && run.state.planned;
   const { pending, unattempted, unknown } = run.state.counts();
   const isOver = run.state.planned && pending + unattempted + unknown === 0;
-  if (!deletes || context.confirm === "off" || isRecent || isOver) return undefined;
+  const asks = deletes || (!run.state.planned && mayNeedConfirmation(call));
+  if (!asks || context.confirm === "off" || isRecent || isOver) return undefined;
   const digest = `resume ${runId}`;
   if (confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
@@ -66,7 +73,10 @@ async function askAgain(
     if (given.digest === digest) return undefined;
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
-  const effect = `This goes on deleting: ${pending + unattempted + unknown} deletions of this run are not known to be done.`;
+  const open = pending + unattempted + unknown;
+  const effect = run.state.planned
+    ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
+    : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
   if (context.canAsk) {
     if (context.reply === undefined) return { ask: { message: effect, token: digest } };
     if (context.reply.accepted && context.reply.token === digest) return undefined;

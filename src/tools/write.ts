@@ -56,17 +56,38 @@ export async function write(
   const runs = runsOf(context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
-  const going = dryRun ? undefined : await runs.unfinished(call, context.caller);
-  if (going !== undefined) {
-    return reportRun(going, context, [
-      "this call was made before and had not finished: this is that run, taken up again",
-    ]);
+  await checkAllowed(call, bytes, context);
+  if (dryRun) {
+    const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
+    if (!isGoing(plan)) return planned(call, plan, context);
+    plan.stop();
+    throw tookTooLong();
   }
-  const plan = await planInTime((signal) => allowedPlan(call, bytes, signal, context), context);
-  if (isGoing(plan)) return goOn({ call, bytes, dryRun }, plan, runs, context);
-  if (dryRun) return planned(call, plan, context);
+  // The same call made twice at once has one run.
+  const answer = await runs.inTurn(call, context.caller, () => runOrQuestion({ call, bytes }, runs, context));
+  return "run" in answer ? reportRun(answer.run, context, answer.hints) : answer.outcome;
+}
+
+/** What a write came to before it is waited for: its run, or an answer without one. */
+type RunOrOutcome =
+  | { readonly run: Run | undefined; readonly hints?: readonly string[] }
+  | { readonly outcome: ToolOutcome };
+
+/** A call, and the content of its file. */
+interface Given {
+  readonly call: WriteCall;
+  readonly bytes: ByteSource | undefined;
+}
+
+async function runOrQuestion({ call, bytes }: Given, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
+  const going = await runs.unfinished(call, context.caller);
+  if (going !== undefined) {
+    return { run: going, hints: ["this call was made before and had not finished: this is that run, taken up again"] };
+  }
+  const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
+  if (isGoing(plan)) return goOn({ call, bytes }, plan, runs, context);
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
-    return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
+    return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
   }
   if (context.canAsk) return ask({ call, bytes }, plan, runs, context);
   if (context.confirm === "strict") {
@@ -75,46 +96,37 @@ export async function write(
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
     );
   }
-  return needsYes(await runs.keep(call, context.caller, bytes), plan, context);
-}
-
-/** Plans a call, if everything that it would change may be changed. */
-export async function allowedPlan(
-  call: WriteCall,
-  bytes: ByteSource | undefined,
-  signal: AbortSignal,
-  context: ToolContext,
-): Promise<Plan> {
-  await checkAllowed(call, bytes, context);
-  return runsOf(context).plan(call, signal, bytes);
+  return { outcome: await needsYes(await runs.keep(call, context.caller, bytes), plan, context) };
 }
 
 /** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
 async function goOn(
-  { call, bytes, dryRun }: { readonly call: WriteCall } & WriteOptions,
+  { call, bytes }: Given,
   planning: Planning,
   runs: Runs,
   context: ToolContext,
-): Promise<ToolOutcome> {
+): Promise<RunOrOutcome> {
   const { reply, confirm } = context;
   const asks = confirm !== "off" && mayNeedConfirmation(call);
   if (reply?.accepted === false) {
     planning.stop();
-    return notDone(call, new Plan(), context);
+    return { outcome: notDone(call, new Plan(), context) };
   }
-  if (dryRun || (asks && confirm === "strict" && reply === undefined)) {
+  if (asks && confirm === "strict" && reply === undefined) {
     planning.stop();
-    throw new ToolError(
-      "planning this took longer than a call may take; nothing was changed",
-      "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
-    );
+    throw tookTooLong();
   }
-  const header = await runs.keep(call, context.caller, bytes);
+  if (!asks) return { run: await runs.start(await runs.keep(call, context.caller, bytes), planning) };
+  const header = await runs.keep(call, context.caller, bytes, true);
   const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
-  const run = asks
-    ? runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan))
-    : await runs.start(header, planning);
-  return reportRun(run, context);
+  return { run: runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
+}
+
+function tookTooLong(): ToolError {
+  return new ToolError(
+    "planning this took longer than a call may take; nothing was changed",
+    "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
+  );
 }
 
 /** The runs, for a tool that is listed only where the management API is configured. */
@@ -139,25 +151,20 @@ function deletionsOf({ tool, input }: WriteCall): number {
 }
 
 /** Asks the person; when the server calls again with the reply, acts on it. */
-async function ask(
-  { call, bytes }: { readonly call: WriteCall; readonly bytes: ByteSource | undefined },
-  plan: Plan,
-  runs: Runs,
-  context: ToolContext,
-): Promise<ToolOutcome> {
+async function ask({ call, bytes }: Given, plan: Plan, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
-  const question = { ask: { message: questionText(plan.losses), token: digest } };
+  const question = { outcome: { ask: { message: questionText(plan.losses), token: digest } } };
   if (reply === undefined) return question;
-  if (!reply.accepted) return notDone(call, plan, context);
+  if (!reply.accepted) return { outcome: notDone(call, plan, context) };
   // Something changed since the person was asked: what they agreed to is not what would happen now.
   if (reply.token !== digest) return question;
-  return begin(await runs.keep(call, context.caller, bytes), plan, runs, context);
+  return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
 }
 
-/** Starts a run and waits for it as long as a call may take. */
-export async function begin(header: RunHeader, plan: Plan, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
-  return reportRun((await runs.start(header, plan)) ?? (await runs.find(header.runId)), context);
+/** Starts a kept run; where another process has started it, gives that. */
+export async function startOrFind(header: RunHeader, plan: Plan, runs: Runs): Promise<Run | undefined> {
+  return (await runs.start(header, plan)) ?? (await runs.find(header.runId));
 }
 
 /** Waits for a run to rest, but no longer than a call may take, and reports it. */

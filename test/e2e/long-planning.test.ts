@@ -15,12 +15,11 @@ const answer = z.looseObject({
   status: z.string().optional(),
   counts: z.record(z.string(), z.number()).default({}),
   confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
-  results: z.array(z.looseObject({ _id: z.string().optional() })).default([]),
   error: z.looseObject({ message: z.string() }).optional(),
 });
 
 /** A server whose calls answer soon, on a service that reads slowly, with a targeting of two options. */
-async function slowlyRead() {
+async function slowlyRead(more: Record<string, string> = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0 });
   onTestFinished(() => sandbox.close());
   const env = cleanEnvironment({
@@ -30,6 +29,7 @@ async function slowlyRead() {
     TARGETING_MCP_MODE: "live",
     TARGETING_MCP_LOG_LEVEL: "error",
     TARGETING_MCP_WAIT_MS: WAIT_MS,
+    ...more,
   });
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
   const call = async (name: string, args: Record<string, unknown>) => {
@@ -102,4 +102,17 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   const { told, isError } = await service.call("get_run", { runId: failing.told.runId, waitMs: 5000 });
   expect(isError).toBe(true);
   expect(told.error?.message).toContain("targeting");
+});
+
+test("the same call made twice at once has one run", async () => {
+  const service = await slowlyRead({ TARGETING_MCP_WAIT_MS: "30000" });
+  await service.slow("listOptions");
+  await service.slow("addOptions");
+  const args = { targetingId: service.targetingId, items: [{ name: "Three" }], onExisting: "skip" };
+  const [first, second] = await Promise.all([
+    service.call("bulk_add_options", args),
+    service.call("bulk_add_options", args),
+  ]);
+  expect(first.told).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+  expect(second.told.runId).toBe(first.told.runId);
 });

@@ -96,7 +96,8 @@ export class Plan {
         if (next === undefined) break;
         steps.push(next);
       }
-      const end = Math.max(told, ...steps.flatMap(({ objects }) => objects.map((object) => object + 1)));
+      let end = told;
+      for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
       yield* this.#objects(told, end);
       yield { t: "steps", steps };
       told = end;
@@ -119,13 +120,11 @@ export class Plan {
     return isRow && object >= told ? object : undefined;
   }
 
-  /** How many rows follow each other, in the plan as in the file: places only grow, so that the last one tells. */
+  /** How many rows follow each other, in the plan as in the file. */
   #rowsFrom(step: number, object: number): number {
     let count = this.steps.rowsFrom(step, ENTRIES_PER_LINE);
-    const follows = (rows: number): boolean =>
-      this.objects.itemOf(object + rows) === this.steps.itemOf(step + rows) &&
-      this.objects.follows(object + rows, object, rows);
-    while (count > 1 && !follows(count - 1)) count = count >> 1;
+    const isRow = (rows: number): boolean => this.objects.itemOf(object + rows) === this.steps.itemOf(step + rows);
+    while (count > 1 && !(isRow(count - 1) && this.objects.follow(object, count))) count = count >> 1;
     return count;
   }
 
