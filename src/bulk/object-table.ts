@@ -38,8 +38,8 @@ export class ObjectTable implements ObjectList {
     const { name, ...others } = further;
     const isPlain = name?.isWellFormed() === true;
     const object = this.#add(index, line, isPlain ? this.#texts.add(name) * 3 + NAME.text : NAME.none);
-    if (!isPlain) this.#further.set(object, further);
-    else if (Object.keys(others).length > 0) this.#further.set(object, others);
+    const kept = isPlain ? others : further;
+    if (Object.keys(kept).length > 0) this.#further.set(object, kept);
     return object;
   }
 

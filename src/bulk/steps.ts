@@ -108,12 +108,11 @@ const emptied = z.union([
  */
 export function sentFields({ json, bindings }: Step): readonly string[] {
   const item = sentItem.parse(json === "" ? {} : JSON.parse(json));
-  const said = [
+  return [
     ...bindings.map(({ field }) => field),
     ...Object.keys(item).map((field) => (item[field] === null ? "detach" : field)),
     ...(emptied.safeParse(item.contexts).success ? ["onlyLoss"] : []),
   ];
-  return [...new Set(said)];
 }
 
 /** How many options an option to create is, its sub-options included. */
