@@ -45,7 +45,7 @@ function bare(): Server {
 
 function ours(): Server {
   const redactor = redactorFor(["some-secret-key", "some-other-key"]);
-  const log = createLog({ level: "info", write: () => undefined, redact: redactor.text, now: Date.now });
+  const log = createLog({ level: "info", write: () => undefined, redact: redactor.text, now: Date.now, follows: true });
   const key = randomBytes(32);
   const parts = {
     version: "0.0.0",

@@ -48,18 +48,21 @@ export interface Shared {
   readonly stopping: AbortSignal;
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
+  /** Whether each line of the log says to which request it belongs; at the level `debug` it always does. */
+  readonly follows: boolean;
   /** Secrets besides those of the settings. */
   readonly secrets?: readonly string[];
 }
 
 /** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
-export function connect(settings: Settings, { stopping, sealKey, secrets = [] }: Shared): Connected {
+export function connect(settings: Settings, { stopping, sealKey, follows, secrets = [] }: Shared): Connected {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
     write: (line) => process.stderr.write(line),
     redact: redactor.text,
     now: systemClock.now,
+    follows: follows || settings.logLevel === "debug",
   });
   const apis = watched(openApis(settings), { redact: redactor.text, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };

@@ -42,7 +42,12 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const stopping = new AbortController();
   const seals = sealKeys(settings);
   const secrets = secretsIn(access);
-  const all = projects(input, settings, { stopping: stopping.signal, secrets, sealKey: () => seals("confirmation") });
+  const all = projects(input, settings, {
+    stopping: stopping.signal,
+    secrets,
+    sealKey: () => seals("confirmation"),
+    follows: true,
+  });
   const { log, services, start } = all.of(undefined);
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? addressOf(host, port);

@@ -23,43 +23,52 @@ export function rowsThatFit<Row>(rows: readonly Row[], lineOf: (row: Row) => str
 
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
 export function tokensOf(text: string): number {
-  let tokens = 0;
-  for (const weight of weightsOf(text)) tokens += weight;
-  return Math.ceil(tokens);
+  return Math.ceil(measure(text, Number.POSITIVE_INFINITY).tokens);
 }
 
 /** A text, or as much of its beginning as fits so many tokens, and an ellipsis. */
 export function withinTokens(text: string, most: number): string {
-  const characters = [...text];
-  let left = most;
-  let end = 0;
-  for (const weight of weightsOf(text)) {
-    left -= weight;
-    if (left < 0) return `${characters.slice(0, end).join("")}…`;
-    end += 1;
-  }
-  return text;
+  const { end } = measure(text, most);
+  return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
 /** No word of a language goes on for longer in lower-case letters. */
 const LONGEST_WORD = 12;
+const [SPACE, QUOTE, UNDERSCORE, LOWER_A, LOWER_Z, LAST_PRINTED] = [0x20, 0x22, 0x5f, 0x61, 0x7a, 0x7e] as const;
+const OUTSIDE_BMP = 0xffff;
 
 /**
- * The weight of each character in tokens, measured with o200k: words are cheap; identifiers (letters mixed with digits
- * and signs, or endless) are dear; a rare letter of any script but Latin takes a token for each of its bytes in UTF-8.
+ * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap;
+ * identifiers (letters mixed with digits and signs, or endless) are dear; a rare letter of any script but Latin takes
+ * a token for each of its bytes in UTF-8.
  */
-function* weightsOf(text: string): Generator<number> {
-  let previous = " ";
+function measure(text: string, most: number): { readonly tokens: number; readonly end: number } {
+  let tokens = 0;
   let word = 0;
-  for (const character of text) {
-    const isLower = /[a-z]/.test(character);
-    word = isLower ? word + 1 : 0;
-    if (character === " ") yield 0.3;
-    else if (isLower) yield /[a-z "_]/.test(previous) && word <= LONGEST_WORD ? 0.3 : 0.7;
-    else if (/[\x21-\x7e]/.test(character)) yield 0.7;
-    else yield character.length > 1 ? 4 : 3;
+  let previous: number = SPACE;
+  for (let end = 0; end < text.length; ) {
+    const character = text.codePointAt(end) ?? 0;
+    word = isLower(character) ? word + 1 : 0;
+    const goesOn = isLower(previous) || previous === SPACE || previous === QUOTE || previous === UNDERSCORE;
+    const weight = word > 0 && goesOn && word <= LONGEST_WORD ? WORD_WEIGHT : weightOf(character);
+    if (tokens + weight > most) return { tokens, end };
+    tokens += weight;
+    end += character > OUTSIDE_BMP ? 2 : 1;
     previous = character;
   }
+  return { tokens, end: text.length };
+}
+
+const WORD_WEIGHT = 0.3;
+
+function weightOf(character: number): number {
+  if (character === SPACE) return WORD_WEIGHT;
+  if (character > SPACE && character <= LAST_PRINTED) return 0.7;
+  return character > OUTSIDE_BMP ? 4 : 3;
+}
+
+function isLower(character: number): boolean {
+  return character >= LOWER_A && character <= LOWER_Z;
 }
 
 /**

@@ -57,7 +57,9 @@ export function canAsk(call: ServerContext, server: McpServer): boolean {
  * that of another call, is not believed. Everything but an accepted form is a no, and so is an accepted form in which the yes was taken out.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | undefined {
-  const { data: question } = sealedQuestion.safeParse(call.mcpReq.requestState());
+  const state = call.mcpReq.requestState();
+  if (state === undefined) return undefined;
+  const { data: question } = sealedQuestion.safeParse(state);
   if (question === undefined || question.tool !== asked.tool || question.input !== digestOf(asked)) return undefined;
   const said = inputResponse(call.mcpReq.inputResponses, CONFIRM);
   const yes = said.kind === "elicit" && said.action === "accept" ? (said.content?.[CONFIRM] ?? true) : false;

@@ -56,6 +56,11 @@ const tests = z.object({
   unobservable: z.number().optional(),
 });
 
+/** Whether calls of a tool are written down: those of tools that may change an API. */
+export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
+  return effect === "adds" || effect === "changes" || effect === "tests";
+}
+
 /** A call that is to be written down. */
 export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
@@ -65,7 +70,7 @@ export interface AuditedCall {
 }
 
 /**
- * Writes a call down, if it may have changed an API: when it is answered, and again when a run that goes on after
+ * Writes down a call that may have changed an API: when it is answered, and again when a run that goes on after
  * the answer has come to rest. `answer` is the structured answer; undefined where the call failed without a report.
  */
 export async function auditCall(
@@ -73,8 +78,7 @@ export async function auditCall(
   { tool, caller, requestId, services }: AuditedCall,
   answer: Readonly<Record<string, unknown>> | undefined,
 ): Promise<void> {
-  if (tool.effect === "tests") auditTests(audit, { tool, caller, requestId, services }, answer);
-  if (tool.effect !== "adds" && tool.effect !== "changes") return;
+  if (tool.effect === "tests") return auditTests(audit, { tool, caller, requestId, services }, answer);
   const line = { requestId, caller, environment: services.environment, tool: tool.name };
   const { data: told } = report.safeParse(answer);
   if (told?.status === "planned") return;

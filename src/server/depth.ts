@@ -1,16 +1,15 @@
 /** How many objects and arrays may stand in one another: far more than any tool takes. */
 export const DEEPEST = 64;
 
-/** Whether data is nested so deep that walking through it is a danger. Looks level by level, and calls nothing again. */
+/** Whether data is nested so deep that walking through it is a danger. */
 export function isTooDeep(given: unknown): boolean {
-  let level: readonly object[] = [given].filter(isNested);
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth >= DEEPEST) return true;
-    level = level.flatMap((one) => Object.values(one).filter(isNested));
-  }
-  return false;
+  return reaches(given, DEEPEST);
 }
 
-function isNested(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
+/** Calls itself no deeper than it looks. */
+function reaches(given: unknown, levels: number): boolean {
+  if (typeof given !== "object" || given === null) return false;
+  if (levels === 0) return true;
+  for (const value of Object.values(given)) if (reaches(value, levels - 1)) return true;
+  return false;
 }

@@ -12,9 +12,9 @@ export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   /** The same log with facts that stand in each of its lines. */
   with(fields: LogFields): Log;
-  /** Does some work; facts stand in every line that comes from it, whichever room writes it and however late. */
+  /** Does some work; where the log follows it, facts stand in every line of it, whichever room writes it and however late. */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** The facts of the work that goes on. */
+  /** The facts of the work that goes on; none where the log does not follow it. */
   facts(): LogFields;
 }
 
@@ -24,10 +24,12 @@ interface LogOptions {
   readonly write: (line: string) => void;
   readonly redact: (line: string) => string;
   readonly now: () => number;
+  /** Whether work is followed: before Node 24 that makes every promise of the process slower. */
+  readonly follows: boolean;
 }
 
 /** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
-export function createLog(options: LogOptions, always: LogFields = {}, work = new AsyncLocalStorage<LogFields>()): Log {
+export function createLog(options: LogOptions, always: LogFields = {}, work = followed(options)): Log {
   const least = LOG_LEVELS.indexOf(options.level);
   const at =
     (level: LogLevel) =>
@@ -37,7 +39,7 @@ export function createLog(options: LogOptions, always: LogFields = {}, work = ne
         time: new Date(options.now()).toISOString(),
         level,
         message,
-        ...work.getStore(),
+        ...work?.getStore(),
         ...always,
         ...fields,
       };
@@ -49,9 +51,13 @@ export function createLog(options: LogOptions, always: LogFields = {}, work = ne
     warn: at("warn"),
     error: at("error"),
     with: (fields) => createLog(options, { ...always, ...fields }, work),
-    during: (fields, goOn) => work.run({ ...work.getStore(), ...fields }, goOn),
-    facts: () => work.getStore() ?? {},
+    during: (fields, goOn) => (work === undefined ? goOn() : work.run({ ...work.getStore(), ...fields }, goOn)),
+    facts: () => work?.getStore() ?? {},
   };
+}
+
+function followed({ follows }: LogOptions): AsyncLocalStorage<LogFields> | undefined {
+  return follows ? new AsyncLocalStorage() : undefined;
 }
 
 function loggable(value: unknown): unknown {

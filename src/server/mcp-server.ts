@@ -11,7 +11,7 @@ import type { ToolContext, ToolServices } from "../tools/context.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
-import { type Audit, auditCall } from "./audit.ts";
+import { type Audit, auditCall, isAudited } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
 import { DEEPEST, isTooDeep } from "./depth.ts";
@@ -88,12 +88,12 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         inputSchema: unchecked(listed.inputSchema),
         outputSchema: unchecked(listed.outputSchema),
       },
-      (given, call) =>
-        parts.calls.during(() =>
-          parts.log.during({ requestId: requestIdOf(parts.log), tool: name }, () =>
-            answerCall(listed, given, call, server, parts),
-          ),
-        ),
+      (given, call) => {
+        const asked = { given, call, requestId: requestIdOf(parts.log) };
+        return parts.calls.during(() =>
+          parts.log.during({ requestId: asked.requestId, tool: name }, () => answerCall(listed, asked, server, parts)),
+        );
+      },
     );
   }
   if (one !== undefined) return server;
@@ -127,10 +127,16 @@ const KEY_IN_ARGUMENTS = new ToolError(
   "Leave it out: this server adds its keys by itself.",
 );
 
+/** A call as it came. */
+interface Called {
+  readonly given: unknown;
+  readonly call: ServerContext;
+  readonly requestId: string;
+}
+
 async function answerCall(
   listed: ListedTool,
-  given: unknown,
-  call: ServerContext,
+  { given, call, requestId }: Called,
   server: McpServer,
   { services, seal, redactor, log, audit, caller }: ServerParts,
 ): Promise<CallToolResult | InputRequiredResult> {
@@ -141,8 +147,9 @@ async function answerCall(
     isError,
   });
   const written = (answer: ToolAnswer | undefined): void => {
-    auditCall(audit, { tool, caller, requestId: requestIdOf(log), services }, answer?.structured).catch(
-      (error: unknown) => log.error("what became of a run could not be written down", { tool: tool.name, error }),
+    if (!isAudited(tool)) return;
+    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
+      log.error("what became of a run could not be written down", { requestId, tool: tool.name, error }),
     );
   };
   try {
@@ -157,13 +164,14 @@ async function answerCall(
     const reply = replyTo(call, asked);
     const arrivedAt = reply?.arrivedAt ?? services.clock.now();
     const outcome = await prepared.run({
-      ...services,
       signal: call.mcpReq.signal,
       caller,
       arrivedAt,
-      canAsk: canAsk(call, server),
+      canAsk: () => canAsk(call, server),
       ...progressOf(call, log),
       ...(reply && { reply }),
+      // Last: what is added to a copy of so many is slow.
+      ...services,
     });
     if ("ask" in outcome) {
       const ask = { ...outcome.ask, message: redactor.text(outcome.ask.message) };
@@ -176,7 +184,9 @@ async function answerCall(
     // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
     if (call.mcpReq.signal.aborted)
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
-    return resultOf(failureAnswer(failureOf(thrown, tool.name, toldToClient(log, call)), services.environment));
+    return resultOf(
+      failureAnswer(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)), services.environment),
+    );
   }
 }
 

@@ -74,7 +74,7 @@ export interface ToolContext extends ToolServices {
   /** Aborted when the caller gives up. */
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */
-  readonly canAsk: boolean;
+  readonly canAsk: () => boolean;
   /** Present when the handler is called again because its question was answered. */
   readonly reply?: Reply;
 }

@@ -77,7 +77,7 @@ async function askAgain(
   const effect = run.state.planned
     ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
     : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
-  if (context.canAsk) {
+  if (context.canAsk()) {
     if (context.reply === undefined) return { ask: { message: effect, token: digest } };
     if (context.reply.accepted && context.reply.token === digest) return undefined;
     throw new ToolError("the person did not agree; nothing was deleted", "Do not try again unless they ask for it.");

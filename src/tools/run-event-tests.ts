@@ -131,7 +131,7 @@ async function runLive(
     return answerOf(kept, "configured", await reportOf(kept, "configured", context), place, context);
   }
   const effect = liveTestsText(kept.suite);
-  if (canAsk) {
+  if (canAsk()) {
     if (reply === undefined) return { ask: { message: effect, token: newToken() } };
     return reply.accepted ? runOnce(reply.token, kept, place, context) : notRun(kept, context);
   }

@@ -89,7 +89,7 @@ async function runOrQuestion({ call, bytes }: Given, runs: Runs, context: ToolCo
   if (!needsConfirmation(call, plan) || context.confirm === "off") {
     return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
   }
-  if (context.canAsk) return ask({ call, bytes }, plan, runs, context);
+  if (context.canAsk()) return ask({ call, bytes }, plan, runs, context);
   if (context.confirm === "strict") {
     throw new ToolError(
       `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,

@@ -39,6 +39,7 @@ const log = createLog({
   write: (line) => process.stderr.write(line),
   redact: redactor.text,
   now: Date.now,
+  follows: true,
 });
 const parts = {
   version: "1.0.0",

@@ -25,7 +25,7 @@ const dropThings = {
   output: () => z.looseObject({ said: z.string().optional() }),
   async handler({ count }, { canAsk, reply }) {
     if (count < 0) throw new Error("a fault with secret-key in it");
-    if (reply === undefined && canAsk) return { ask: { message: `Drop ${count} things?`, token: `plan-${count}` } };
+    if (reply === undefined && canAsk()) return { ask: { message: `Drop ${count} things?`, token: `plan-${count}` } };
     const said = reply === undefined ? "nobody to ask" : `${reply.token} ${reply.accepted ? "yes" : "no"}`;
     return { structured: { said }, text: said, isError: false };
   },
@@ -37,6 +37,7 @@ const log = createLog({
   write: (line) => process.stderr.write(line),
   redact: redactor.text,
   now: Date.now,
+  follows: false,
 });
 const calls = callsUnderWay();
 const parts = {

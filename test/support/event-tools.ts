@@ -50,7 +50,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     caller: "local",
     arrivedAt: systemClock.now(),
     signal: new AbortController().signal,
-    canAsk: false,
+    canAsk: () => false,
     ...more,
   };
   return {

@@ -91,7 +91,7 @@ export function toolContext(management: ManagementApi) {
     caller: "local",
     arrivedAt: time,
     signal: new AbortController().signal,
-    canAsk: false,
+    canAsk: () => false,
   };
   return {
     context,

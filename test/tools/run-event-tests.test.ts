@@ -99,7 +99,7 @@ describe("against a live endpoint", () => {
   });
 
   test("the person is asked, and one yes is one run", async () => {
-    const { context, sandbox } = await live({ canAsk: true });
+    const { context, sandbox } = await live({ canAsk: () => true });
     const outcome = await outcomeOf(runEventTestsTool, configured, context);
     if (!("ask" in outcome)) throw new Error("nobody was asked");
     expect(outcome.ask.message).toContain("LIVE event API");

@@ -1,6 +1,4 @@
-import { Transform, type TransformCallback } from "node:stream";
-
-/** A line that was too long to be passed on: its size in bytes, and what it began and ended with. */
+/** A line that was too long to be read: its size in bytes, and what it began and ended with. */
 export interface LongLine {
   readonly bytes: number;
   readonly head: string;
@@ -9,48 +7,64 @@ export interface LongLine {
 
 const SHOWN_BYTES = 512;
 const NEWLINE = 0x0a;
+const NOTHING = Buffer.alloc(0);
 
-/** How a cap is set up. */
-export interface LineCapOptions {
+/** What is done with lines. */
+interface LineUse {
+  /** The longest line that is read, in bytes. */
   readonly mostBytes: number;
-  /** Told about each line that was left out. */
+  readonly onLine: (line: string) => void;
+  /** Told about each line that is left out. */
   readonly onLongLine: (line: LongLine) => void;
-  /** Waited for between the last line and the end of the stream. */
-  readonly beforeEnd: () => Promise<void>;
 }
 
-/** Passes whole lines on, one at a time, and leaves out those that are too long, without keeping them in memory. */
-export class LineCap extends Transform {
-  readonly #options: LineCapOptions;
+/** Puts chunks of bytes together to lines of UTF-8. Lines that are too long are left out, and not kept in memory. */
+export class Lines {
+  readonly #use: LineUse;
   #parts: Buffer[] = [];
   #bytes = 0;
-  #head = Buffer.alloc(0);
-  #tail = Buffer.alloc(0);
+  #head = NOTHING;
+  #tail = NOTHING;
 
-  constructor(options: LineCapOptions) {
-    super();
-    this.#options = options;
+  constructor(use: LineUse) {
+    this.#use = use;
   }
 
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+  /** Takes the next bytes, and passes on the lines that end in them, without their line ends. */
+  add(chunk: Buffer): void {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      this.#take(chunk.subarray(from, at + 1));
-      this.#endLine();
+      // What most messages are: a whole line in one chunk.
+      if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#use.onLine(chunk.toString("utf8", from, at));
+      else {
+        this.#take(chunk.subarray(from, at));
+        this.#endLine();
+      }
       from = at + 1;
     }
     if (from < chunk.length) this.#take(chunk.subarray(from));
-    done();
   }
 
-  override _flush(done: TransformCallback): void {
+  /** What came after the last line end is a line, too. */
+  end(): void {
     if (this.#bytes > 0) this.#endLine();
-    this.#options.beforeEnd().then(() => done(), done);
+  }
+
+  #endLine(): void {
+    if (this.#bytes <= this.#use.mostBytes) this.#use.onLine(Buffer.concat(this.#parts).toString("utf8"));
+    else {
+      const [head, tail] = [this.#head.toString("utf8"), this.#tail.toString("utf8")];
+      this.#use.onLongLine({ bytes: this.#bytes, head, tail });
+    }
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#head = NOTHING;
+    this.#tail = NOTHING;
   }
 
   #take(part: Buffer): void {
     this.#bytes += part.length;
-    if (this.#bytes <= this.#options.mostBytes) {
+    if (this.#bytes <= this.#use.mostBytes) {
       this.#parts.push(part);
       return;
     }
@@ -58,19 +72,6 @@ export class LineCap extends Transform {
     if (this.#head.length < SHOWN_BYTES) this.#head = Buffer.concat([this.#head, part]).subarray(0, SHOWN_BYTES);
     this.#parts = [];
     this.#tail = Buffer.concat([this.#tail, part.subarray(-SHOWN_BYTES)]).subarray(-SHOWN_BYTES);
-  }
-
-  #endLine(): void {
-    if (this.#bytes <= this.#options.mostBytes) {
-      this.push(Buffer.concat(this.#parts));
-    } else {
-      const [head, tail] = [this.#head.toString("utf8"), this.#tail.toString("utf8")];
-      this.#options.onLongLine({ bytes: this.#bytes, head, tail });
-    }
-    this.#parts = [];
-    this.#bytes = 0;
-    this.#head = Buffer.alloc(0);
-    this.#tail = Buffer.alloc(0);
   }
 }
 
