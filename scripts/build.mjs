@@ -38,6 +38,20 @@ function madeSchemas(schemas) {
   };
 }
 
+function beside(file) {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+/** Takes the parts of undici that are used. An alias would catch the paths of the parts, too. */
+function partsOfUndici() {
+  return {
+    name: "undici-parts",
+    setup({ onResolve }) {
+      onResolve({ filter: /^undici$/ }, () => ({ path: beside("undici-parts.mjs") }));
+    },
+  };
+}
+
 /** The licenses of the packages that are in the bundle: most ask to travel with the code. */
 async function licenses(inputs) {
   const inPackage = /^(node_modules\/(?:@[^/]+\/)?[^/]+)\//;
@@ -60,8 +74,8 @@ const { metafile } = await build({
   minify: true,
   legalComments: "none",
   metafile: true,
-  alias: { "@modelcontextprotocol/server/_shims": fileURLToPath(new URL("sdk-shims.mjs", import.meta.url)) },
-  plugins: [madeSchemas(await toolSchemas())],
+  alias: { "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs") },
+  plugins: [madeSchemas(await toolSchemas()), partsOfUndici()],
 });
 await writeFile("dist/LICENSES.txt", await licenses(metafile.inputs));
 await chmod("dist/main.js", 0o755);

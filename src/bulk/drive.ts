@@ -4,7 +4,7 @@ import { targetOf, wantedName } from "./defer.ts";
 import type { Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
 import { existingIds, noteNewest } from "./reconcile.ts";
-import { nextRequests } from "./requests.ts";
+import { nextRequests, type Requests } from "./requests.ts";
 import { type BatchEnd, sendBatch } from "./send.ts";
 import { StepMaker } from "./steps.ts";
 import { takeBack } from "./take-back.ts";
@@ -12,19 +12,23 @@ import type { Reason, Step, StopCause } from "./work.ts";
 
 /**
  * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
- * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means.
+ * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means. `first` are
+ * the requests that come first, where they are known.
  */
 export async function drive(
   driver: Driver,
   hold: (work: () => Promise<BatchEnd>) => Promise<BatchEnd>,
   cause: () => "cancelled" | "interrupted",
+  first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void =>
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   await noteNewest(driver);
+  let known = first;
   for (;;) {
     const { steps } = driver.state;
-    const requests = nextRequests(steps, driver.state.ready(), driver.apartBy);
+    const requests = known ?? nextRequests(steps, driver.state.ready(), driver.apartBy);
+    known = undefined;
     if (requests.length === 0) {
       if (retryDeferred(driver)) continue;
       return stop("finished");

@@ -12,7 +12,7 @@ import { ownReason, requestReason } from "./reasons.ts";
 import { rememberTargetings } from "./remember.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
 import { requestItems } from "./request-items.ts";
-import { plannedRequests } from "./requests.ts";
+import { areAlike, plannedRequests, type Requests } from "./requests.ts";
 import type { Run, RunsContext, RunWatcher } from "./run.ts";
 import type { RunState } from "./run-state.ts";
 import type { ServerClock } from "./server-clock.ts";
@@ -32,11 +32,14 @@ export interface DrivenParts {
   readonly lease: Lease;
 }
 
+/** Begins a run that is about to be driven; gives the requests that come first, where they are known. */
+export type Begin = (driver: Driver) => Promise<Requests | undefined>;
+
 /** How much of a plan waits in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 /** Drives a run in the background, beginning with `begin`. It never rejects: what goes wrong stops the run. */
-export function drivenRun(context: DrivingContext, of: DrivenParts, begin: (driver: Driver) => Promise<void>): Run {
+export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin): Run {
   const { header, state } = of;
   const watchers = new Set<RunWatcher>();
   const controller = new AbortController();
@@ -77,7 +80,7 @@ async function driveToRest(
   { lock, clock, project, store, words, memory }: DrivingContext,
   { header, state, journal, lease }: DrivenParts,
   standing: Standing,
-  { driver, begin }: { readonly driver: Driver; readonly begin: (driver: Driver) => Promise<void> },
+  { driver, begin }: { readonly driver: Driver; readonly begin: Begin },
 ): Promise<void> {
   const stopped = (thrown: unknown): void => {
     if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
@@ -85,11 +88,13 @@ async function driveToRest(
   };
   const endings = [
     async () => {
-      if (!(await begun(driver, begin, standing))) return;
+      const beginning = await begun(driver, begin, standing);
+      if (beginning === "stopped") return;
       await drive(
         driver,
         (work) => lock.hold(project, work, driver.signal),
         () => standing.cause,
+        beginning,
       );
     },
     () => journal.close(),
@@ -108,19 +113,18 @@ async function driveToRest(
   standing.isResting = true;
 }
 
-/** Begins a run; false where it was stopped while it was planned. */
+/** Begins a run that may be stopped while it is planned. */
 async function begun(
   driver: Driver,
-  begin: (driver: Driver) => Promise<void>,
+  begin: Begin,
   standing: Pick<Standing, "cause">,
-): Promise<boolean> {
+): Promise<Requests | "stopped" | undefined> {
   try {
-    await begin(driver);
-    return true;
+    return await begin(driver);
   } catch (thrown) {
     if (!driver.signal.aborted || driver.state.planned) throw thrown;
     driver.record({ t: "stop", cause: standing.cause, at: driver.clock.now() });
-    return false;
+    return "stopped";
   }
 }
 
@@ -136,13 +140,13 @@ async function keepRejects(
 
 /**
  * Puts a plan, once it is made, into the state and the journal of a run. What it takes away is kept before it counts as
- * planned: nothing leaves before.
+ * planned: nothing leaves before. Gives the requests that come first, where looking again could only find the same.
  */
 export async function recordPlan(
   { api, store, clock }: DrivingContext,
   { driver, journal, header: { runId } }: Pick<DrivenParts, "journal" | "header"> & { readonly driver: Driver },
   planning: Plan | Planning,
-): Promise<void> {
+): Promise<Requests | undefined> {
   const plan = "plan" in planning ? await madeBy(planning, driver.signal) : planning;
   driver.state.adopt(plan.tables, plan.settlements);
   let waiting = 0;
@@ -152,7 +156,9 @@ export async function recordPlan(
     if (waiting % ENTRIES_PER_FLUSH === 0) await journal.flush();
   }
   if (plan.removed.length > 0) await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
-  driver.record({ t: "planned", requests: plannedRequests(plan.steps).length, at: clock.now() });
+  const requests = plannedRequests(plan.steps);
+  driver.record({ t: "planned", requests: requests.length, at: clock.now() });
+  return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;
 }
 
 function driverOf(

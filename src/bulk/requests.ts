@@ -14,15 +14,14 @@ const ORDER: readonly BulkOperation[] = [
   "deleteTargetings",
 ];
 
+/** Requests, each the IDs of the steps in it. */
+export type Requests = readonly (readonly number[])[];
+
 /**
  * The next requests out of steps that may all leave now: those of the operation that comes first, packed.
  * Steps for which `apartBy` gives different keys do not share a request. Steps are named by their IDs.
  */
-export function nextRequests(
-  steps: StepList,
-  ready: readonly number[],
-  apartBy?: (step: number) => string,
-): readonly (readonly number[])[] {
+export function nextRequests(steps: StepList, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const operation = ORDER.find((candidate) => ready.some((id) => steps.operationOf(id) === candidate));
   if (operation === undefined) return [];
   const next = ready.filter((id) => steps.operationOf(id) === operation);
@@ -52,7 +51,7 @@ function apart(ids: readonly number[], keyOf: ((step: number) => string) | undef
 }
 
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
-export function plannedRequests(steps: StepList): readonly (readonly number[])[] {
+export function plannedRequests(steps: StepList): Requests {
   const all = Array.from({ length: steps.length }, (_, id) => id);
   if (steps.areIndependent()) return ORDER.flatMap((operation) => ofOperation(steps, all, operation));
   const needs = needsOf(steps);
@@ -68,6 +67,12 @@ export function plannedRequests(steps: StepList): readonly (readonly number[])[]
     left = left.filter((id) => done[id] === 0);
   }
   return requests;
+}
+
+/** Whether all steps are of one operation, and none waits for another: requests of them may leave in any order. */
+export function areAlike(steps: StepList, requests: Requests): boolean {
+  const operationOf = (request: readonly number[] | undefined) => steps.operationOf(request?.[0] ?? 0);
+  return steps.areIndependent() && operationOf(requests[0]) === operationOf(requests.at(-1));
 }
 
 function ofOperation(steps: StepList, ids: readonly number[], operation: BulkOperation) {

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { planCall, type WriteCall } from "./call.ts";
 import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
-import { type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
-import type { Driver } from "./driver.ts";
+import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
 import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
@@ -125,6 +124,7 @@ export class Runs {
         }
         driver.change(from.lostInFlight().map((step) => ({ step, to: "suspect" })));
         driver.record({ t: "resume", at: clock.now() });
+        return undefined;
       });
     } catch (thrown) {
       await lease.release();
@@ -277,7 +277,7 @@ export class Runs {
     return { header: stored.header, started: stored.started, state };
   }
 
-  #drive(of: DrivenParts, begin: (driver: Driver) => Promise<void>): Run {
+  #drive(of: DrivenParts, begin: Begin): Run {
     const { runId } = of.header;
     const run = drivenRun(this.#context, of, begin);
     const rest = run.rest.then(() => {

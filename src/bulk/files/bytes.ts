@@ -7,7 +7,7 @@ import { FileError } from "./file-error.ts";
 export type ByteSource = () => AsyncIterable<Uint8Array>;
 
 /** What is made of a piece is gone again soon: small ones keep the memory small. */
-const PIECE_BYTES = 16_384;
+const PIECE_BYTES = 65_536;
 
 /** The content of a file on the disk, which may not be a link. Reading throws the error of the operating system. */
 export function bytesOf(path: string): ByteSource {

@@ -20,13 +20,14 @@ export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncG
   for await (const text of wholeRecords(textOf(bytes, encoding))) {
     const { data, errors } = parse<string[]>(text, { delimiter: ",", newline: "\n" });
     const faulty = errors.find(({ type }) => type === "Quotes");
+    const isQuoted = text.includes('"');
     const records: CsvRecord[] = [];
     for (const [row, cells] of data.entries()) {
       if (faulty?.row === row) throw malformed(faulty, line);
       withoutReturn(cells);
       const isEmpty = cells.length === 1 && cells[0] === "";
       if (!isEmpty) records.push({ line, cells });
-      line += 1 + newlinesInside(cells);
+      line += isQuoted ? 1 + newlinesInside(cells) : 1;
     }
     if (faulty !== undefined) throw malformed(faulty, line);
     // The text ends with a line break, after which the parser sees one empty line more.
@@ -41,10 +42,13 @@ async function* wholeRecords(texts: AsyncIterable<string>): AsyncGenerator<strin
   let quoted = false;
   for await (const text of texts) {
     let end = 0;
-    for (let at = 0; at < text.length; at += 1) {
-      const code = text.charCodeAt(at);
-      if (code === QUOTE) quoted = !quoted;
-      else if (code === NEWLINE && !quoted) end = at + 1;
+    for (let from = 0; from < text.length; ) {
+      const quote = text.indexOf('"', from);
+      const to = quote < 0 ? text.length : quote;
+      const newline = quoted ? -1 : text.slice(from, to).lastIndexOf("\n");
+      if (newline >= 0) end = from + newline + 1;
+      if (quote >= 0) quoted = !quoted;
+      from = to + 1;
     }
     if (end > 0) {
       yield begun.join("") + text.slice(0, end);
@@ -54,9 +58,6 @@ async function* wholeRecords(texts: AsyncIterable<string>): AsyncGenerator<strin
   }
   if (begun.length > 0) yield begun.join("");
 }
-
-const QUOTE = '"'.charCodeAt(0);
-const NEWLINE = "\n".charCodeAt(0);
 
 /** Lines may end with a carriage return too. */
 function withoutReturn(cells: string[]): void {
