@@ -1,8 +1,9 @@
-import { Codes, Numbers } from "./lists.ts";
+import { Numbers } from "./lists.ts";
 import type { ObjectList } from "./object-table.ts";
 import { type Counts, Outcomes } from "./outcomes.ts";
 import { ownReason } from "./reasons.ts";
 import { RunTables } from "./run-tables.ts";
+import { StepStandings } from "./step-standings.ts";
 import type { StepList } from "./step-table.ts";
 import type {
   Binding,
@@ -16,21 +17,6 @@ import type {
   StepChange,
   StopCause,
 } from "./work.ts";
-
-const STEP_STANDINGS = [
-  "pending",
-  "done",
-  "failed",
-  "refused",
-  "unknown",
-  "unattempted",
-  "deferred",
-  "replaced",
-  "dropped",
-] as const;
-
-/** The first step of an object that has none. */
-const NONE = 0xffffffff;
 
 /** How a step ends that did not do what it was to do. */
 type NotDone = "failed" | "refused" | "unknown" | "unattempted";
@@ -56,31 +42,23 @@ export class RunState {
   /** Objects for which a step was applied. */
   readonly #touched: boolean[] = [];
 
-  readonly #stepStanding = new Codes(STEP_STANDINGS);
-  /** Steps that only prepare others, whether pending or not. */
-  readonly #preparing = new Set<number>();
-  readonly #deferred = new Map<number, { readonly reason: Reason; readonly progress: number }>();
-  /** When a step whose effect is not known first left, in our clock. */
-  readonly #suspectSince = new Map<number, number>();
-  readonly #stepsChanging = new Map<string, number[]>();
-  readonly #stepsBoundTo = new Map<number, number[]>();
-  /** The first step of each object; the steps after it are rare. */
-  readonly #firstStep = new Numbers();
-  readonly #furtherSteps = new Map<number, number[]>();
+  #standings: StepStandings;
   #inFlight: { readonly steps: readonly number[]; readonly at: number; readonly progress: number } | undefined;
 
   /** The state of a run with what is planned for it, which nobody else may change any more. */
   constructor(tables: RunTables = new RunTables(), settlements: readonly Settlement[] = []) {
     this.#tables = tables;
     this.#outcomes = new Outcomes(tables.objects);
+    this.#standings = new StepStandings(tables.steps);
     this.adopt(tables, settlements);
   }
 
   /** Takes over a plan, as if its entries were applied. Throws a RangeError where there is something already. */
   adopt(tables: RunTables, settlements: readonly Settlement[]): void {
-    if (this.#stepStanding.length + this.#open.length > 0) throw new RangeError("the run has a plan already");
+    if (this.#standings.length + this.#open.length > 0) throw new RangeError("the run has a plan already");
     this.#tables = tables;
     this.#outcomes = new Outcomes(tables.objects);
+    this.#standings = new StepStandings(tables.steps);
     for (let object = 0; object < tables.objects.length; object += 1) this.#followObject();
     for (const settlement of settlements) this.#outcomes.settle(settlement);
     for (let step = 0; step < tables.steps.length; step += 1) this.#followStep(step);
@@ -173,19 +151,19 @@ export class RunState {
 
   /** When a suspect step first left, in our clock; undefined for any other step. */
   suspectSince(step: number): number | undefined {
-    return this.#suspectSince.get(step);
+    return this.#standings.suspectSince(step);
   }
 
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
-    return this.#stepsOf(object).flatMap((id) =>
-      this.#stepStanding.at(id) === "done" ? (this.steps.at(id) ?? []) : [],
-    );
+    return this.#standings
+      .ofObject(object)
+      .flatMap((id) => (this.#standings.at(id) === "done" ? (this.steps.at(id) ?? []) : []));
   }
 
   /** Whether other steps use the ID of an object that this run makes. */
   isNeeded(object: number): boolean {
-    return (this.#stepsBoundTo.get(object) ?? []).some((id) => this.steps.at(id)?.objects.includes(object) === false);
+    return this.#standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
   /**
@@ -196,7 +174,7 @@ export class RunState {
   ready(): readonly number[] {
     const ready: number[] = [];
     const changed = new Set<string>();
-    for (const id of this.#inOrder()) {
+    for (const id of this.#standings.inOrder()) {
       if (!this.#isReady(id)) continue;
       if (this.steps.isWhole(id)) {
         ready.push(id);
@@ -211,23 +189,14 @@ export class RunState {
     return ready;
   }
 
-  *#inOrder(): Generator<number> {
-    for (const id of this.#preparing) if (this.#isPending(id)) yield id;
-    for (const id of this.pendingSteps()) if (!this.#preparing.has(id)) yield id;
-  }
-
   /** Steps that have not been settled. */
-  *pendingSteps(): Generator<number> {
-    for (let id = 0; id < this.#stepStanding.length; id += 1) if (this.#isPending(id)) yield id;
-  }
-
-  #isPending(step: number): boolean {
-    return this.#stepStanding.at(step) === "pending";
+  pendingSteps(): Generator<number> {
+    return this.#standings.pending();
   }
 
   /** Steps that were refused and wait for another change of this run, with whether something changed since. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
-    return [...this.#deferred].flatMap(([id, { reason, progress }]) => {
+    return this.#standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
       return step === undefined ? [] : [{ step, reason, changedSince: this.progress > progress }];
     });
@@ -241,14 +210,14 @@ export class RunState {
 
   /** Steps that change or delete the thing with this ID. */
   stepsChanging(id: string): readonly Step[] {
-    return (this.#stepsChanging.get(id) ?? []).flatMap((step) => this.steps.at(step) ?? []);
+    return this.#standings.changing(id).flatMap((step) => this.steps.at(step) ?? []);
   }
 
   #isReady(step: number): boolean {
     if (this.steps.isWhole(step)) return true;
     return (
       this.steps.bindingsOf(step).every((binding) => this.boundId(binding) !== undefined) &&
-      (this.steps.afterOf(step) ?? []).every((id) => !this.#isPending(id) && !this.#deferred.has(id))
+      (this.steps.afterOf(step) ?? []).every((id) => !this.#standings.isOpen(id))
     );
   }
 
@@ -260,7 +229,7 @@ export class RunState {
   #followObject(): void {
     this.#outcomes.add();
     this.#open.push(0);
-    this.#firstStep.push(NONE);
+    this.#standings.followObject();
   }
 
   #addRows({ index, line, items }: Rows): void {
@@ -282,59 +251,44 @@ export class RunState {
   }
 
   #followStep(id: number): void {
-    this.#stepStanding.push("pending");
+    this.#standings.followStep(id);
     if (this.steps.isWhole(id)) {
       // Nothing else is known of a row.
-      const object = this.steps.objectOf(id);
-      this.#open.set(object, 1);
-      this.#firstStep.set(object, id);
+      this.#open.set(this.steps.objectOf(id), 1);
       return;
     }
     const step = this.steps.at(id);
-    if (step === undefined) return;
-    if (step.prepares) this.#preparing.add(id);
-    for (const object of step.objects) {
-      if (!step.prepares && step.undoes === undefined) this.#open.set(object, this.#open.at(object) + 1);
-      if (this.#firstStep.at(object) === NONE) this.#firstStep.set(object, step.id);
-      else listUnder(this.#furtherSteps, object, step.id);
-    }
-    for (const { object, field, id: bound } of step.bindings) {
-      if (object !== undefined) listUnder(this.#stepsBoundTo, object, id);
-      if (field === "_id" && bound !== undefined) listUnder(this.#stepsChanging, bound, id);
-    }
+    if (step === undefined || step.prepares || step.undoes !== undefined) return;
+    for (const object of step.objects) this.#open.set(object, this.#open.at(object) + 1);
   }
 
   #change(change: StepChange): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
     if (change.to === "suspect") {
-      if (!this.#suspectSince.has(step.id)) this.#suspectSince.set(step.id, this.#inFlight?.at ?? this.updatedAt);
+      this.#standings.suspect(step.id, this.#inFlight?.at ?? this.updatedAt);
       return;
     }
-    if (change.to === "pending") {
-      this.#deferred.delete(step.id);
-      this.#stepStanding.set(step.id, "pending");
-      return;
-    }
-    this.#deferred.delete(step.id);
     switch (change.to) {
+      case "pending":
+        this.#standings.set(step.id, "pending");
+        return;
       case "done":
       case "alreadyDone":
-        this.#stepStanding.set(step.id, "done");
-        this.#suspectSince.delete(step.id);
+        this.#standings.set(step.id, "done");
+        this.#standings.isSure(step.id);
         this.#finish(step, change);
         return;
       case "deferred":
-        this.#stepStanding.set(step.id, "deferred");
-        this.#deferred.set(step.id, { reason: change.reason, progress: this.#inFlight?.progress ?? this.progress });
+        this.#standings.defer(step.id, { reason: change.reason, progress: this.#inFlight?.progress ?? this.progress });
         return;
       case "replaced":
-        this.#stepStanding.set(step.id, "replaced");
+        this.#standings.set(step.id, "replaced");
         for (const object of step.objects) this.#closeOne(object);
         return;
       default:
-        this.#stepStanding.set(step.id, change.to);
-        if (change.to === "failed") this.#suspectSince.delete(step.id);
+        this.#standings.set(step.id, change.to);
+        if (change.to === "failed") this.#standings.isSure(step.id);
         if (change.undone) return;
         this.#failStep(step, change.to, change.reason);
     }
@@ -388,10 +342,10 @@ export class RunState {
     const drop = to === "failed" ? "dropped" : "unattempted";
     this.#dropSteps(object, drop);
     if (this.idOf(object) !== undefined) return;
-    for (const id of this.#stepsBoundTo.get(object) ?? []) {
+    for (const id of this.#standings.boundTo(object)) {
       const bound = this.steps.at(id);
-      if (bound === undefined || !this.#isPending(id)) continue;
-      this.#stepStanding.set(id, drop);
+      if (bound === undefined || this.#standings.at(id) !== "pending") continue;
+      this.#standings.set(id, drop);
       for (const needy of bound.objects) {
         if (needy !== object) this.#fail(needy, "unattempted", ownReason("NEEDS_FAILED", { needs: object }));
       }
@@ -399,15 +353,7 @@ export class RunState {
   }
 
   #dropSteps(object: number, to: "dropped" | "unattempted"): void {
-    for (const id of this.#stepsOf(object)) {
-      const wasOpen = this.#isPending(id) || this.#deferred.delete(id);
-      if (wasOpen) this.#stepStanding.set(id, to);
-    }
-  }
-
-  #stepsOf(object: number): readonly number[] {
-    const first = this.#firstStep.at(object);
-    return first === NONE || object >= this.#firstStep.length ? [] : [first, ...(this.#furtherSteps.get(object) ?? [])];
+    for (const id of this.#standings.ofObject(object)) if (this.#standings.isOpen(id)) this.#standings.set(id, to);
   }
 
   /** What a stop leaves open: sent and unanswered is `unknown`, never sent is `unattempted`. */
@@ -417,9 +363,9 @@ export class RunState {
     for (const step of this.#inFlight?.steps ?? []) this.#change({ step, to: "suspect" });
     this.#inFlight = undefined;
     // Those in doubt first, since an object stands as its first step that is stopped.
-    const inDoubt = (id: number): number => (this.#suspectSince.has(id) ? 0 : 1);
-    for (const id of [...this.pendingSteps(), ...this.#deferred.keys()].sort((a, b) => inDoubt(a) - inDoubt(b))) {
-      const to = this.#suspectSince.has(id) ? "unknown" : "unattempted";
+    const inDoubt = (id: number): number => (this.suspectSince(id) === undefined ? 1 : 0);
+    for (const id of this.#standings.open().sort((a, b) => inDoubt(a) - inDoubt(b))) {
+      const to = this.suspectSince(id) === undefined ? "unattempted" : "unknown";
       const why = to === "unknown" ? ownReason("NO_ANSWER") : (reason ?? ownReason(STOP_REASONS[cause]));
       this.#change({ step: id, to, reason: why });
     }
@@ -428,11 +374,11 @@ export class RunState {
   /** Takes up again what a stop left open; what failed stays failed. */
   #reopen(): void {
     this.stopped = undefined;
-    for (let id = 0; id < this.#stepStanding.length; id += 1) {
-      const standing = this.#stepStanding.at(id);
+    for (let id = 0; id < this.#standings.length; id += 1) {
+      const standing = this.#standings.at(id);
       if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
       if (standing === "unknown" && this.#isUnclear(id)) continue;
-      this.#stepStanding.set(id, "pending");
+      this.#standings.set(id, "pending");
       for (const object of this.steps.at(id)?.objects ?? []) this.#outcomes.reopen(object);
     }
   }
@@ -442,12 +388,6 @@ export class RunState {
     const [main] = this.steps.at(step)?.objects ?? [];
     return main !== undefined && this.reason(main)?.code === "OWNER_UNCLEAR";
   }
-}
-
-function listUnder<K>(map: Map<K, number[]>, key: K, value: number): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
 }
 
 const STOP_REASONS = {
