@@ -14,13 +14,6 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>
     id !== undefined && id !== targetOf(step) && state.stepsChanging(id).length > 0;
-  const others = (test: (other: Step) => boolean): boolean => {
-    for (let id = 0; id < state.steps.length; id += 1) {
-      const other = state.steps.at(id);
-      if (other !== undefined && id !== step.id && other.operation === step.operation && test(other)) return true;
-    }
-    return false;
-  };
   switch (reason.code) {
     case "TARGETING_NAME_DUPLICATE":
     case "TARGETING_CATEGORY_NAME_DUPLICATE":
@@ -30,9 +23,9 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
       return parsed.success && parsed.data.some(({ collection }) => isChanged(collection?._id));
     }
     case "TARGETING_CATEGORY_NOT_SUPPORTED":
-      return isMove(step) && others(isMove);
+      return isMove(step) && state.hasOther(step.id, isMove);
     case "TARGETING_CONTEXT_LIMIT_EXCEEDED":
-      return others(takesContextIdsAway);
+      return state.hasOther(step.id, takesContextIdsAway);
     default:
       return false;
   }
@@ -54,5 +47,6 @@ function isMove(step: Step): boolean {
 }
 
 function takesContextIdsAway(step: Step): boolean {
+  if (step.operation !== "updateOptions") return false;
   return step.json.includes('"remove":[') || step.json.includes('"set":[');
 }

@@ -113,14 +113,16 @@ function breakCircle(driver: Driver, deferred: readonly Deferred[], maker: StepM
   for (const circle of circlesIn(deferred)) {
     const changes = ({ step }: Deferred) => otherChanges.parse(JSON.parse(step.json));
     const withMore = circle.filter((each) => Object.keys(changes(each)).length > 0);
-    const chosen = withMore[0] ?? circle[0];
-    if (withMore.length > 1 || chosen === undefined) continue;
+    if (withMore.length > 1) continue;
+    const wasTried = ({ step }: Deferred) =>
+      driver.state.stepsChanging(targetOf(step) ?? "").some((other) => other.prepares);
+    const chosen = (withMore.length > 0 ? withMore : circle).find((each) => !wasTried(each));
+    if (chosen === undefined) continue;
     const before = circle.at(circle.indexOf(chosen) - 1);
     const id = targetOf(chosen.step);
     // The old name of each is the one that the rename before it wants.
     const formerName = before === undefined ? undefined : wantedName(before.step);
-    const tried = driver.state.stepsChanging(id ?? "").some((step) => step.prepares);
-    if (id === undefined || formerName === undefined || tried) continue;
+    if (id === undefined || formerName === undefined) continue;
     const name = `tmp ${ulidSource(() => driver.clock.now(), driver.random)()}`;
     const fields = { objects: chosen.step.objects, prepares: true, formerName } as const;
     return chosen.step.operation === "renameTargetings"
@@ -137,13 +139,16 @@ function* circlesIn(deferred: readonly Deferred[]): Generator<readonly Deferred[
     existingIds(reason)
       .map((id) => byTarget.get(id))
       .find((entry) => entry !== undefined);
+  const seen = new Set<Deferred>();
   for (const start of deferred) {
-    const seen = new Set<Deferred>();
+    const path: Deferred[] = [];
     let at: Deferred | undefined = start;
-    while (at !== undefined && !seen.has(at)) {
+    for (; at !== undefined && !seen.has(at); at = blockerOf(at)) {
       seen.add(at);
-      at = blockerOf(at);
+      path.push(at);
     }
-    if (at === start) yield [...seen];
+    // Where the path ends on itself, that part of it is a circle.
+    const first = at === undefined ? -1 : path.indexOf(at);
+    if (first >= 0) yield path.slice(first);
   }
 }

@@ -28,6 +28,19 @@ export async function* readOptions(
   }
 }
 
+/** Gives the IDs of all options of a targeting by name, as `readOptionNames` does. */
+export type OptionNames = (targetingId: string) => Promise<ReadonlyMap<string, string>>;
+
+/** Reads the options of each targeting once, however many ask for them, and whether or not that succeeds. */
+export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
+  const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
+  return (targetingId) => {
+    const names = known.get(targetingId) ?? readOptionNames(api, targetingId, signal);
+    known.set(targetingId, names);
+    return names;
+  };
+}
+
 /** The IDs of all options of a targeting, sub-options included, or of the sub-options of `parent`, by name. */
 export async function readOptionNames(
   api: ManagementApi,

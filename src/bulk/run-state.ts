@@ -208,6 +208,11 @@ export class RunState {
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
+  /** Whether a step other than this one passes a test, which is a function that lives as long as the run. */
+  hasOther(step: number, test: (other: Step) => boolean): boolean {
+    return this.#standings.hasOther(step, test);
+  }
+
   /** Steps that change or delete the thing with this ID. */
   stepsChanging(id: string): readonly Step[] {
     return this.#standings.changing(id).flatMap((step) => this.steps.at(step) ?? []);

@@ -5,7 +5,7 @@ import { mayWorkLater } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { existingOption } from "./existing.ts";
 import { type Made, withInsideIds } from "./inside-ids.ts";
-import { readOptionNames } from "./option-names.ts";
+import { type OptionNames, optionNamesOnce } from "./option-names.ts";
 import { itemReason, ownReason } from "./reasons.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
 import { StepMaker, sentFields } from "./steps.ts";
@@ -38,6 +38,7 @@ export async function settleAnswers(
   const met: MetItsName[] = [];
   const made: Made[] = [];
   const maker = StepMaker.after(driver.state.steps);
+  const namesIn = optionNamesOnce(driver.api, driver.signal);
   let madeNow = false;
   for (const { step, result } of answered) {
     if (result.success) {
@@ -52,11 +53,12 @@ export async function settleAnswers(
       met.push({ step, reason });
       continue;
     }
-    const madeBefore = isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason) : "free";
+    const madeBefore =
+      isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason, namesIn) : "free";
     if (madeBefore === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
     else if (madeBefore !== "free") met.push(madeBefore);
     if (madeBefore !== "free") continue;
-    const then = await refused(driver, step, reason, maker);
+    const then = await refused(driver, step, reason, { maker, namesIn });
     changes.push(...then.changes);
     steps.push(...(then.steps ?? []));
     settlements.push(...(then.settlements ?? []));
@@ -68,7 +70,7 @@ export async function settleAnswers(
       else changes.push(change);
       continue;
     }
-    const then = await refused(driver, step, change.reason, maker);
+    const then = await refused(driver, step, change.reason, { maker, namesIn });
     changes.push(...then.changes);
     steps.push(...(then.steps ?? []));
     settlements.push(...(then.settlements ?? []));
@@ -82,12 +84,17 @@ export async function settleAnswers(
  * it all the same. Tells whether its name is there now, and under which ID. Targetings cannot be listed: theirs count
  * as free, since the service looks at the name of a targeting first.
  */
-async function nameMeanwhile(driver: Driver, step: Step, reason: Reason): Promise<MetItsName | "free" | "unreadable"> {
+async function nameMeanwhile(
+  driver: Driver,
+  step: Step,
+  reason: Reason,
+  namesIn: OptionNames,
+): Promise<MetItsName | "free" | "unreadable"> {
   const place = step.bindings.find(({ field }) => field === "targeting");
   const targetingId = place === undefined ? undefined : driver.state.boundId(place);
   if (NAME_TAKEN.has(reason.code) || targetingId === undefined) return "free";
   try {
-    const names = await readOptionNames(driver.api, targetingId, driver.signal);
+    const names = await namesIn(targetingId);
     const existing = names.get(named.parse(JSON.parse(step.json)).name);
     return existing === undefined ? "free" : { step, reason: { ...reason, detail: { existingIds: [existing] } } };
   } catch (thrown) {
@@ -103,7 +110,12 @@ function inDoubt({ code, detail }: Reason): Reason {
   return ownReason("NO_ANSWER", { ...detail, because: code });
 }
 
-async function refused(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Promise<Consequences> {
+async function refused(
+  driver: Driver,
+  step: Step,
+  reason: Reason,
+  { maker, namesIn }: { readonly maker: StepMaker; readonly namesIn: OptionNames },
+): Promise<Consequences> {
   const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
   if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
@@ -112,7 +124,7 @@ async function refused(driver: Driver, step: Step, reason: Reason, maker: StepMa
     const then = existingOption(driver, step, reason, maker);
     if (then !== undefined) return then;
   }
-  if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, maker);
+  if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }

@@ -1,6 +1,6 @@
 import { Codes, Numbers } from "./lists.ts";
 import type { StepList } from "./step-table.ts";
-import type { Reason } from "./work.ts";
+import type { Reason, Step } from "./work.ts";
 
 const STANDINGS = [
   "pending",
@@ -40,6 +40,8 @@ export class StepStandings {
   /** The first step of each object; the steps after it are rare. */
   readonly #first = new Numbers();
   readonly #further = new Map<number, number[]>();
+  /** By test: how far steps were tested, and the first that passed. */
+  readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
   constructor(steps: StepList) {
     this.#steps = steps;
@@ -139,6 +141,18 @@ export class StepStandings {
   /** Steps that use the ID of an object that the run makes. */
   boundTo(object: number): readonly number[] {
     return this.#boundTo.get(object) ?? [];
+  }
+
+  /** Whether a step other than this one passes a test. Steps do not change, so that each is tested once. */
+  hasOther(step: number, test: (other: Step) => boolean): boolean {
+    const search = this.#searches.get(test) ?? { next: 0, found: [] };
+    this.#searches.set(test, search);
+    // Of two, one is another one.
+    for (; search.next < this.length && search.found.length < 2; search.next += 1) {
+      const candidate = this.#steps.at(search.next);
+      if (candidate !== undefined && test(candidate)) search.found.push(search.next);
+    }
+    return search.found.some((found) => found !== step);
   }
 
   /** Steps that change or delete the thing with this ID. */

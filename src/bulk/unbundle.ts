@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
 import type { Consequences, Driver } from "./driver.ts";
-import { readOptionNames } from "./option-names.ts";
+import type { OptionNames } from "./option-names.ts";
 import { ownReason, requestReason } from "./reasons.ts";
 import type { StepMaker } from "./steps.ts";
 import type { Binding, Reason, Settlement, Step } from "./work.ts";
@@ -30,14 +30,21 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
+/** What further steps are made with. */
+interface Means {
+  readonly maker: StepMaker;
+  readonly namesIn: OptionNames;
+}
+
 /**
  * A group or targeting was refused together with what was to be made inside: finds out what is at fault, so that a bad
  * sub-option or option fails alone and the rest is made (contract, "each is counted and reported by itself").
  */
-export async function unbundle(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Promise<Consequences> {
+export async function unbundle(driver: Driver, step: Step, reason: Reason, means: Means): Promise<Consequences> {
+  const { maker } = means;
   if (step.operation === "createTargetings") return unbundleTargeting(step, reason, maker);
   const group = { item: option.parse(JSON.parse(step.json)), step, object: step.objects[0] ?? 0 };
-  if (reason.code === "TARGETING_CATEGORY_NAME_DUPLICATE") return nameTaken(driver, group, reason, maker);
+  if (reason.code === "TARGETING_CATEGORY_NAME_DUPLICATE") return nameTaken(driver, group, reason, means);
   if (ABOUT_THE_GROUP.has(reason.code)) return failed(step, reason);
   const children = group.item.children ?? [];
   const standsAlone = (group.item.contexts ?? []).length > 0;
@@ -73,10 +80,15 @@ function unbundleTargeting(step: Step, reason: Reason, maker: StepMaker): Conseq
 }
 
 /** A name in the group's item is taken: the group's own, or those of some sub-options. */
-async function nameTaken(driver: Driver, group: Group, reason: Reason, maker: StepMaker): Promise<Consequences> {
+async function nameTaken(
+  driver: Driver,
+  group: Group,
+  reason: Reason,
+  { maker, namesIn }: Means,
+): Promise<Consequences> {
   const place = group.step.bindings.find(({ field }) => field === "targeting");
   const targetingId = place === undefined ? undefined : driver.state.boundId(place);
-  const names = targetingId === undefined ? undefined : await namesOrReason(driver, group.step, targetingId);
+  const names = targetingId === undefined ? undefined : await namesOrReason(namesIn, group.step, targetingId);
   if (names !== undefined && "code" in names) return unread(driver, group.step, names);
   const existing = names?.get(group.item.name);
   if (existing !== undefined) return groupExists(driver, group, existing, reason, maker);
@@ -103,12 +115,12 @@ async function nameTaken(driver: Driver, group: Group, reason: Reason, maker: St
 }
 
 async function namesOrReason(
-  driver: Driver,
+  namesIn: OptionNames,
   { operation }: Step,
   targetingId: string,
 ): Promise<ReadonlyMap<string, string> | Reason> {
   try {
-    return await readOptionNames(driver.api, targetingId, driver.signal);
+    return await namesIn(targetingId);
   } catch (thrown) {
     if (isApiError(thrown)) return requestReason(operation, thrown);
     throw thrown;
