@@ -1,12 +1,12 @@
 import { RejectedError } from "../../api/errors.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import type { ContextChanges } from "../../spec/records.ts";
 import { type Given, type InputFile, placeOf } from "../files/rows.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../option-contents.ts";
 import { readOptionNames } from "../option-names.ts";
 import { ownReason, requestReason } from "../reasons.ts";
 import type { Reason } from "../work.ts";
-import { badId, checkContextIds, parts, tooManyForOption } from "./checks.ts";
+import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
+import { type ContextWish, planContextChanges } from "./context-changes.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /** An item of `update_contexts` (contract, Tools). */
@@ -30,15 +30,6 @@ export interface UpdateContextsInput {
   readonly file?: InputFile | undefined;
 }
 
-/** What a call wants of one option, over all its items. */
-interface Wish {
-  readonly optionId: string;
-  readonly objects: number[];
-  add: Set<string>;
-  remove: Set<string>;
-  set: Set<string> | undefined;
-}
-
 /**
  * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose something,
  * and those that get more than one request can carry, are read first: so that what is taken away is known before it is,
@@ -53,7 +44,7 @@ export async function planUpdateContexts(
   const items = given.flatMap((one) => ("item" in one ? [one.item] : []));
   const resolve = await nameResolver(items, input.targetingId, context);
   const sources = await readSources(items, context);
-  const wishes = new Map<string, Wish>();
+  const wishes = new Map<string, ContextWish>();
   for (const one of given) {
     if ("reason" in one) {
       plan.failGiven(one);
@@ -78,7 +69,7 @@ export async function planUpdateContexts(
     }
   }
   const contents = await readWhereNeeded([...wishes.values()], context);
-  for (const wish of wishes.values()) planWish(plan, wish, contents.get(wish.optionId));
+  planContextChanges(plan, [...wishes.values()], contents);
   return plan;
 }
 
@@ -150,7 +141,7 @@ function contextsOf(
 }
 
 /** A later item about the same option comes after the earlier one: what it says about a Context ID wins. */
-function addWish(wishes: Map<string, Wish>, optionId: string, object: number, wanted: Contexts): void {
+function addWish(wishes: Map<string, ContextWish>, optionId: string, object: number, wanted: Contexts): void {
   const wish = wishes.get(optionId) ?? {
     optionId,
     objects: [],
@@ -187,7 +178,7 @@ async function readSources(
 }
 
 async function readWhereNeeded(
-  wishes: readonly Wish[],
+  wishes: readonly ContextWish[],
   context: PlanningContext,
 ): Promise<ReadonlyMap<string, OptionContents | Reason>> {
   const needed = wishes.filter(
@@ -217,90 +208,4 @@ async function readAll(
     }
   });
   return new Map(read);
-}
-
-function planWish(plan: Plan, wish: Wish, contents: OptionContents | Reason | undefined): void {
-  if (contents !== undefined && "code" in contents) {
-    for (const object of wish.objects) plan.fail(object, contents);
-    return;
-  }
-  const held = new Set(contents?.contexts ?? []);
-  const wanted = wish.set;
-  const remove = wanted === undefined ? [...wish.remove] : [...held].filter((id) => !wanted.has(id));
-  const add = wanted === undefined ? [...wish.add] : [...wanted].filter((id) => !held.has(id));
-  if (contents !== undefined)
-    noteLoss(
-      plan,
-      wish,
-      contents,
-      remove.filter((id) => held.has(id)),
-      add,
-    );
-  const whole: ContextChanges =
-    wanted === undefined
-      ? { ...(wish.add.size > 0 ? { add } : {}), ...(wish.remove.size > 0 ? { remove } : {}) }
-      : { set: [...wanted] };
-  const all = [...(whole.set ?? []), ...(whole.add ?? []), ...(whole.remove ?? [])];
-  if (parts(all).length === 1) {
-    const changes = all.length === 0 && whole.set === undefined ? { add: [] } : whole;
-    plan.add(plan.make.updateOption({ id: wish.optionId }, { contexts: changes }, { objects: wish.objects }));
-    return;
-  }
-  const after = new Set([...held, ...add]);
-  for (const id of remove) after.delete(id);
-  const tooMany = tooManyForOption([...after]);
-  const grows = after.size > held.size;
-  if (tooMany !== undefined && grows) {
-    for (const object of wish.objects) plan.fail(object, tooMany);
-    return;
-  }
-  planParts(plan, wish, held, { add: add.filter((id) => !held.has(id)), remove: remove.filter((id) => held.has(id)) });
-}
-
-/**
- * More than one request can carry: what goes leaves first, since reductions are never refused (management-api 8.2), but
- * for one Context ID where the option would be empty in between, which an option group may not be (7.4 case 7).
- */
-function planParts(
-  plan: Plan,
-  wish: Wish,
-  held: ReadonlySet<string>,
-  changes: { readonly add: readonly string[]; readonly remove: readonly string[] },
-): void {
-  const remove = [...changes.remove];
-  const wouldBeEmpty = remove.length === held.size && changes.add.length > 0;
-  const last = wouldBeEmpty ? remove.pop() : undefined;
-  const sequence: ContextChanges[] = [];
-  if (remove.length > 0) sequence.push(...parts(remove).map((part) => ({ remove: part })));
-  if (changes.add.length > 0) sequence.push(...parts(changes.add).map((part) => ({ add: part })));
-  if (last !== undefined) {
-    const final = sequence.at(-1)?.add ?? [];
-    const hasRoom = final.length < LIMITS.requestContextIds.value;
-    if (hasRoom) sequence[sequence.length - 1] = { add: final, remove: [last] };
-    else sequence.splice(-1, 1, { add: final.slice(0, -1), remove: [] }, { add: final.slice(-1), remove: [last] });
-  }
-  let after: readonly number[] = [];
-  for (const contexts of sequence.length > 0 ? sequence : [{ add: [] }]) {
-    const fields = { objects: wish.objects, after };
-    after = [plan.add(plan.make.updateOption({ id: wish.optionId }, { contexts }, fields)).id];
-  }
-}
-
-function noteLoss(
-  plan: Plan,
-  wish: Wish,
-  contents: OptionContents,
-  removed: readonly string[],
-  added: readonly string[],
-): void {
-  if (removed.length === 0) return;
-  const empties = removed.length === contents.contexts.length && added.length === 0;
-  plan.losses.push({
-    name: contents.option.name,
-    _id: wish.optionId,
-    kind: "contextIds",
-    count: removed.length,
-    ...(empties ? { empties } : {}),
-  });
-  plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }
