@@ -149,7 +149,9 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
     message: `a Context ID is an own Context ID of another option group already${conflictWords(detail)}`,
-    remedy: "Remove it there with update_contexts, or leave it out here: groups share no own Context IDs.",
+    remedy:
+      "Remove it there with update_contexts, or leave it out here: groups share no own Context IDs. " +
+      "Groups that swap theirs need two calls: remove first, then add.",
   }),
   TARGETING_CONTEXT_LIMIT_EXCEEDED: () => ({
     message: "the option would hold more than 50,000 Context IDs or 8 MB of them, or the project more than 200,000",

@@ -194,6 +194,26 @@ describe("changes that depend on each other", () => {
     expect(result.counts).toEqual({ items: 2, succeeded: 2 });
   });
 
+  test("two groups that swap a Context ID in one call are refused, and keep what they hold", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const groups = ["x", "y"].map((contextId) => ({
+      name: `Group ${contextId}`,
+      type: "collection" as const,
+      contexts: [contextId, `own-${contextId}`],
+    }));
+    const made = await service.run({ tool: "bulk_add_options", input: { targetingId, items: groups } });
+    const [one = "", two = ""] = made.results.map(({ _id }) => _id);
+    const swap = [
+      { _id: one, add: ["y"], remove: ["x"] },
+      { _id: two, add: ["x"], remove: ["y"] },
+    ];
+    const result = await service.run({ tool: "update_contexts", input: { items: swap } });
+    expect(result.counts).toEqual({ items: 2, failed: 2 });
+    expect((await service.api.getOption(one, {})).contexts).toEqual(["x", "own-x"]);
+    expect((await service.api.getOption(two, {})).contexts).toEqual(["y", "own-y"]);
+  });
+
   test("a long set keeps what stays and crosses no limit", async () => {
     const service = await startService();
     const targetingId = await service.targeting("Spring");

@@ -25,7 +25,7 @@ interface Change {
 
 /**
  * Plans the steps of wishes about different options; `contents` is what was read of some of them, or why that cannot be.
- * What more than one request must carry travels in parts, and so does what groups take from each other.
+ * What more than one request must carry travels in parts.
  */
 export function planContextChanges(
   plan: Plan,
@@ -38,19 +38,9 @@ export function planContextChanges(
     for (const object of wish.objects) plan.fail(object, read);
     return [];
   });
-  for (const change of changes) noteLoss(plan, change);
-  const waits = entangledIn(changes);
-  const gone = new Map<Change, readonly number[]>();
-  for (const change of waits.keys()) gone.set(change, takeAway(plan, change));
   for (const change of changes) {
-    const waitsFor = waits.get(change);
-    if (waitsFor === undefined) planAlone(plan, change);
-    else
-      give(
-        plan,
-        change,
-        [change, ...waitsFor].flatMap((each) => gone.get(each) ?? []),
-      );
+    noteLoss(plan, change);
+    planChange(plan, change);
   }
 }
 
@@ -66,28 +56,8 @@ function changeOf(wish: ContextWish, contents: OptionContents | undefined): Chan
   };
 }
 
-/**
- * Groups of which each takes Context IDs that another one gives away, while it gives away some that are taken itself: a
- * Context ID is to leave one group before another gets it (management-api 7.2, `TARGETING_COLLECTION_CONTEXT_DUPLICATED`),
- * and of such groups none could be the first. With each, those that it takes from.
- */
-function entangledIn(changes: readonly Change[]): ReadonlyMap<Change, readonly Change[]> {
-  const groups = changes.filter(({ contents }) => contents?.option.type === "collection");
-  const givers = new Map<string, Change>();
-  for (const change of groups) for (const id of change.remove) if (change.held.has(id)) givers.set(id, change);
-  const takesFrom = new Map<Change, readonly Change[]>();
-  const isTakenFrom = new Set<Change>();
-  for (const change of groups) {
-    const from = new Set(change.add.flatMap((id) => givers.get(id) ?? []));
-    from.delete(change);
-    for (const giver of from) isTakenFrom.add(giver);
-    if (from.size > 0 && !wouldBeEmpty(change)) takesFrom.set(change, [...from]);
-  }
-  return new Map([...takesFrom].filter(([change]) => isTakenFrom.has(change)));
-}
-
 /** In one step where one request can carry it, else in parts. */
-function planAlone(plan: Plan, change: Change): void {
+function planChange(plan: Plan, change: Change): void {
   const { wish, held, add, remove } = change;
   const whole: ContextChanges =
     wish.set === undefined
