@@ -76,18 +76,16 @@ class LineTransport implements Transport {
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
     // One that was destroyed only closes.
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
+    if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
       if (!this.#closed) this.onerror?.(error);
     });
   }
 
-  async send(message: JSONRPCMessage): Promise<void> {
+  send(message: JSONRPCMessage): Promise<void> {
     const line = `${JSON.stringify(message)}\n`;
-    const { output } = this.#options;
-    if (output.write(line)) return;
-    await new Promise<void>((resolve) => {
-      for (const event of ["drain", "error", "close"]) output.once(event, () => resolve());
-    });
+    // What goes wrong with it is an error of the output, too.
+    return new Promise((resolve) => void this.#options.output.write(line, () => resolve()));
   }
 
   async close(): Promise<void> {
