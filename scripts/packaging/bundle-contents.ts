@@ -9,7 +9,7 @@ export const BUNDLE_NAME = `${packageJson.name}-${packageJson.version}.mcpb`;
 /** The same contents make the same bundle, byte by byte. */
 const FILE_TIME = new Date("2000-01-01T00:00:00");
 
-/** The bundle as a zip archive: the manifest and the built command, which needs no other package. */
+/** The bundle as a zip archive: the manifest, the built command, which needs no other package, and its pages. */
 export function bundleContents(): Uint8Array {
   const { name, version, type, license } = packageJson;
   const built = readdirSync(fileAt("dist")).map((file) => `dist/${file}`);
@@ -17,6 +17,8 @@ export function bundleContents(): Uint8Array {
     // Tells Node that the files in dist/ are ES modules.
     "package.json": Buffer.from(`${JSON.stringify({ name, version, type, license }, null, 2)}\n`),
   };
-  for (const path of ["manifest.json", "LICENSE", "README.md", ...built]) files[path] = readFileSync(fileAt(path));
+  const pages = readdirSync(fileAt("docs")).map((file) => `docs/${file}`);
+  const project = ["LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+  for (const path of ["manifest.json", ...project, ...pages, ...built]) files[path] = readFileSync(fileAt(path));
   return zipSync(files, { level: 9, mtime: FILE_TIME });
 }

@@ -23,6 +23,10 @@ export function serverJson() {
           isRequired: false,
           isSecret: setting.secret,
           format: kind === "switch" ? "boolean" : "string",
+          ...(setting.form.choices && {
+            choices: setting.form.choices,
+            default: setting.otherwise.replaceAll("`", ""),
+          }),
         })),
       },
     ],

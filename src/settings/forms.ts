@@ -8,6 +8,8 @@ import { isLoopback } from "./proxy.ts";
 export interface Form<Value> {
   readonly words: string;
   readonly toggle?: true;
+  /** The only texts that are of this form, where there are few. */
+  readonly choices?: readonly string[];
   readonly read: (text: string) => Value | undefined;
 }
 
@@ -79,7 +81,8 @@ export const toggle: Form<boolean> = {
 
 /** One of several words. */
 export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word> {
-  return { words: `one of ${words.join(", ")}`, read: (given) => words.find((word) => word === given) };
+  const read = (given: string) => words.find((word) => word === given);
+  return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
 /** A comma list of some of several words; each counts once. */

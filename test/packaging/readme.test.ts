@@ -125,7 +125,7 @@ describe("commands of the README", () => {
     const known = (line: string) =>
       /^npm (ci|test)$/.test(line) ||
       Object.hasOwn(packageJson.scripts, /^npm run ([\w:]+)( -- \w+)?$/.exec(line)?.[1] ?? "") ||
-      /^(claude|codex) mcp add [^$]*targeting -- npx -y targeting-mcp$/.test(line) ||
+      /^(claude|codex) mcp add (--scope user )?targeting (--env \w+=\S+ )*-- npx -y targeting-mcp$/.test(line) ||
       line.startsWith("npx -y targeting-mcp");
     expect(commands.filter((line) => !known(line))).toEqual([]);
     expect(ours.map(([word]) => word)).toEqual(["setup", "doctor", "http", "sandbox", "--help", "doctor"]);

@@ -77,6 +77,8 @@ export const registryEntry = z.strictObject({
           isRequired: z.boolean(),
           isSecret: z.boolean(),
           format: z.enum(["string", "number", "boolean", "filepath"]),
+          choices: z.array(z.string()).optional(),
+          default: z.string().optional(),
         }),
       ),
     }),
