@@ -154,6 +154,11 @@ export class RunState {
     return this.#standings.suspectSince(step);
   }
 
+  /** Whether a suspect step was refused together with its request in an earlier part of the run. */
+  wasRefusedInDoubt(step: number): boolean {
+    return this.#standings.wasRefusedInDoubt(step);
+  }
+
   /** Steps of an object that were applied, in the order in which they were made. */
   doneSteps(object: number): readonly Step[] {
     return this.#standings
@@ -294,6 +299,7 @@ export class RunState {
       default:
         this.#standings.set(step.id, change.to);
         if (change.to === "failed") this.#standings.isSure(step.id);
+        if (change.to === "unknown" && change.reason.detail?.refused === true) this.#standings.refuseInDoubt(step.id);
         if (change.undone) return;
         this.#failStep(step, change.to, change.reason);
     }

@@ -5,7 +5,7 @@ import { APPLIED_AS } from "../spec/routes.ts";
 import { isUlid, ulidTime } from "../spec/ulid.ts";
 import type { Driver } from "./driver.ts";
 import { itemReason, ownReason, requestReason } from "./reasons.ts";
-import { type Answered, settleAnswers } from "./settle.ts";
+import { type Answered, metOwnName, settleAnswers } from "./settle.ts";
 import type { Reason, Step, StepChange } from "./work.ts";
 
 /** The shortest wait after a 409, in milliseconds: the service may say 0. */
@@ -14,6 +14,9 @@ const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
 /** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
 const UNCATCHED_TRIES = 3;
+
+/** How often an item in doubt is sent again although its request is refused as a whole. */
+const REFUSED_TRIES = 3;
 
 /** What the last attempt of a batch came to. */
 type Attempt =
@@ -29,6 +32,7 @@ interface Batch {
   /** Failed attempts so far, for the backoff. */
   readonly failures: number;
   readonly uncatched: number;
+  readonly refused: number;
 }
 
 const GOES_ON: BatchEnd = { ended: false };
@@ -45,6 +49,7 @@ export async function sendBatch(driver: Driver, steps: readonly Step[]): Promise
     deadline: driver.clock.now() + driver.retryBudgetMs,
     failures: 0,
     uncatched: 0,
+    refused: 0,
   });
   const batches: Batch[] = [fresh(steps)];
   const sentBefore = new Set<number>();
@@ -110,6 +115,8 @@ function observeMade(driver: Driver, first: Step, answer: BulkAnswer, sentAt: nu
 
 async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const answered: Answered[] = [];
+  // Whose name is there may be known only once the others of the unit have an answer: then it is sent with them again.
+  const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
   let retryAfterMs = 0;
@@ -123,29 +130,41 @@ async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): P
     } else if (!result.success && (code === "UNCATCHED" || (code === undefined && isServerFault(result.error)))) {
       uncatched.push(step);
     } else {
-      answered.push({ step, result });
+      (metOwnName(driver, step, result) ? met : answered).push({ step, result });
     }
   }
-  await settleAnswers(driver, batch.steps, answered);
-  return afterAnswer(driver, batch, { busy, uncatched, retryAfterMs });
+  const isWhole = busy.length + uncatched.length === 0;
+  await settleAnswers(driver, batch.steps, isWhole ? [...answered, ...met] : answered);
+  return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { busy, uncatched, met, retryAfterMs });
 }
 
 async function afterAnswer(
   driver: Driver,
   batch: Batch,
-  left: { readonly busy: readonly Step[]; readonly uncatched: readonly Step[]; readonly retryAfterMs: number },
+  left: {
+    readonly busy: readonly Step[];
+    readonly uncatched: readonly Step[];
+    readonly met: readonly Answered[];
+    readonly retryAfterMs: number;
+  },
 ): Promise<Next> {
   const { busy, uncatched } = left;
-  if (busy.length + uncatched.length === 0) return { kind: "settled" };
+  const met = left.met.map(({ step }) => step);
   const operation = (busy[0] ?? uncatched[0])?.operation;
   if (operation === undefined) return { kind: "settled" };
   const tries = uncatched.length > 0 ? batch.uncatched + 1 : 0;
   if (tries > UNCATCHED_TRIES) {
-    if (APPLIED_AS[operation] === "unit" && uncatched.length > 1) return { kind: "halve", steps: uncatched };
+    if (APPLIED_AS[operation] === "unit" && uncatched.length > 1) {
+      return { kind: "halve", steps: inOrder([...uncatched, ...met]) };
+    }
     await giveUpOnUncatched(driver, batch.steps, uncatched);
-    if (busy.length === 0) return { kind: "settled" };
+    if (busy.length === 0) {
+      // What failed unexpectedly was free: the unit of the first attempt was not applied.
+      await settleAnswers(driver, batch.steps, left.met, true);
+      return { kind: "settled" };
+    }
   }
-  const resent = tries > UNCATCHED_TRIES ? busy : [...busy, ...uncatched].sort((a, b) => a.id - b.id);
+  const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
   // Their `add` may be applied, whatever stops the run before they are sent again.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
@@ -156,13 +175,17 @@ async function afterAnswer(
   );
   return {
     kind: "resend",
-    batch: { steps: resent, deadline: batch.deadline, failures, uncatched: tries },
+    batch: { ...batch, steps: resent, failures, uncatched: tries },
     waitMs,
     reason: itemReason(operation, {
       statusCode: busy.length > 0 ? 409 : 500,
       errorCode: busy.length > 0 ? "CONTEXT_TARGETING_WRITE_IN_PROGRESS" : "UNCATCHED",
     }),
   };
+}
+
+function inOrder(steps: readonly Step[]): readonly Step[] {
+  return steps.toSorted((one, other) => one.id - other.id);
 }
 
 /**
@@ -191,22 +214,23 @@ async function handleError(driver: Driver, batch: Batch, error: ApiError): Promi
   const [first] = batch.steps;
   if (first === undefined) return { kind: "settled" };
   const reason = requestReason(first.operation, error);
-  const resend = (waitMs: number, failures: number): Next => ({
+  const failures = batch.failures + 1;
+  const resend = (waitMs: number, more: Partial<Batch> = {}): Next => ({
     kind: "resend",
-    batch: { ...batch, failures },
+    batch: { ...batch, ...more },
     waitMs,
     reason,
   });
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      return resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS), batch.failures);
+      return resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      return resend(backoff(driver, batch.failures + 1), batch.failures + 1);
+      return resend(backoff(driver, failures), { failures });
     case "ambiguous":
       driver.change(batch.steps.map((step) => ({ step: step.id, to: "suspect" })));
-      return resend(backoff(driver, batch.failures + 1), batch.failures + 1);
+      return resend(backoff(driver, failures), { failures });
     case "rejected":
       if (endsTheRun(error)) {
         driver.change(batch.steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "refused", reason })));
@@ -216,9 +240,23 @@ async function handleError(driver: Driver, batch: Batch, error: ApiError): Promi
         driver.change([]);
         return { kind: "halve", steps: batch.steps };
       }
-      await settleAnswers(driver, [first], [{ step: first, result: asResult(error) }]);
+      if (isLeftInDoubt(driver, first)) {
+        const refused = batch.refused + 1;
+        driver.change([]);
+        if (refused < REFUSED_TRIES) return resend(backoff(driver, refused), { refused });
+        const because = { ...reason, detail: { ...reason.detail, refused: true } };
+        driver.change([unlessSuspect(driver, first, { step: first.id, to: "failed", reason: because })]);
+      } else await settleAnswers(driver, [first], [{ step: first, result: asResult(error) }]);
       return { kind: "settled" };
   }
+}
+
+/**
+ * Whether the refusal of a request leaves it open what an earlier attempt of its item did. What is refused once more, by
+ * a resumed run, is refused for what it is: then the earlier attempt was, too.
+ */
+function isLeftInDoubt({ state }: Driver, { id }: Step): boolean {
+  return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
 
 /** Rejections that every further request would meet too (architecture, step 5). */

@@ -26,11 +26,13 @@ const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME
  * Puts the answers to one request into effect. `request` is what the request carried, in its order.
  * Successes and refusals settle their objects; a refusal that proves less than that (the name is ours from an earlier
  * attempt, one sub-option spoils its group, another change of this run makes room) leads to further steps instead.
+ * `wasFree` says that something of the same unit was not there, so that an earlier attempt made nothing of it.
  */
 export async function settleAnswers(
   driver: Driver,
   request: readonly Step[],
   answered: readonly Answered[],
+  wasFree = false,
 ): Promise<void> {
   const changes: StepChange[] = [];
   const steps: Step[] = [];
@@ -39,7 +41,7 @@ export async function settleAnswers(
   const made: Made[] = [];
   const maker = StepMaker.after(driver.state.steps);
   const namesIn = optionNamesOnce(driver.api, driver.signal);
-  let madeNow = false;
+  let madeNow = wasFree;
   for (const { step, result } of answered) {
     if (result.success) {
       const change = doneChange(step, result);
@@ -77,6 +79,11 @@ export async function settleAnswers(
   }
   changes.push(...(await withInsideIds(driver, made)));
   driver.change(changes, { steps, settlements });
+}
+
+/** Whether a create in doubt met its name: what has it may be its own doing. */
+export function metOwnName(driver: Driver, step: Step, { success, error }: BulkResult): boolean {
+  return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**

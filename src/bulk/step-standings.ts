@@ -35,6 +35,7 @@ export class StepStandings {
   readonly #deferrals = new Map<number, Deferral>();
   /** When a step whose effect is not known first left, in our clock. */
   readonly #suspectSince = new Map<number, number>();
+  readonly #refusedInDoubt = new Set<number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
   /** The first step of each object; the steps after it are rare. */
@@ -85,6 +86,15 @@ export class StepStandings {
 
   suspectSince(step: number): number | undefined {
     return this.#suspectSince.get(step);
+  }
+
+  /** Sent again, a suspect step was refused together with its request, which says nothing about the first attempt. */
+  refuseInDoubt(step: number): void {
+    this.#refusedInDoubt.add(step);
+  }
+
+  wasRefusedInDoubt(step: number): boolean {
+    return this.#refusedInDoubt.has(step);
   }
 
   /** Begins to follow the next object. */

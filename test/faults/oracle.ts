@@ -1,4 +1,5 @@
 import type { ObjectResult, ReportCounts } from "../../src/bulk/report.ts";
+import type { Fault } from "./model/faults.ts";
 import type { Change, Project } from "./model/project.ts";
 import type { ModelService } from "./model/service.ts";
 import { checkContexts } from "./oracle/contexts.ts";
@@ -138,10 +139,15 @@ function isCalm(schedule: Schedule): boolean {
 /** What disturbed such a schedule is over and made nothing fail: neither may the report. */
 function isMended(schedule: Schedule): boolean {
   const { faults, settings } = schedule;
-  const uncatched = faults.filter(({ fault }) => fault.kind === "uncatched");
+  const failing = faults.filter(({ fault }) => fault.kind === "uncatched" || isRefusal(fault));
   return (
-    !hasOthers(schedule) && uncatched.length === 0 && settings.poison === undefined && settings.bodyBytes > 1_000_000
+    !hasOthers(schedule) && failing.length === 0 && settings.poison === undefined && settings.bodyBytes > 1_000_000
   );
+}
+
+/** Whether a request was refused for what it is, and not for who sent it: what travelled in it alone has failed. */
+function isRefusal(fault: Fault): boolean {
+  return fault.kind === "refused" && (fault.as === "validation" || fault.as === "tooLarge");
 }
 
 /** Whether anybody else writes to the project meanwhile. */

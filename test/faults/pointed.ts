@@ -1,3 +1,4 @@
+import { randomCall } from "./calls.ts";
 import type { Fault } from "./model/faults.ts";
 import type { Project } from "./model/project.ts";
 import type { Random } from "./random.ts";
@@ -6,7 +7,7 @@ import { allOptions, contextTargetings, someContexts } from "./world.ts";
 
 /** A call with just the faults and the other writers that make it hardest to tell what became of it. */
 export function pointedAt(project: Project, random: Random): Pick<Schedule, "call" | "faults" | "others"> {
-  return random.pick([lookalikes, halfAddedUpdates, brokenRings])(project, random);
+  return random.pick([lookalikes, halfAddedUpdates, brokenRings, refusedInDoubt])(project, random);
 }
 
 type Pointed = Pick<Schedule, "call" | "faults" | "others">;
@@ -23,9 +24,15 @@ function lookalikes(project: Project, random: Random): Pointed {
   });
   const fault: Fault = { kind: "reset", effect: random.pick(["none", "none", "whole", { lateMs: 400 }] as const) };
   const write = { by: "api" as const, request: { operation: "addOptions" as const, items: theirs } };
+  // What fails unexpectedly, or is taken over, was free to be made: so that the first attempt made nothing.
+  const later = random.pick<readonly Fault[]>([
+    [],
+    [{ kind: "uncatched", from: 0, addFirst: false }],
+    [{ kind: "takeover", from: 0, retryAfterMs: 100 }],
+  ]);
   return {
     call: { tool: "bulk_add_options", input: { targetingId: targeting, items } },
-    faults: [{ on: 0, fault }],
+    faults: [{ on: 0, fault }, ...later.map((each) => ({ on: 1, fault: each }))],
     others: [{ on: random.below(2), moment: random.pick(["before", "after"] as const), write }],
   };
 }
@@ -41,6 +48,24 @@ function halfAddedUpdates(project: Project, random: Random): Pointed {
   return {
     call: { tool: "update_contexts", input: { items } },
     faults: Array.from({ length: random.between(2, 8) }, (_, on) => ({ on, fault })),
+    others: [],
+  };
+}
+
+/** An answer is lost, and what is sent again is refused as a whole: that says nothing about the first attempt. */
+function refusedInDoubt(project: Project, random: Random): Pointed {
+  const lost: Fault = { kind: "reset", effect: random.pick(["none", "whole", "part", { lateMs: 400 }] as const) };
+  const as = random.pick(["validation", "tooLarge"] as const);
+  const from = random.below(2);
+  return {
+    call: randomCall(project, random, "small"),
+    faults: [
+      { on: from, fault: lost },
+      ...Array.from({ length: random.between(1, 6) }, (_, number) => ({
+        on: from + 1 + number,
+        fault: { kind: "refused" as const, as },
+      })),
+    ],
     others: [],
   };
 }

@@ -91,6 +91,8 @@ export async function runSchedule(
   for (const driven of all) {
     const processes = [processOf(driven.service), processOf(driven.service)];
     await Promise.all(processes.map(({ runs }) => drive(driven, runs)));
+    // What was in doubt when it was refused for what it is, is refused once more.
+    await drive(driven, processOf(driven.service).runs);
     driven.run = await processOf(driven.service).runs.find(driven.header.runId);
   }
   const settled = all.flatMap((driven) => judged(driven, { world, before, isSettled: true }));

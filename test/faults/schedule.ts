@@ -161,7 +161,9 @@ function randomFault(random: Random): Fault {
     () => ({ kind: "uncatched", from: random.pick([0, 0, random.next()]), addFirst: random.chance(0.5) }),
     () => ({ kind: "slow", ms: 30_000 }),
     () =>
-      random.chance(0.2) ? { kind: "refused", as: random.pick(["unauthorized", "forbidden"]) } : { kind: "notSent" },
+      random.chance(0.4)
+        ? { kind: "refused", as: random.pick(["unauthorized", "forbidden", "validation", "tooLarge"]) }
+        : { kind: "notSent" },
   ])();
 }
 

@@ -14,6 +14,6 @@ export type Fault =
   | { readonly kind: "notSent" }
   /** Items from a share of the request on fail unexpectedly (management-api 4.1). */
   | { readonly kind: "uncatched"; readonly from: number; readonly addFirst: boolean }
-  /** The key is refused: the run ends. */
-  | { readonly kind: "refused"; readonly as: "unauthorized" | "forbidden" }
+  /** The key is refused, and the run ends; or something on the way takes exception to the request, this once. */
+  | { readonly kind: "refused"; readonly as: "unauthorized" | "forbidden" | "validation" | "tooLarge" }
   | { readonly kind: "slow"; readonly ms: number };

@@ -173,7 +173,7 @@ export class ModelService {
     const body = `{"items":${list}}`;
     if (Buffer.byteLength(body, "utf8") > bodyBytes)
       throw new Failure({ kind: "refused", as: "tooLarge", statusCode: 413 });
-    if (fault?.kind === "refused") throw refusedKey(fault.as);
+    if (fault?.kind === "refused") throw refusedWhole(fault.as);
     if (poison !== undefined && body.includes(poison))
       throw new Failure({ kind: "refused", as: "validation", statusCode: 400 });
     this.#waitForOtherWrites(fault);
@@ -315,8 +315,10 @@ function lostBy(fault: Fault | undefined): Failure {
   return new Failure({ kind: "lost", reason: fault?.kind === "timeout" ? "no answer in time" : "reset" });
 }
 
-function refusedKey(as: "unauthorized" | "forbidden"): Failure {
-  return new Failure({ kind: "refused", as, statusCode: as === "unauthorized" ? 401 : 403 });
+const REFUSED_WITH = { unauthorized: 401, forbidden: 403, validation: 400, tooLarge: 413 } as const;
+
+function refusedWhole(as: keyof typeof REFUSED_WITH): Failure {
+  return new Failure({ kind: "refused", as, statusCode: REFUSED_WITH[as] });
 }
 
 function rejected({ error }: { readonly error: ItemError }): Failure {

@@ -22,7 +22,11 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
       if (left.length > 0) wrong.push("alreadyDone, though the run made it");
       return [...wrong, ...checkThere(evidence, wish, result)];
     case "failed":
-      return [...wrong, ...(here.length > 0 ? ["failed, though the run made it"] : []), ...addedAnyway(evidence, wish)];
+      return [
+        ...wrong,
+        ...(here.length > 0 && !isShadowed(evidence, wish, result) ? ["failed, though the run made it"] : []),
+        ...addedAnyway(evidence, wish),
+      ];
     case "unattempted":
       return [
         ...wrong,
@@ -32,6 +36,18 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
     default:
       return wrong;
   }
+}
+
+/**
+ * Somebody gave the name of a new targeting to an older one in the console, before what was lost was sent again: the
+ * service names one of the two, and of an older one a run says that it was there (architecture, step 6).
+ */
+function isShadowed(evidence: Evidence, wish: CreateWish, { reason }: ObjectResult): boolean {
+  const existing = reason?.detail?.existingId;
+  if (wish.kind !== "targeting" || typeof existing !== "string") return false;
+  return evidence
+    .changes(existing)
+    .some((change) => change.actor === "other" && change.what === "targetingRenamed" && change.to === wish.name);
 }
 
 /** Another item of the same name is not refused: what the run made of that name is that item's. */
