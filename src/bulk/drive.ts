@@ -21,10 +21,10 @@ export async function drive(
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void =>
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
-  await noteNewest(driver);
   let known = first;
   let turns: Turns = new Map();
   for (;;) {
+    await noteNewest(driver);
     const { steps } = driver.state;
     const requests = known ?? nextRequests(steps, inTurn(driver.state.ready(), turns), driver.apartBy);
     known = undefined;

@@ -92,20 +92,25 @@ function newestBefore(driver: Driver, step: Step): string | null | undefined {
 }
 
 /**
- * Notes the newest option of each targeting that options are to be added to, before anything is sent. Where it cannot
- * be read (a key without the read scope), only the clocks can tell old from new later.
+ * Notes the newest option of each targeting that options are to be added to, before any is: at the beginning of the run,
+ * or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope), only
+ * the clocks can tell old from new later.
  */
 export async function noteNewest(driver: Driver): Promise<void> {
-  if (driver.state.requests.sent > 0) return;
   const targetings = new Set<string>();
-  const { steps } = driver.state;
+  const looked = new Set<string>();
+  const { state } = driver;
   let last: readonly Binding[] = [];
-  for (const step of driver.state.pendingSteps()) {
-    const bindings = steps.bindingsOf(step);
-    if (bindings === last || steps.operationOf(step) !== "addOptions") continue;
+  for (const step of state.pendingSteps()) {
+    const bindings = state.steps.bindingsOf(step);
+    if (bindings === last || state.steps.operationOf(step) !== "addOptions") continue;
     last = bindings;
     const place = bindings.find(({ field }) => field === "targeting");
-    if (place?.id !== undefined && !driver.state.newest.has(place.id)) targetings.add(place.id);
+    const id = place === undefined ? undefined : state.boundId(place);
+    if (id === undefined || looked.has(id)) continue;
+    looked.add(id);
+    const isFirst = place?.object === undefined ? state.requests.sent === 0 : state.isUntouched(place.object);
+    if (isFirst && !state.newest.has(id)) targetings.add(id);
   }
   for (const targeting of targetings) {
     const first = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));

@@ -171,6 +171,13 @@ export class RunState {
     return this.#standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
+  /** Whether none of the steps that use the ID of an object has left. */
+  isUntouched(object: number): boolean {
+    return this.#standings
+      .boundTo(object)
+      .every((id) => this.#standings.at(id) === "pending" && this.suspectSince(id) === undefined);
+  }
+
   /**
    * Steps that may leave now, in the order in which they were made: one for each thing that is changed, since a request
    * may name it only once (management-api 4.1). What only prepares others comes first, since after them it would spoil

@@ -243,4 +243,67 @@ describe("found by the schedules", () => {
     const rival = { call: { tool: "delete_options" as const, input: { ids: [blue ?? ""] } }, faults: [] };
     expect(await outcomesOf(swap, { rival, faults: [{ on: 1, fault: noKey }] })).toEqual(["succeeded", "failed"]);
   });
+
+  test("options that follow their new targeting are told apart from those of others, whatever the clocks say", async () => {
+    const options = ids(130).map((name) => ({ name: name.replace("article-", "Option ") }));
+    const call = (): WriteCall => ({ tool: "create_targetings", input: { items: [{ name: "Spring", options }] } });
+    const outcomes = await outcomesOf(call, { faults: [{ on: 1, fault: lost("whole") }] });
+    expect(outcomes).toEqual(Array.from({ length: 131 }, () => "succeeded"));
+  });
+
+  const tooLarge: Fault = { kind: "refused", as: "tooLarge" };
+  const invalid: Fault = { kind: "refused", as: "validation" };
+
+  test("what is sent again and refused once was not refused the first time", async () => {
+    const call = (project: Project): WriteCall => {
+      const red = option(project, spring(project), "Red");
+      return { tool: "update_options", input: { items: [{ _id: red, name: "Blue" }] } };
+    };
+    for (const refused of [tooLarge, invalid]) {
+      const faults = [
+        { on: 0, fault: lost("whole") },
+        { on: 1, fault: refused },
+      ];
+      expect(await outcomesOf(call, { faults })).toEqual(["succeeded"]);
+    }
+  });
+
+  test("refused over and over, it may have been applied all the same", async () => {
+    const call = (project: Project): WriteCall => {
+      const red = option(project, spring(project), "Red");
+      return { tool: "update_options", input: { items: [{ _id: red, name: "Blue" }] } };
+    };
+    const faults = [{ on: 0, fault: lost("whole") }, ...[1, 2, 3].map((on) => ({ on, fault: tooLarge }))];
+    // The run itself ended as unknown; taken up again it is settled.
+    expect(await outcomesOf(call, { faults })).toEqual(["succeeded"]);
+  });
+
+  test("a temporary name whose answer was lost, and whose resend was refused, is no name that stays", async () => {
+    const faults = [
+      { on: 1, fault: lost("whole") },
+      { on: 2, fault: tooLarge },
+    ];
+    expect(await outcomesOf(swap, { faults })).toEqual(["succeeded", "succeeded"]);
+  });
+
+  test("what failed unexpectedly was free: then the others of its unit were not made either", async () => {
+    // The IDs of two worlds that are filled alike are the same.
+    const targeting = spring(emptyWorld().project);
+    const items = [{ name: "Larch" }, { name: "Maple" }];
+    const call = (project: Project): WriteCall => {
+      return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
+    };
+    const write = {
+      by: "api" as const,
+      request: { operation: "addOptions" as const, items: [{ targeting, name: "Larch" }] },
+    };
+    const outcomes = await outcomesOf(call, {
+      faults: [
+        { on: 0, fault: lost("none") },
+        { on: 1, fault: uncatched },
+      ],
+      others: [{ on: 1, moment: "before", write }],
+    });
+    expect(outcomes).toEqual(["unknown", "succeeded"]);
+  });
 });
