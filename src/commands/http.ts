@@ -17,6 +17,7 @@ import { text, wholeNumber } from "../settings/forms.ts";
 import { isLoopback } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
+import { cannotListen } from "./cannot-listen.ts";
 import { type Projects, projects } from "./projects.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
@@ -153,8 +154,7 @@ async function listen({ server }: HttpFace, host: string, port: number): Promise
     server.listen(port, host);
     await once(server, "listening");
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);
+    throw cannotListen(host, port, cause);
   }
   return addressOf(host, boundPort(server.address()));
 }
