@@ -107,13 +107,42 @@ describe("what refuses to start", () => {
   });
 });
 
-test("--help and --version", async () => {
-  const help = startCommand(["--help"]);
-  expect((await help.exited).code).toBe(0);
-  expect(help.lines.join("\n")).toContain("--read-only, TARGETING_MCP_READ_ONLY");
-  const version = startCommand(["--version"]);
-  expect((await version.exited).code).toBe(0);
-  expect(version.lines.join()).toMatch(/^\d+\.\d+\.\d+$/);
+async function printed(...args: readonly string[]): Promise<string> {
+  const command = startCommand(args);
+  expect((await command.exited).code).toBe(0);
+  expect(command.stderr()).toBe("");
+  return command.lines.join("\n");
+}
+
+test.each([["--help"], ["-h"], ["help"]])("%s shows every command and setting", async (word) => {
+  const help = await printed(word);
+  expect(help).toContain("targeting-mcp setup HOST [--yes]");
+  expect(help).toContain("--read-only, TARGETING_MCP_READ_ONLY");
+});
+
+test.each([["--version"], ["-v"], ["version"]])("%s shows the version alone", async (word) => {
+  expect(await printed(word)).toMatch(/^\d+\.\d+\.\d+$/);
+});
+
+test.each([
+  [["setup", "--help"], "setup HOST [--yes]", ["--yes"]],
+  [["help", "sandbox"], "sandbox [--host", ["--host", "--port", "--data", "--forward"]],
+  [["stdio", "-h"], "[stdio [FOLDER...]]", []],
+] as const)("%j shows that command alone, and where the rest is", async (args, usage, flags) => {
+  const help = await printed(...args);
+  expect(help).toContain(`targeting-mcp ${usage}`);
+  expect(help.match(/^ {2}--\S+/gm)?.map((flag) => flag.trim()) ?? []).toEqual(flags);
+  expect(help).not.toContain("TARGETING_MCP_");
+  expect(help.split("\n").at(-1)).toContain("targeting-mcp --help");
+});
+
+test("an empty word, with which a host may fill an optional list, is passed over", async () => {
+  for (const args of [["stdio", ""], [""]]) {
+    const command = opened({}, args);
+    await command.answer("open");
+    command.child.stdin.end();
+    expect((await command.exited).code).toBe(0);
+  }
 });
 
 test("keys appear nowhere, even where the service repeats them", async () => {
