@@ -1,5 +1,6 @@
-import { open, readFile, rename } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import * as z from "zod";
+import { moveOver } from "../disk/move-over.ts";
 import { type Dump, dumpSchema } from "./state-dump.ts";
 
 /** How long changes gather before they are written, in milliseconds. */
@@ -85,5 +86,5 @@ async function writeWhole(file: string, text: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  await rename(fresh, file);
+  await moveOver(fresh, file);
 }
