@@ -1,8 +1,9 @@
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../api/answers.ts";
 import { isApiError } from "../api/errors.ts";
+import { moveOver } from "../disk/move-over.ts";
 import { ulidTime } from "../spec/ulid.ts";
 import { FileError, hasCode } from "./files/file-error.ts";
 import { openJournal, readJournal, START_ANEW } from "./journal-file.ts";
@@ -131,7 +132,7 @@ async function writeDurably(file: string, text: string): Promise<void> {
 /** Puts a file in the place of another in one step. */
 async function replaceDurably(file: string, text: string): Promise<void> {
   await writeDurably(`${file}.new`, text);
-  await rename(`${file}.new`, file);
+  await moveOver(`${file}.new`, file);
 }
 
 async function createMarker(file: string): Promise<boolean> {

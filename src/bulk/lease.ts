@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import { moveOver } from "../disk/move-over.ts";
 
 /** How often a holder shows that it lives, and after how long without that it counts as dead, in milliseconds. */
 const BEAT_MS = 2000;
@@ -149,7 +150,7 @@ async function unlessThere(create: () => Promise<void>, otherwise?: () => Promis
 async function replaceFile(file: string, value: Content): Promise<void> {
   const fresh = `${file}-${value.token}`;
   await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
-  await rename(fresh, file);
+  await moveOver(fresh, file);
 }
 
 async function removeOlder(folder: string, name: string, than: number): Promise<void> {

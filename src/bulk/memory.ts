@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
+import { moveOver } from "../disk/move-over.ts";
 
 /** A targeting that was seen: its name may have changed since. */
 export interface SeenTargeting {
@@ -127,7 +128,7 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await writeFile(beside, JSON.stringify({ targetings }), { mode: 0o600 });
-    await rename(beside, file);
+    await moveOver(beside, file);
   } catch (problem) {
     onProblem(problem);
     await rm(beside, { force: true }).catch(onProblem);

@@ -1,4 +1,5 @@
-import { open, rename, rm } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
+import { moveOver } from "../disk/move-over.ts";
 import { type ByteSource, bytesOf } from "./files/bytes.ts";
 import { hasCode } from "./files/file-error.ts";
 
@@ -20,7 +21,7 @@ export async function keepPart(file: string, pieces: AsyncIterable<string | Uint
     await handle.close();
   }
   if (isEmpty) await Promise.all([rm(unfinished, { force: true }), rm(file, { force: true })]);
-  else await rename(unfinished, file);
+  else await moveOver(unfinished, file);
 }
 
 /** The content of a file that may not be there. */

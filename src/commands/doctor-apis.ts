@@ -9,6 +9,8 @@ export interface ProbeOptions {
   readonly routes: RouteTable;
   /** Nothing but reads is sent. */
   readonly readOnly: boolean;
+  /** A sandbox stands in for the APIs. */
+  readonly isSandbox: boolean;
 }
 
 /** A request that shows whether an operation answers, and can change nothing. */
@@ -29,23 +31,40 @@ interface Outcome {
 interface Names {
   readonly about: string;
   readonly address: string;
+  /** What else decides whether the address is reached. */
+  readonly onTheWay: string;
   readonly key: string;
   readonly whereKeysAre: string;
 }
+
+const THE_NETWORK = "the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY";
 
 /** Where keys come from: management-api 5, event-tracking-api 5. */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
+  onTheWay: THE_NETWORK,
   key: "TARGETING_API_KEY",
   whereKeysAre: "keys are made in the console under Settings > Integrations",
 };
 const EVENTS: Names = {
   about: "event API",
   address: "EVENT_API_URL",
+  onTheWay: THE_NETWORK,
   key: "EVENT_APP_KEY",
   whereKeysAre: "it stands in the application's service configuration file",
 };
+
+/** The names where a sandbox that runs stands in for the APIs. */
+function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
+  if (!isSandbox) return names;
+  return {
+    ...names,
+    address: "TARGETING_MCP_SANDBOX_URL",
+    onTheWay: "and that a sandbox runs there (targeting-mcp sandbox)",
+    whereKeysAre: "one that this sandbox accepts, or none",
+  };
+}
 
 /** A ULID of the year 1970, which no service ever made. */
 const NO_SUCH_ID = "00000000000000000000000000";
@@ -68,14 +87,15 @@ export async function checkManagement(api: ManagementApi, options: ProbeOptions)
     };
   });
   const outcomes = await outcomesOf(options.readOnly ? reads : [...reads, ...writes]);
-  const broken = unusable(outcomes, MANAGEMENT);
+  const names = namesOf(MANAGEMENT, options);
+  const broken = unusable(outcomes, names);
   if (broken !== undefined) return [broken];
   return [
     { about: MANAGEMENT.about, state: "ok", found: "reachable" },
     keyCheck(outcomes, MANAGEMENT),
     scopeCheck(outcomes, "read"),
     options.readOnly ? NOT_WRITTEN : scopeCheck(outcomes, "write"),
-    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, MANAGEMENT)),
+    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, names)),
   ];
 }
 
@@ -89,17 +109,18 @@ const BULK_WRITES = [
 ] as const satisfies readonly Operation[];
 
 /** Probes the event API with an object that names neither user nor event, which no service can record. */
-export async function checkEvents(api: EventApi, { routes, readOnly }: ProbeOptions): Promise<readonly Check[]> {
-  if (readOnly) return [{ ...NOT_WRITTEN, about: EVENTS.about }];
+export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
+  if (options.readOnly) return [{ ...NOT_WRITTEN, about: EVENTS.about }];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
   // This API has no scopes: a key that it forbids is simply a wrong one.
   const outcomes = probed.map((one): Outcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one));
-  const broken = unusable(outcomes, EVENTS);
+  const names = namesOf(EVENTS, options);
+  const broken = unusable(outcomes, names);
   if (broken !== undefined) return [broken];
   return [
     { about: EVENTS.about, state: "ok", found: "reachable" },
     keyCheck(outcomes, EVENTS),
-    ...outcomes.flatMap((outcome) => routeCheck(outcome, routes, EVENTS)),
+    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, names)),
   ];
 }
 
@@ -149,11 +170,14 @@ function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): 
 }
 
 /** Why nothing more can be told about an API; undefined where it can. */
-function unusable(outcomes: readonly Outcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
+function unusable(
+  outcomes: readonly Outcome[],
+  { about, address, onTheWay, key, whereKeysAre }: Names,
+): Check | undefined {
   const of = (kind: Outcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = of("unreached");
   if (unreached !== undefined) {
-    const remedy = `Check ${address}, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.`;
+    const remedy = `Check ${address}, ${onTheWay}.`;
     return { about, state: "problem", found: `not reached: ${unreached.words}`, remedy };
   }
   const unauthorized = of("unauthorized");

@@ -1,13 +1,13 @@
 import { RunStoreError } from "../bulk/store.ts";
 import type { Redactor } from "../render/redact.ts";
 import { redactorFor } from "../render/redact.ts";
-import { listedTools } from "../server/listing.ts";
-import { readAccess } from "../settings/access.ts";
+import { listedTools, type Offer } from "../server/listing.ts";
+import { type Access, readAccess, secretsIn } from "../settings/access.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
 import { toggle } from "../settings/forms.ts";
 import { givenText, type Source } from "../settings/given.ts";
-import { SETTING_LIST } from "../settings/registry.ts";
+import { SETTING_LIST, SETTINGS, type Setting } from "../settings/registry.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { ownRuns } from "../tools/own-runs.ts";
 import { TOOLS } from "../tools/registry.ts";
@@ -15,6 +15,7 @@ import { type Connected, connect, routesOf } from "./connect.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { type Check, checkFolders, checkNode, checkStateFolder } from "./doctor-machine.ts";
 import { diagnosisText } from "./doctor-words.ts";
+import { checkAccess } from "./http-access.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { VERSION } from "./version.ts";
 
@@ -73,30 +74,33 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     const checks = [node, usable.problem];
     return { ...NOTHING_FOUND, version: VERSION, checks, settings: shown };
   }
-  const { settings } = usable;
+  const { settings, access } = usable;
+  const byCallers = keysOfCallers(input, usable);
   const connected = connect(forProbing(settings), {
     stopping: new AbortController().signal,
     sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
     follows: false,
   });
   try {
+    const stateFolder = await checkStateFolder(settings.stateDir);
     const checks = [
       node,
       ...settings.unknownVariables.map(misspelt),
-      await checkStateFolder(settings.stateDir),
+      stateFolder,
       ...(await checkFolders(settings.allowedDirs)),
-      ...(await checkApis(connected, settings)),
+      ...(await checkApis(connected, settings, byCallers)),
     ];
     const { unfinishedRuns, problem } = await findUnfinished(connected);
-    const all = problem === undefined ? checks : [...checks, problem];
-    const clean = redacted(all, redactorFor(settings.secrets));
+    // A folder that cannot be used holds no runs either: that is said once.
+    const all = problem === undefined || stateFolder.state === "problem" ? checks : [...checks, problem];
+    const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
       ok: !clean.some(({ state }) => state === "problem"),
       version: VERSION,
       environment: settings.environment.kind,
       checks: clean,
       settings: shown,
-      tools: listedTools(TOOLS, connected.offer).map(({ tool }) => tool.name),
+      tools: listedTools(TOOLS, withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
       unfinishedRuns,
     };
   } finally {
@@ -106,13 +110,26 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
 
 const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
 
-function usableSettings(input: SettingsInput): { readonly settings: Settings } | { readonly problem: Check } {
+/** Settings and access file, as they are read where callers come over HTTP. */
+interface Usable {
+  readonly settings: Settings;
+  readonly access: Access;
+}
+
+const THIS_HOST = "127.0.0.1";
+const EVERY_HOST = "0.0.0.0";
+
+function usableSettings(input: SettingsInput): Usable | { readonly problem: Check } {
   try {
     // Where callers over HTTP bring keys of their own, an address without a key is well.
     const settings = settingsFrom({ ...input, overHttp: true });
     routesOf(settings);
-    readAccess(settings.http.accessFile);
-    return { settings };
+    const access = readAccess(settings.http.accessFile);
+    const { oauth, ownKeys, accessFile } = settings.http;
+    const asksWho = ownKeys || accessFile !== undefined || oauth !== undefined;
+    // Where nobody is asked who they are, only this machine can be meant: the host itself is no setting.
+    checkAccess(settings, access, asksWho ? EVERY_HOST : THIS_HOST);
+    return { settings, access };
   } catch (thrown) {
     if (!(thrown instanceof SettingsError)) throw thrown;
     return { problem: { about: "settings", state: "problem", found: thrown.message } };
@@ -140,24 +157,60 @@ function misspelt(variable: string): Check {
   };
 }
 
-async function checkApis({ services }: Connected, settings: Settings): Promise<readonly Check[]> {
+async function checkApis(
+  { services }: Connected,
+  settings: Settings,
+  byCallers: KeysOfCallers,
+): Promise<readonly Check[]> {
   const { management, events } = services;
-  const routes = routesOf(settings);
-  const { readOnly } = settings;
-  const notConfigured = (about: string, variables: string): Check => ({
-    about,
-    state: "note",
-    found: "not configured: its tools are not listed",
-    remedy: `Set ${variables} to use it.`,
-  });
+  const { readOnly, environment } = settings;
+  const options = { routes: routesOf(settings), readOnly, isSandbox: environment.kind === "sandbox" };
+  const without = (about: string, keys: string | undefined, variables: string): Check =>
+    keys === undefined
+      ? {
+          about,
+          state: "note",
+          found: "not configured: its tools are not listed",
+          remedy: `Set ${variables} to use it.`,
+        }
+      : { about, state: "ok", found: `set up for http: ${keys}, so that none was tried here` };
   return [
     ...(management === undefined
-      ? [notConfigured("management API", "TARGETING_API_URL and TARGETING_API_KEY")]
-      : await checkManagement(management, { routes, readOnly })),
+      ? [without("management API", byCallers.targeting, "TARGETING_API_URL and TARGETING_API_KEY")]
+      : await checkManagement(management, options)),
     ...(events === undefined
-      ? [notConfigured("event API", "EVENT_API_URL and EVENT_APP_KEY")]
-      : await checkEvents(events, { routes, readOnly })),
+      ? [without("event API", byCallers.events, "EVENT_API_URL and EVENT_APP_KEY")]
+      : await checkEvents(events, options)),
   ];
+}
+
+/** Where callers over HTTP have the key of an API from, in words; absent where no caller can have one. */
+type KeysOfCallers = { readonly [Which in Offer["toolsets"][number]]?: string };
+
+function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
+  const projects = [...access.projects.values()];
+  const of = (address: Setting<string>, isInProjects: boolean): string | undefined => {
+    if (givenText(address, input) === undefined) return undefined;
+    if (settings.http.ownKeys) return "callers over HTTP bring keys of their own (TARGETING_MCP_OWN_KEYS)";
+    return isInProjects ? "keys stand in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
+  };
+  const targeting = of(
+    SETTINGS.targetingApiUrl,
+    projects.some(({ targetingApiKey }) => targetingApiKey !== undefined),
+  );
+  const events = of(
+    SETTINGS.eventApiUrl,
+    projects.some(({ eventAppKey }) => eventAppKey !== undefined),
+  );
+  return { ...(targeting !== undefined && { targeting }), ...(events !== undefined && { events }) };
+}
+
+/** What is offered to a caller who has every key that callers can have. */
+function withKeysOf({ targeting, events }: KeysOfCallers, offer: Offer): Offer {
+  const configured = new Set(offer.configured);
+  if (targeting !== undefined) configured.add("targeting");
+  if (events !== undefined) configured.add("events");
+  return { ...offer, configured: [...configured] };
 }
 
 async function findUnfinished({ services }: Connected): Promise<{

@@ -12,11 +12,11 @@ import { createMcpServer, type ServerParts } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
 import { type Access, readAccess, secretsIn } from "../settings/access.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
-import { SettingsError } from "../settings/error.ts";
 import { text, wholeNumber } from "../settings/forms.ts";
-import { isLoopback } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
+import { cannotListen } from "./cannot-listen.ts";
+import { bracketed, checkAccess } from "./http-access.ts";
 import { type Projects, projects } from "./projects.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
@@ -76,51 +76,6 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Refuses set-ups that would let in whoever comes, or nobody. Throws a SettingsError. */
-function checkAccess({ http, environment }: Settings, access: Access, host: string): void {
-  const { oauth, ownKeys, accessFile } = http;
-  const refuse = (message: string, variable: string) => new SettingsError(message, variable);
-  const asks = access.tokens.length > 0 || oauth !== undefined || ownKeys;
-  if (accessFile !== undefined && !asks) {
-    throw refuse(
-      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token: nobody could call`,
-      "TARGETING_MCP_ACCESS_FILE",
-    );
-  }
-  if (!asks && !isLoopback(`http://${bracketed(host)}`)) {
-    throw refuse(
-      `whoever reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
-        "TARGETING_MCP_OWN_KEYS (docs/deployment.md), or serve on 127.0.0.1",
-      "TARGETING_MCP_ACCESS_FILE",
-    );
-  }
-  if (
-    oauth !== undefined &&
-    http.publicUrl === undefined &&
-    oauth.audience === undefined &&
-    !isLoopback(`http://${bracketed(host)}`)
-  ) {
-    throw refuse("TARGETING_MCP_PUBLIC_URL is missing: access tokens must be meant for it", "TARGETING_MCP_PUBLIC_URL");
-  }
-  if (oauth?.projectClaim !== undefined && access.projects.size === 0) {
-    throw refuse(
-      "TARGETING_MCP_OAUTH_PROJECT_CLAIM names projects, and TARGETING_MCP_ACCESS_FILE holds none",
-      "TARGETING_MCP_ACCESS_FILE",
-    );
-  }
-  const hasKeys =
-    environment.kind === "sandbox" || environment.management !== undefined || environment.events !== undefined;
-  const someoneNeedsThem =
-    access.tokens.some(({ project }) => project === undefined) ||
-    (oauth !== undefined && oauth.projectClaim === undefined);
-  if (!hasKeys && someoneNeedsThem && !ownKeys) {
-    throw refuse(
-      "TARGETING_API_KEY and EVENT_APP_KEY are missing, and there are callers who name no project of the access file",
-      "TARGETING_API_KEY",
-    );
-  }
-}
-
 function authOf({ http, proxies }: Settings, access: Access, publicUrl: string) {
   const { oauth, ownKeys } = http;
   if (oauth === undefined)
@@ -153,8 +108,7 @@ async function listen({ server }: HttpFace, host: string, port: number): Promise
     server.listen(port, host);
     await once(server, "listening");
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);
+    throw cannotListen(host, port, cause);
   }
   return addressOf(host, boundPort(server.address()));
 }
@@ -174,11 +128,6 @@ async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnde
 
 function addressOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}${MCP_PATH}`;
-}
-
-/** An IPv6 address as it stands in a URL. */
-function bracketed(host: string): string {
-  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
 function boundPort(address: AddressInfo | string | null): number {

@@ -1,8 +1,11 @@
 import { parseJson } from "../api/answers.ts";
 import { coverageOf } from "../events/coverage.ts";
 import { coverageText } from "../render/arrived-events.ts";
+import { DataFileError } from "../sandbox/data-file.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import { SettingsError } from "../settings/error.ts";
+import { cannotListen } from "./cannot-listen.ts";
 import { stopSignal } from "./stop-signal.ts";
 
 /** What `targeting-mcp sandbox` is told. */
@@ -19,17 +22,20 @@ export interface SandboxCommand {
 
 /**
  * Serves the emulated APIs until a signal comes; then writes the data file and says what it saw.
- * Throws when the port cannot be taken, or the data file cannot be read or written.
+ * Throws a SettingsError when the port cannot be taken, or the data file cannot be read or written.
  */
 export async function runSandbox({ host, port, data, forward, keys }: SandboxCommand): Promise<void> {
   const asked = stopSignal();
-  const sandbox = await startSandbox({
-    host,
-    port,
-    ...(data === undefined ? {} : { dataFile: data }),
-    ...(forward === undefined ? {} : { forward }),
-    ...(keys === undefined ? {} : { keys }),
-  });
+  const sandbox = await orSay(
+    startSandbox({
+      host,
+      port,
+      ...(data === undefined ? {} : { dataFile: data }),
+      ...(forward === undefined ? {} : { forward }),
+      ...(keys === undefined ? {} : { keys }),
+    }),
+    (thrown) => cannotListen(host, port, thrown),
+  );
   const [key, readKey] = BUILT_IN_KEYS.management;
   const [appKey] = BUILT_IN_KEYS.app;
   print([
@@ -48,8 +54,21 @@ export async function runSandbox({ host, port, data, forward, keys }: SandboxCom
     "",
   ]);
   await asked;
-  await sandbox.close();
+  await orSay(sandbox.close());
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
+}
+
+/** Waits for something of the sandbox, and puts into words what whoever started it can mend. */
+async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
+  try {
+    return await work;
+  } catch (thrown) {
+    if (thrown instanceof DataFileError) {
+      throw new SettingsError(`${thrown.message}: name a file of its own with --data, in a folder that is there`);
+    }
+    const isOfThePort = thrown instanceof Error && "syscall" in thrown;
+    throw isOfThePort && ofThePort !== undefined ? ofThePort(thrown) : thrown;
+  }
 }
 
 function arrivedEvent({ text, isJson, verdict, at }: ReturnType<Sandbox["events"]>[number]) {

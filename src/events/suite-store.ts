@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { RunStoreError } from "../bulk/store.ts";
+import { moveOver } from "../disk/move-over.ts";
 import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
@@ -133,7 +134,7 @@ async function replace(file: string, content: unknown): Promise<void> {
   const beside = `${file}.${randomUUID()}`;
   try {
     await writeFile(beside, JSON.stringify(content), { mode: 0o600 });
-    await rename(beside, file);
+    await moveOver(beside, file);
   } finally {
     await rm(beside, { force: true });
   }

@@ -1,30 +1,34 @@
-import { open, readFile, rename } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import * as z from "zod";
+import { moveOver } from "../disk/move-over.ts";
 import { type Dump, dumpSchema } from "./state-dump.ts";
 
 /** How long changes gather before they are written, in milliseconds. */
 const GATHER_MS = 300;
 
+/** A data file that cannot be read or written, or holds something else; the message names it. */
+export class DataFileError extends Error {}
+
 /** Keeps a state in a file. */
 export interface DataFile {
   /** Notes a change: the file is written soon. */
   touch(): void;
-  /** Writes what is not written yet. Throws what went wrong in any write. */
+  /** Writes what is not written yet. Throws a DataFileError for what went wrong in any write. */
   flush(): Promise<void>;
 }
 
 /**
- * Reads a state from a file; undefined where there is no file. Throws a RangeError that names the file when it holds
+ * Reads a state from a file; undefined where there is no file. Throws a DataFileError when it cannot be read, or holds
  * something else.
  */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
+    throw new DataFileError(`${file} cannot be read: ${wordsOf(error)}`, { cause: error });
   });
   if (text === undefined) return undefined;
   const result = dumpSchema.safeParse(jsonOf(text, file));
-  if (!result.success) throw new RangeError(`${file} holds no state of a sandbox: ${z.prettifyError(result.error)}`);
+  if (!result.success) throw noState(file, z.prettifyError(result.error));
   return result.data;
 }
 
@@ -32,22 +36,31 @@ function jsonOf(text: string, file: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new RangeError(`${file} holds no state of a sandbox: it is not JSON`, { cause: error });
+    throw noState(file, "it is not JSON", error);
   }
+}
+
+/** The error for a file that holds something else than a state, and why. */
+export function noState(file: string, why: string, cause?: unknown): DataFileError {
+  return new DataFileError(`${file} holds no state of a sandbox: ${why}`, { cause });
+}
+
+function wordsOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 /** Keeps the state that `dump` gives in a file, in place of what the file held before: whole, or not at all. */
 export function dataFile(file: string, dump: () => Dump): DataFile {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
-  let failure: unknown;
+  let failure: DataFileError | undefined;
 
   function write(): void {
     timer = undefined;
     writing = writing
       .then(() => writeWhole(file, JSON.stringify(dump())))
       .catch((error: unknown) => {
-        failure = error;
+        failure = new DataFileError(`${file} cannot be written: ${wordsOf(error)}`, { cause: error });
       });
   }
 
@@ -73,5 +86,5 @@ async function writeWhole(file: string, text: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  await rename(fresh, file);
+  await moveOver(fresh, file);
 }

@@ -1,11 +1,11 @@
 import { sandboxApp } from "./app.ts";
-import { dataFile, readDataFile } from "./data-file.ts";
+import { dataFile, noState, readDataFile } from "./data-file.ts";
 import type { ArrivedEvent } from "./event-log.ts";
 import { checkForward } from "./forward.ts";
 import type { ManagementKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import { dumpWorld, loadWorld } from "./state-dump.ts";
-import { newWorld } from "./world.ts";
+import { newWorld, type World } from "./world.ts";
 
 /** How a sandbox is set up; everything has a default. */
 export interface SandboxOptions {
@@ -44,8 +44,8 @@ export interface Sandbox {
 
 /**
  * Starts the emulated service: the event API and the management API at one address, and the control plane under
- * `/_sandbox`. Throws when the port cannot be taken, the data file cannot be read or written, or `forward` is no
- * address.
+ * `/_sandbox`. Throws a DataFileError when the data file cannot be read or written, a RangeError when `forward` is no
+ * address, and what the operating system says when the port cannot be taken.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   if (options.forward !== undefined) checkForward(options.forward);
@@ -58,8 +58,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     changed: () => data?.touch(),
   });
   const data = options.dataFile === undefined ? undefined : dataFile(options.dataFile, () => dumpWorld(world));
-  const saved = options.dataFile === undefined ? undefined : await readDataFile(options.dataFile);
-  if (saved !== undefined) loadWorld(world, saved);
+  if (options.dataFile !== undefined) await loadFrom(world, options.dataFile);
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
   const listening = await listen(sandboxApp(world, options.forward), host, options.port ?? 0);
@@ -80,4 +79,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected${forgotten}`;
     },
   };
+}
+
+async function loadFrom(world: World, file: string): Promise<void> {
+  const saved = await readDataFile(file);
+  if (saved === undefined) return;
+  try {
+    loadWorld(world, saved);
+  } catch (thrown) {
+    if (!(thrown instanceof RangeError)) throw thrown;
+    throw noState(file, thrown.message, thrown);
+  }
 }

@@ -55,6 +55,7 @@ export function authenticator(options: AuthOptions): Authenticate {
     } catch (thrown) {
       if (thrown instanceof IssuerUnreachable) return refusal(503, thrown.message, { "retry-after": "5" });
       if (thrown instanceof NoAccess) return refusal(thrown.status, thrown.message);
+      if (thrown instanceof NoToken) return bareChallenge(options.resourceMetadataUrl);
       if (!(thrown instanceof OAuthError)) throw thrown;
       return challenge(thrown, SCOPES.read, options.resourceMetadataUrl);
     }
@@ -78,6 +79,20 @@ class NoAccess extends Error {
   }
 }
 
+/** A request that brings no token at all, where one is needed. */
+class NoToken extends Error {}
+
+/**
+ * The answer to a request without a token: what it needs, and no error, since nothing that it brought was wrong
+ * (RFC 6750, 3.1).
+ */
+function bareChallenge(resourceMetadataUrl: string | undefined): Response {
+  const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
+  return refusal(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
+    "www-authenticate": `Bearer scope="${SCOPES.read}"${metadata}`,
+  });
+}
+
 function challenge(error: OAuthError, scope: string, resourceMetadataUrl: string | undefined): Response {
   return bearerAuthChallengeResponse(error, {
     requiredScopes: [scope],
@@ -95,7 +110,7 @@ async function tokenCaller(
   { access, jwt }: AuthOptions,
 ): Promise<Caller> {
   const [, token] = /^bearer +([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-  if (token === undefined) throw invalid("a bearer token is needed: Authorization: Bearer …");
+  if (token === undefined) throw new NoToken();
   const known = findToken(token);
   if (known !== undefined) {
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);

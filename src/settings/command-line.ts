@@ -4,10 +4,13 @@ import { SettingsError } from "./error.ts";
 import type { Form } from "./forms.ts";
 import { SETTING_LIST } from "./registry.ts";
 
-/** An option that belongs to one command, beside the settings: name without dashes, and whether it stands alone. */
+/** An option that belongs to one command, beside the settings. */
 export interface CommandOption {
+  /** Without the leading dashes. */
   readonly flag: string;
+  /** It may stand without a value. */
   readonly toggle?: true;
+  readonly meaning: string;
 }
 
 /** A command line taken apart: words in order, and the text of each flag; a flag without a value has `on`. */
@@ -18,7 +21,8 @@ export interface CommandLine {
 
 /**
  * Takes a command line apart (`--flag value`, `--flag=value`; a toggle may stand alone). `own` are the command's own
- * options beside the settings. Throws a SettingsError for a flag that nobody knows, or one that lacks its value.
+ * options beside the settings. An empty word says nothing: a host may fill an optional list with it. Throws a
+ * SettingsError for a flag that nobody knows, or one that lacks its value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
@@ -32,7 +36,7 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
   const words: string[] = [];
   const flags = new Map<string, string>();
   for (const token of tokens) {
-    if (token.kind === "positional") words.push(token.value);
+    if (token.kind === "positional" && token.value.trim() !== "") words.push(token.value);
     if (token.kind !== "option") continue;
     const isToggle = toggles.get(token.name);
     if (isToggle === undefined) throw unknownFlag(token.rawName, [...toggles.keys()]);

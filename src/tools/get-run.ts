@@ -22,7 +22,12 @@ const input = () =>
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]).optional(),
     limit: z.int().min(1).max(1000).default(20),
     cursor: z.string().optional().describe("From the last answer"),
-    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Wait so long for a running run to finish"),
+    waitMs: z
+      .int()
+      .min(0)
+      .max(LONGEST_WAIT_MS)
+      .optional()
+      .describe(`Milliseconds, at most ${LONGEST_WAIT_MS}, to wait for a running run to finish`),
   });
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });

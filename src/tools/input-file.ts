@@ -5,12 +5,12 @@ import { ENCODINGS } from "../bulk/files/text.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 
-/** The arguments with which a tool takes rows of a file instead of items. */
-export const fileArguments = (columns: string) => ({
+/** The arguments with which a tool takes rows of a file instead of another argument. */
+export const fileArguments = (columns: string, beside = "items") => ({
   file: z
     .string()
     .optional()
-    .describe(`Instead of items: a CSV (${columns}), NDJSON or JSON array file in an allowed folder`),
+    .describe(`Instead of ${beside}: a CSV (${columns}), NDJSON or JSON array file in an allowed folder`),
   encoding: z.enum(ENCODINGS).optional().describe("Of file: utf-8 (default), or euc-kr as Korean Excel saves CSV"),
 });
 

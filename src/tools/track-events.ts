@@ -14,7 +14,7 @@ const input = () =>
       .array(z.looseObject({}))
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
-    ...fileArguments("uid, eventName, parameters"),
+    ...fileArguments("uid, eventName, parameters", "events"),
     onUnknown: z
       .enum(["report", "resend"])
       .default("report")

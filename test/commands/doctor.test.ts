@@ -130,6 +130,15 @@ describe("what else may be wrong with an API", () => {
     expect(problems).toMatchObject([{ found: expect.stringContaining("not reached") }]);
   });
 
+  test("no sandbox runs where one should", async () => {
+    const { problems } = await doctor({ TARGETING_MCP_SANDBOX_URL: await closedPort() });
+    expect(problems.map(({ about }) => about)).toEqual(["management API", "event API"]);
+    for (const { remedy } of problems) {
+      expect(remedy).toContain("TARGETING_MCP_SANDBOX_URL");
+      expect(remedy).not.toMatch(/TARGETING_API_URL|EVENT_API_URL|PROXY/);
+    }
+  });
+
   test("nothing of it is there", async () => {
     const { url } = await startStub(() => ({ status: 404, json: { statusCode: 404, message: "Cannot GET" } }));
     const { problems } = await doctor({ ...keys, TARGETING_API_URL: url });
@@ -163,10 +172,53 @@ describe("settings and folders", () => {
     expect(environment).toBeUndefined();
   });
 
-  test("an address without a key is well where callers over HTTP bring theirs", async () => {
-    const { ok, checks } = await doctor({ TARGETING_API_URL: "https://api.example.com", TARGETING_MCP_OWN_KEYS: "on" });
+  test("an address without a key is well where callers over HTTP bring theirs, and their tools are listed", async () => {
+    const { ok, checks, tools } = await doctor({
+      TARGETING_API_URL: "https://api.example.com",
+      TARGETING_MCP_OWN_KEYS: "on",
+    });
     expect(ok).toBe(true);
-    expect(checks).toContainEqual(expect.objectContaining({ about: "management API", state: "note" }));
+    const ofApis = checks.filter(({ about }) => about.endsWith(" API"));
+    expect(ofApis).toMatchObject([
+      { about: "management API", state: "ok", found: expect.stringContaining("TARGETING_MCP_OWN_KEYS") },
+      { about: "event API", state: "note", found: expect.stringContaining("not configured") },
+    ]);
+    expect(tools).toContain("bulk_add_options");
+    expect(tools).not.toContain("track_event");
+  });
+
+  test("keys of the projects of the access file are keys, and are shown nowhere", async () => {
+    const file = join(folder(), "access.json");
+    const projects = { shop: { eventAppKey: "key-of-the-shop" } };
+    const token = { name: "a", token: "token-of-somebody", project: "shop" };
+    writeFileSync(file, JSON.stringify({ projects, tokens: [token] }));
+    const { ok, tools, text } = await doctor({
+      TARGETING_MCP_MODE: "live",
+      EVENT_API_URL: "https://events.example.com",
+      TARGETING_MCP_ACCESS_FILE: file,
+    });
+    expect(ok).toBe(true);
+    expect(tools).toContain("track_event");
+    expect(text).not.toMatch(/key-of-the-shop|token-of-somebody/);
+  });
+
+  test.each([
+    ["TARGETING_MCP_PUBLIC_URL is missing", { TARGETING_MCP_OAUTH_ISSUER: "https://login.example.com" }],
+    ["TARGETING_MCP_OAUTH_ISSUER is missing", { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project" }],
+    [
+      "TARGETING_MCP_ACCESS_FILE holds none",
+      {
+        TARGETING_MCP_OAUTH_ISSUER: "https://login.example.com",
+        TARGETING_MCP_PUBLIC_URL: "https://mcp.example.com/mcp",
+        TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
+      },
+    ],
+  ])("what http would refuse: %s", async (sentence, environment) => {
+    const { problems } = await doctor(environment);
+    expect(problems).toMatchObject([{ about: "settings", found: expect.stringContaining(sentence) }]);
+    const http = startCommand(["http", "--host", "0.0.0.0", "--port", "0"], environment);
+    expect((await http.exited).code).toBe(2);
+    expect(http.stderr()).toContain(sentence);
   });
 
   test("where a value came from", async () => {
@@ -186,7 +238,7 @@ describe("settings and folders", () => {
     const file = join(folder(), "file");
     writeFileSync(file, "");
     const { problems } = await doctor({ TARGETING_MCP_STATE_DIR: file, TARGETING_MCP_ALLOWED_DIRS: `${file}-missing` });
-    expect(problems.map(({ about }) => about)).toEqual(["state folder", "allowed folders", "runs"]);
+    expect(problems.map(({ about }) => about)).toEqual(["state folder", "allowed folders"]);
   });
 
   test("looking leaves nothing behind", async () => {

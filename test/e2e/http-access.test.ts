@@ -46,11 +46,18 @@ describe("tokens of the access file", () => {
 
   test("nobody comes in without one", async () => {
     const { url } = await start();
-    for (const headers of [{}, bearer("token-of-nobody-001"), { authorization: `Basic ${ALICE}` }, bearer("")]) {
+    // Only a token can be wrong: without one nothing is said of an error (RFC 6750, 3.1).
+    for (const headers of [{}, { authorization: `Basic ${ALICE}` }, bearer("")]) {
       const refused = await post(url, "tools/list", {}, { headers });
       expect(refused.status).toBe(401);
-      expect(refused.headers.get("www-authenticate")).toMatch(/^Bearer /);
+      expect(refused.headers.get("www-authenticate")).toBe('Bearer scope="targeting:read"');
+      expect(await refused.text()).toContain("Authorization: Bearer TOKEN");
     }
+    const unknown = await post(url, "tools/list", {}, { headers: bearer("token-of-nobody-001") });
+    expect(unknown.status).toBe(401);
+    expect(unknown.headers.get("www-authenticate")).toMatch(
+      /^Bearer error="invalid_token", error_description="[ -~]+"/,
+    );
     expect((await post(url, "tools/list", {}, { headers: bearer(ALICE) })).status).toBe(200);
     expect((await fetch(url.replace("/mcp", "/healthz"))).status).toBe(200);
   });

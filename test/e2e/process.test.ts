@@ -1,3 +1,6 @@
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { COMMAND, OPENING, startCommand, startNode, toolCall } from "../support/server-process.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
@@ -104,13 +107,42 @@ describe("what refuses to start", () => {
   });
 });
 
-test("--help and --version", async () => {
-  const help = startCommand(["--help"]);
-  expect((await help.exited).code).toBe(0);
-  expect(help.lines.join("\n")).toContain("--read-only, TARGETING_MCP_READ_ONLY");
-  const version = startCommand(["--version"]);
-  expect((await version.exited).code).toBe(0);
-  expect(version.lines.join()).toMatch(/^\d+\.\d+\.\d+$/);
+async function printed(...args: readonly string[]): Promise<string> {
+  const command = startCommand(args);
+  expect((await command.exited).code).toBe(0);
+  expect(command.stderr()).toBe("");
+  return command.lines.join("\n");
+}
+
+test.each([["--help"], ["-h"], ["help"]])("%s shows every command and setting", async (word) => {
+  const help = await printed(word);
+  expect(help).toContain("targeting-mcp setup HOST [--yes]");
+  expect(help).toContain("--read-only, TARGETING_MCP_READ_ONLY");
+});
+
+test.each([["--version"], ["-v"], ["version"]])("%s shows the version alone", async (word) => {
+  expect(await printed(word)).toMatch(/^\d+\.\d+\.\d+$/);
+});
+
+test.each([
+  [["setup", "--help"], "setup HOST [--yes]", ["--yes"]],
+  [["help", "sandbox"], "sandbox [--host", ["--host", "--port", "--data", "--forward"]],
+  [["stdio", "-h"], "[stdio [FOLDER...]]", []],
+] as const)("%j shows that command alone, and where the rest is", async (args, usage, flags) => {
+  const help = await printed(...args);
+  expect(help).toContain(`targeting-mcp ${usage}`);
+  expect(help.match(/^ {2}--\S+/gm)?.map((flag) => flag.trim()) ?? []).toEqual(flags);
+  expect(help).not.toContain("TARGETING_MCP_");
+  expect(help.split("\n").at(-1)).toContain("targeting-mcp --help");
+});
+
+test("an empty word, with which a host may fill an optional list, is passed over", async () => {
+  for (const args of [["stdio", ""], [""]]) {
+    const command = opened({}, args);
+    await command.answer("open");
+    command.child.stdin.end();
+    expect((await command.exited).code).toBe(0);
+  }
 });
 
 test("keys appear nowhere, even where the service repeats them", async () => {
@@ -141,6 +173,44 @@ test("the sandbox command serves the emulated APIs until it is told to stop", as
   expect((await read("another-key")).status).toBe(401);
   command.child.kill("SIGTERM");
   expect((await command.exited).code).toBe(0);
+});
+
+describe("a sandbox that cannot be served says what to do", () => {
+  const folder = () => mkdtempSync(join(tmpdir(), "targeting-mcp-"));
+  const refused = async (...args: readonly string[]) => {
+    const command = startCommand(["sandbox", "--port", "0", ...args]);
+    expect((await command.exited).code).toBe(2);
+    expect(command.lines).toEqual([]);
+    return command.stderr();
+  };
+
+  test("a port in use, and a host that is not of this machine", async () => {
+    const { url } = await startStub(() => () => undefined);
+    const { port } = new URL(url);
+    expect(await refused("--port", port)).toMatch(
+      new RegExp(`^targeting-mcp: cannot listen on 127\\.0\\.0\\.1, port ${port} .*EADDRINUSE.*--port\\n$`),
+    );
+    expect(await refused("--host", "192.0.2.1")).toMatch(/^targeting-mcp: cannot listen on .*--host and --port\n$/);
+  });
+
+  test("a data file that holds something else", async () => {
+    const file = join(folder(), "state.json");
+    for (const content of ["{", '{"version":7}']) {
+      writeFileSync(file, content);
+      const said = await refused("--data", file);
+      expect(said).toContain("state.json holds no state of a sandbox");
+      expect(said).toContain("--data");
+      expect(said).not.toMatch(/^ +at /m);
+      expect(readFileSync(file, "utf8")).toBe(content);
+    }
+  });
+
+  test("a data file in a folder that is not there, or that is a folder", async () => {
+    expect(await refused("--data", join(folder(), "missing", "state.json"))).toMatch(
+      /^targeting-mcp: .*state\.json cannot be written: ENOENT.*--data.*\n$/,
+    );
+    expect(await refused("--data", folder())).toMatch(/^targeting-mcp: .* cannot be read: EISDIR.*--data.*\n$/);
+  });
 });
 
 test("an embedded sandbox on a port of one's own is there before the first call", async () => {

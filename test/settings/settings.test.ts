@@ -42,6 +42,8 @@ describe("words as folders", () => {
 
   test("what an installer left unfilled is no folder", () => {
     expect(allowed(["$" + "{user_config.folders}"])).toEqual([]);
+    expect(allowed(["", "  "])).toEqual([]);
+    expect(allowed(["", resolve("one")])).toEqual([resolve("one")]);
   });
 
   test("other words are refused", () => {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { link, open, rm } from "node:fs/promises";
+import { constants, copyFile, link, open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { FileError, hasCode } from "./file-error.ts";
 import { findFreePlace } from "./folders.ts";
@@ -27,14 +27,13 @@ export async function freePlaceFor(path: string, allowedDirs: readonly string[])
 
 /**
  * Writes a file that is there as a whole or not at all, and replaces none. Throws a FileError where it cannot be
- * written, and what the pieces throw.
+ * written, and what the pieces throw. `makeLink` is how the operating system makes a second name for a file.
  */
-export async function saveFile(path: string, pieces: AsyncIterable<string>): Promise<void> {
+export async function saveFile(path: string, pieces: AsyncIterable<string>, makeLink = link): Promise<void> {
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.unfinished`);
   try {
     await writeNew(unfinished, pieces);
-    // A link is made only where nothing is yet, which a renaming would not look at.
-    await link(unfinished, path);
+    await putInFreePlace(unfinished, path, makeLink);
   } catch (thrown) {
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     const why = hasCode(thrown, "EEXIST") ? "it exists already, and nothing is overwritten" : thrown.message;
@@ -43,6 +42,20 @@ export async function saveFile(path: string, pieces: AsyncIterable<string>): Pro
     });
   } finally {
     await rm(unfinished, { force: true });
+  }
+}
+
+/** A link is made only where nothing is yet, which a renaming would not look at. */
+async function putInFreePlace(file: string, place: string, makeLink: typeof link): Promise<void> {
+  try {
+    await makeLink(file, place);
+  } catch (thrown) {
+    if (hasCode(thrown, "EEXIST")) throw thrown;
+    // FAT, exFAT and some shares have no links, and each system says so in its own way. A copy replaces nothing
+    // either, but is there in part while it is made.
+    await copyFile(file, place, constants.COPYFILE_EXCL);
+    const handle = await open(place, "r+");
+    await handle.datasync().finally(() => handle.close());
   }
 }
 

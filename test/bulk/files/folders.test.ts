@@ -107,6 +107,20 @@ test("what cannot be read to its end leaves no file", async () => {
   expect((await readdir(one)).sort()).toEqual(["deep", "options.csv"]);
 });
 
+test.each(["ENOTSUP", "EPERM", "ENOSYS", "EISDIR"])(
+  "where there are no links (%s) a file is copied, over none",
+  async (code) => {
+    const { one } = await folders();
+    const noLink = () => Promise.reject(Object.assign(new Error(code), { code, syscall: "link" }));
+    const path = join(one, "new.csv");
+    await saveFile(path, pieces("a", "b"), noLink);
+    expect(await readFile(path, "utf8")).toBe("ab");
+    expect(await refusal(saveFile(path, pieces("c"), noLink))).toContain("nothing is overwritten");
+    expect(await readFile(path, "utf8")).toBe("ab");
+    expect((await readdir(one)).filter((name) => name.endsWith(".unfinished"))).toEqual([]);
+  },
+);
+
 test("only CSV and NDJSON are saved, in folders that are there", async () => {
   const { allowed } = await folders();
   expect(await refusal(freePlaceFor("new.xlsx", allowed))).toContain(".csv or .ndjson");
