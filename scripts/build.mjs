@@ -74,7 +74,11 @@ const { metafile } = await build({
   minify: true,
   legalComments: "none",
   metafile: true,
-  alias: { "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs") },
+  alias: {
+    "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs"),
+    // Its main file is UMD, whose parts cannot be found at build time.
+    "jsonc-parser": "jsonc-parser/lib/esm/main.js",
+  },
   plugins: [madeSchemas(await toolSchemas()), partsOfUndici()],
 });
 await writeFile("dist/LICENSES.txt", await licenses(metafile.inputs));

@@ -19,13 +19,13 @@ import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type Log } from "../server/log.ts";
-import { SettingsError } from "../settings/error.ts";
 import type { Settings } from "../settings/settings.ts";
-import { ROUTES, type RouteTable, routesWith } from "../spec/routes.ts";
+import { ROUTES, type RouteTable } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
+import { routesOf } from "./settings-input.ts";
 
 /** Everything below the server, put together. */
 export interface Connected {
@@ -161,14 +161,4 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, sta
     retryBudgetMs,
     words: reasonWords,
   });
-}
-
-/** The routes in force. Throws a SettingsError where an override is none. */
-export function routesOf({ routes }: Settings): RouteTable {
-  try {
-    return routesWith(routes);
-  } catch (thrown) {
-    if (!(thrown instanceof RangeError)) throw thrown;
-    throw new SettingsError(`TARGETING_MCP_ROUTES (--routes): ${thrown.message}`, "TARGETING_MCP_ROUTES");
-  }
 }

@@ -11,12 +11,12 @@ import { SETTING_LIST, SETTINGS, type Setting } from "../settings/registry.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { ownRuns } from "../tools/own-runs.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { type Connected, connect, routesOf } from "./connect.ts";
+import { type Connected, connect } from "./connect.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { type Check, checkFolders, checkNode, checkStateFolder } from "./doctor-machine.ts";
 import { diagnosisText } from "./doctor-words.ts";
 import { checkAccess } from "./http-access.ts";
-import { inputOf, settingsFrom } from "./settings-input.ts";
+import { inputOf, routesOf, settingsFrom } from "./settings-input.ts";
 import { VERSION } from "./version.ts";
 
 /** A setting, where it came from, and its text; of a secret only whether it is set. */

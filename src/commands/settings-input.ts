@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 
 /** What the settings of this process are read from. */
@@ -25,4 +26,14 @@ export function settingsFrom(input: SettingsInput): Settings {
     );
   }
   return settings;
+}
+
+/** The routes in force. Throws a SettingsError where an override is none. */
+export function routesOf({ routes }: Settings): RouteTable {
+  try {
+    return routesWith(routes);
+  } catch (thrown) {
+    if (!(thrown instanceof RangeError)) throw thrown;
+    throw new SettingsError(`TARGETING_MCP_ROUTES (--routes): ${thrown.message}`, "TARGETING_MCP_ROUTES");
+  }
 }

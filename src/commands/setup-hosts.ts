@@ -1,6 +1,8 @@
 import { posix, win32 } from "node:path";
 import type { Platform } from "../settings/state-folder.ts";
-import { type Entry, inputId, jsonConfiguration, tomlConfiguration } from "./setup-entry.ts";
+import { inputId, type ServerList } from "./setup-entry.ts";
+import { jsonList } from "./setup-json.ts";
+import { tomlList } from "./setup-toml.ts";
 
 /** A program that starts MCP servers, and where it keeps the list of them. */
 export interface Host {
@@ -12,8 +14,8 @@ export interface Host {
   readonly reference: (variable: string) => string;
   /** Where the key then comes from: the environment of the host, a question of the host, or the person fills it in. */
   readonly keysFrom: "environment" | "question" | "file";
-  /** The content of the file with the entry in it. Throws a SettingsError where that cannot be done safely. */
-  readonly withEntry: (content: string, entry: Entry) => string;
+  /** How the list is written. */
+  readonly list: ServerList;
 }
 
 const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
@@ -26,7 +28,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     instead: (platform) => (platform.platform === "win32" ? inStoreFolder(platform, CLAUDE_DESKTOP) : undefined),
     reference: (variable) => `\${${variable}}`,
     keysFrom: "file",
-    withEntry: jsonConfiguration("mcpServers"),
+    list: jsonList("mcpServers"),
   },
   "claude-code": {
     title: "Claude Code",
@@ -34,21 +36,21 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     // An empty text counts as not set; a reference without a default to fall back on would be an error there.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
-    withEntry: jsonConfiguration("mcpServers", { more: { type: "stdio" } }),
+    list: jsonList("mcpServers", { more: { type: "stdio" } }),
   },
   vscode: {
     title: "VS Code",
     file: (platform) => inApplicationFolder(platform, ["Code", "User", "mcp.json"]),
     reference: (variable) => `\${input:${inputId(variable)}}`,
     keysFrom: "question",
-    withEntry: jsonConfiguration("servers", { more: { type: "stdio" }, asks: true }),
+    list: jsonList("servers", { more: { type: "stdio" }, asks: true }),
   },
   cursor: {
     title: "Cursor",
     file: (platform) => inHome(platform, [".cursor", "mcp.json"]),
     reference: (variable) => `\${env:${variable}}`,
     keysFrom: "environment",
-    withEntry: jsonConfiguration("mcpServers"),
+    list: jsonList("mcpServers"),
   },
   codex: {
     title: "Codex",
@@ -56,14 +58,14 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     // The entry names these variables, and Codex hands their values on.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
-    withEntry: tomlConfiguration,
+    list: tomlList,
   },
   gemini: {
     title: "Gemini CLI",
     file: (platform) => inHome(platform, [".gemini", "settings.json"]),
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
-    withEntry: jsonConfiguration("mcpServers"),
+    list: jsonList("mcpServers"),
   },
 };
 

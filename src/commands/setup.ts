@@ -1,17 +1,17 @@
-import { copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
-import { createInterface } from "node:readline";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { redactorFor } from "../render/redact.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
-import { folders, path, toggle } from "../settings/forms.ts";
-import { givenText } from "../settings/given.ts";
-import { SETTING_LIST, SETTINGS, type Setting } from "../settings/registry.ts";
+import { toggle } from "../settings/forms.ts";
 import type { SettingsInput } from "../settings/settings.ts";
 import { inputOf } from "./settings-input.ts";
-import { commandOn, type Entry } from "./setup-entry.ts";
+import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./setup-entry.ts";
+import { bytesOf, checkWritable, exchange, isFileError, isThere, targetOf, textOf } from "./setup-file.ts";
 import { HOSTS, type Host } from "./setup-hosts.ts";
+import { checkAsServer, doctorLine, entryOf, givenKeys } from "./setup-settings.ts";
+import { linesChanged } from "./setup-shown.ts";
+import { askInTerminal, Interrupted } from "./setup-terminal.ts";
 
 /** How `setUp` reaches the person. */
 export interface Person {
@@ -24,16 +24,26 @@ export interface Person {
   readonly clone?: string | undefined;
 }
 
+/** What a shell expects of a program that Ctrl-C ended. */
+const INTERRUPTED_CODE = 130;
+
 /** Writes this server into a host's configuration as the command line says; gives the exit code. */
 export async function runSetup(line: CommandLine): Promise<number> {
   const agreed = optionOf(line, "yes", toggle) ?? false;
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
-  return setUp(line.words[0], inputOf(line), {
-    say: (text) => process.stdout.write(`${text}\n`),
-    ask: isTerminal && !agreed ? askInTerminal : undefined,
-    agreed,
-    clone: cloneOf(fileURLToPath(import.meta.url)),
-  });
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  try {
+    return await setUp(line.words[0], inputOf(line), {
+      say,
+      ask: isTerminal && !agreed ? askInTerminal : undefined,
+      agreed,
+      clone: cloneOf(fileURLToPath(import.meta.url)),
+    });
+  } catch (thrown) {
+    if (!(thrown instanceof Interrupted)) throw thrown;
+    say("\nNothing was written.");
+    return INTERRUPTED_CODE;
+  }
 }
 
 /** The command of the clone that a built file belongs to; undefined where that is an installed package. */
@@ -44,38 +54,28 @@ export function cloneOf(file: string): string | undefined {
 /**
  * Shows how the host's configuration would change, and changes it when the person agrees; the file as it was is kept
  * beside it. Settings that are given are written too, keys only after a question. Gives the exit code: 1 when nothing
- * was written for want of a yes. Throws a SettingsError where the host is unknown or its file cannot be changed.
+ * was written for want of a yes. Throws a SettingsError where the host is unknown, its file cannot be changed, or the
+ * server would not start with the settings.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = hostOf(word);
-  const file = await targetOf(await fileOf(host, input));
-  const content = await contentOf(file);
-  const entry = await entryOf(host, file, input, person);
-  const changed = changedContent(host, file, content ?? "", entry);
-  if (changed === content) {
-    person.say(`${file} has this entry already.`);
-    return 0;
+  const entry = entryOf(host, input, person.clone);
+  const instead = host.instead?.(input);
+  let file = host.file(input);
+  try {
+    if (instead !== undefined && (await isThere(dirname(instead)))) file = instead;
+    const target = await targetOf(file);
+    while (true) {
+      const code = await change({ host, file: target, entry, input, person });
+      if (code !== undefined) return code;
+      person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
+    const block = host.list.withFields("", host.list.fieldsOf(entry, undefined));
+    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. Put this in by hand:\n${block}`);
   }
-  person.say(`${host.title}: ${file}\n\n${linesChanged(content ?? "", changed, input)}\n`);
-  const yes = person.agreed || (await person.ask?.("Write this?")) === true;
-  if (!yes) {
-    person.say("Nothing was written. (--yes writes without asking, and without keys.)");
-    return 1;
-  }
-  const kept = content === undefined ? undefined : await keepBackup(file);
-  await replaceFile(file, changed);
-  person.say(`Written.${kept === undefined ? "" : ` The file as it was: ${kept}`}`);
-  const referred = Object.keys(entry.references).join(" and ");
-  if (referred !== "") person.say(WHERE_KEYS_COME_FROM[host.keysFrom](referred, host.title, file));
-  person.say(`Restart ${host.title}. targeting-mcp doctor checks the settings.`);
-  return 0;
 }
-
-const WHERE_KEYS_COME_FROM = {
-  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
-  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
-  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
-} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
 function hostOf(word: string | undefined): Host {
   const host = word !== undefined && Object.hasOwn(HOSTS, word) ? HOSTS[word] : undefined;
@@ -84,124 +84,84 @@ function hostOf(word: string | undefined): Host {
   throw new SettingsError(`${wrong}; the hosts are ${Object.keys(HOSTS).join(", ")}`);
 }
 
-async function fileOf(host: Host, input: SettingsInput): Promise<string> {
-  const instead = host.instead?.(input);
-  const isThere = instead !== undefined && (await ifThere(() => stat(dirname(instead)))) !== undefined;
-  return isThere ? instead : host.file(input);
+interface Task {
+  readonly host: Host;
+  readonly file: string;
+  readonly entry: Entry;
+  readonly input: SettingsInput;
+  readonly person: Person;
 }
 
-/** Behind a link stands the file that is meant. */
-async function targetOf(file: string): Promise<string> {
-  return (await ifThere(() => realpath(file))) ?? file;
-}
-
-function contentOf(file: string): Promise<string | undefined> {
-  return ifThere(() => readFile(file, "utf8"));
-}
-
-async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await look();
-  } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
-    throw new SettingsError(thrown instanceof Error ? thrown.message : String(thrown));
+/** Shows, asks and writes; gives the exit code, or undefined where the file changed while the person was asked. */
+async function change(task: Task): Promise<number | undefined> {
+  const { host, file, entry, input, person } = task;
+  const bytes = await bytesOf(file);
+  const content = bytes && textOf(bytes);
+  const old = host.list.entryIn(content ?? "");
+  const withKeys = (keys: Entry["values"]) => {
+    const fields = host.list.fieldsOf({ ...entry, values: { ...entry.values, ...keys } }, old);
+    checkAsServer(fields, entry, input);
+    return { fields, after: host.list.withFields(content ?? "", fields) };
+  };
+  const show = (fields: Fields): void => {
+    const lines = linesChanged(host.list, old, fields, entry);
+    const { text } = redactorFor([...givenKeys(input).values()]);
+    person.say(`${host.title}: ${file}\n\n${text(lines)}\n`);
+  };
+  const first = withKeys({});
+  const isThereAlready = first.after === content;
+  if (isThereAlready) person.say(`${file} has this entry already.`);
+  else {
+    await checkWritable(file);
+    show(first.fields);
   }
-}
-
-/** What is to be written: every setting that is given. A key is referred to, unless the person wants it written. */
-async function entryOf(host: Host, file: string, input: SettingsInput, { ask, clone }: Person): Promise<Entry> {
-  const values: Record<string, string> = {};
-  const references: Record<string, string> = {};
-  for (const setting of SETTING_LIST) {
-    const { variable, secret, anyCase } = setting;
-    const given = givenText(setting, input);
-    if (anyCase === true) continue;
-    if (!secret) {
-      if (given !== undefined) values[variable] = writtenText(setting, given.text);
-      continue;
-    }
-    const isWritten =
-      given !== undefined && (await ask?.(`Write the value of ${variable} into ${file}, readable there?`)) === true;
-    if (isWritten) values[variable] = given.text;
-    else if (given !== undefined || isNeeded(variable, input)) references[variable] = host.reference(variable);
+  const keys = await keysToWrite(task, tableOf(first.fields.env) ?? {});
+  const { fields, after } = withKeys(keys);
+  if (after === content) return 0;
+  if (isThereAlready) show(fields);
+  const names = Object.keys(keys).join(" and ");
+  const question = names === "" ? "Write this?" : `Write this, with the value of ${names}?`;
+  if (!person.agreed && (await person.ask?.(question)) !== true) {
+    person.say("Nothing was written. (--yes writes without asking, and without keys.)");
+    return 1;
   }
-  return { ...commandOn(input.platform, clone), values, references };
+  const exchanged = await exchange(file, bytes, after);
+  if (!exchanged.done) return undefined;
+  person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
+  sayWhatIsNext(task, fields, keys);
+  return 0;
 }
 
-/** A text as it is understood from any folder. Throws a SettingsError where the server would not take it. */
-function writtenText({ variable, form }: Setting<unknown>, text: string): string {
-  if (form.read(text) === undefined) throw new SettingsError(`${variable} must be ${form.words}`, variable);
-  if (form === path) return path.read(text) ?? text;
-  return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
-}
-
-/** A key is needed where the address of its API is given. */
-function isNeeded(variable: string, input: SettingsInput): boolean {
-  const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
-  if (variable !== "TARGETING_API_KEY" && variable !== "EVENT_APP_KEY") return false;
-  return givenText(address[variable], input) !== undefined;
-}
-
-function changedContent(host: Host, file: string, content: string, entry: Entry): string {
-  try {
-    return host.withEntry(content, entry);
-  } catch (thrown) {
-    if (!(thrown instanceof SettingsError)) throw thrown;
-    const block = host.withEntry("", entry);
-    throw new SettingsError(`${file} ${thrown.message}. Put this in by hand:\n${redacted(block, entry.values)}`);
+/** The keys that the person wants to have in the file; `env` is what stands there without them. */
+async function keysToWrite({ file, input, person }: Task, env: Fields): Promise<Entry["values"]> {
+  const keys: Record<string, string> = {};
+  for (const [variable, key] of givenKeys(input)) {
+    const held = env[variable];
+    if (held === key) continue;
+    const question = isFilledIn(held)
+      ? `${file} holds another value of ${variable}, which stays. Write that of your environment in its place?`
+      : `Write the value of ${variable} into ${file}, readable there?`;
+    if ((await person.ask?.(question)) === true) keys[variable] = key;
   }
+  return keys;
 }
 
-/** The lines that go and those that come, between what stays at the beginning and at the end. */
-function linesChanged(before: string, after: string, input: SettingsInput): string {
-  const [old, fresh] = [before, after].map((text) => (text === "" ? [] : text.trimEnd().split("\n")));
-  if (old === undefined || fresh === undefined) return "";
-  const most = Math.min(old.length, fresh.length);
-  let start = 0;
-  while (start < most && old[start] === fresh[start]) start += 1;
-  let end = 0;
-  while (end < most - start && old.at(-1 - end) === fresh.at(-1 - end)) end += 1;
-  const marked = [
-    ...old.slice(start, old.length - end).map((line) => `- ${line}`),
-    ...fresh.slice(start, fresh.length - end).map((line) => `+ ${line}`),
-  ].join("\n");
-  return redacted(hideKeys(marked), input.environment);
+function sayWhatIsNext({ host, file, entry, input, person }: Task, fields: Fields, written: Fields): void {
+  const env = tableOf(fields.env) ?? {};
+  const names = Object.keys(entry.references);
+  const referred = names.filter((variable) => !isFilledIn(env[variable]));
+  const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(written, variable));
+  const added = Object.keys(written);
+  if (added.length > 0) person.say(`${file} now holds ${added.join(" and ")}, readable there.`);
+  if (kept.length > 0) person.say(`${file} held ${kept.join(" and ")} before, and still does.`);
+  if (referred.length > 0) person.say(WHERE_KEYS_COME_FROM[host.keysFrom](referred.join(" and "), host.title, file));
+  const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
+  const line = doctorLine(entry, fields, input.platform);
+  person.say(`Restart ${host.title}. This checks the same settings${withKeys}:\n${line}`);
 }
 
-/** Whatever stands for a key in a JSON line is not shown, unless it is a reference. */
-function hideKeys(text: string): string {
-  const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
-  return text.replace(new RegExp(`("(?:${secrets.join("|")})"\\s*:\\s*")(?!\\$\\{)[^"]*`, "g"), "$1[redacted]");
-}
-
-function redacted(text: string, values: Readonly<Record<string, string | undefined>>): string {
-  const keys = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => values[variable]);
-  return redactorFor(keys.filter((key) => key !== undefined)).text(text);
-}
-
-async function keepBackup(file: string): Promise<string> {
-  const kept = `${file}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.backup`;
-  await copyFile(file, kept);
-  return kept;
-}
-
-/** Replaces a file in one step, so that no host ever reads half of it. */
-async function replaceFile(file: string, content: string): Promise<void> {
-  const fresh = `${file}.new`;
-  await mkdir(dirname(file), { recursive: true });
-  const mode = (await ifThere(() => stat(file)))?.mode ?? 0o600;
-  await writeFile(fresh, content, { mode });
-  await rename(fresh, file);
-}
-
-function askInTerminal(question: string): Promise<boolean> {
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  return new Promise((resolve) => {
-    // An input that ends answers nothing, which is no yes.
-    terminal.once("close", () => resolve(false));
-    terminal.question(`${question} [y/N] `, (answer) => {
-      resolve(/^y(es)?$/i.test(answer.trim()));
-      terminal.close();
-    });
-  });
-}
+const WHERE_KEYS_COME_FROM = {
+  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
+  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
+  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
+} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;

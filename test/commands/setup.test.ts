@@ -20,6 +20,7 @@ const FILES = {
 
 const KEYS = { TARGETING_API_KEY: "the-secret-key", EVENT_APP_KEY: "the-secret-app-key" };
 const ADDRESS = { TARGETING_API_URL: "https://api.example.com" };
+const ADDRESSES = { ...ADDRESS, EVENT_API_URL: "https://events.example.com" };
 
 interface Case {
   readonly host: keyof typeof FILES;
@@ -70,12 +71,12 @@ describe("where each host looks, and in its form", () => {
 
   test("codex", async () => {
     const before = '# mine\nmodel = "some"\n\n[mcp_servers.other]\ncommand = "other"\n';
-    const { text, kept } = await setup({ host: "codex", before, environment: { ...ADDRESS, ...KEYS }, agreed: true });
+    const { text, kept } = await setup({ host: "codex", before, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     expect(kept).toBe(before);
     expect(text).toBe(
-      `${before}\n[mcp_servers.targeting]\ncommand = "npx"\nargs = ["-y", "targeting-mcp"]\nstartup_timeout_sec = 60\n` +
-        'env_vars = ["TARGETING_API_KEY", "EVENT_APP_KEY"]\n\n[mcp_servers.targeting.env]\n' +
-        'TARGETING_API_URL = "https://api.example.com"\n',
+      `${before}\n[mcp_servers.targeting]\ncommand = "npx"\nargs = [ "-y", "targeting-mcp" ]\nstartup_timeout_sec = 60\n` +
+        'env_vars = [ "TARGETING_API_KEY", "EVENT_APP_KEY" ]\n\n[mcp_servers.targeting.env]\n' +
+        'TARGETING_API_URL = "https://api.example.com"\nEVENT_API_URL = "https://events.example.com"\n',
     );
   });
 });
@@ -125,9 +126,9 @@ describe("where each host looks on other platforms", () => {
 
 describe("keys", () => {
   test("without a question they are only referred to", async () => {
-    const { json, said, text } = await setup({ host: "cursor", environment: { ...ADDRESS, ...KEYS }, agreed: true });
+    const { json, said, text } = await setup({ host: "cursor", environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     expect(json().mcpServers.targeting.env).toEqual({
-      TARGETING_API_URL: "https://api.example.com",
+      ...ADDRESSES,
       TARGETING_API_KEY: "$" + "{env:TARGETING_API_KEY}",
       EVENT_APP_KEY: "$" + "{env:EVENT_APP_KEY}",
     });
@@ -136,11 +137,11 @@ describe("keys", () => {
 
   test("a yes to one writes that one, and shows it nowhere", async () => {
     const answers = [true, false, true];
-    const { json, said, asked } = await setup({ host: "gemini", environment: { ...ADDRESS, ...KEYS }, answers });
+    const { json, said, asked } = await setup({ host: "gemini", environment: { ...ADDRESSES, ...KEYS }, answers });
     expect(asked).toEqual([
       expect.stringContaining("TARGETING_API_KEY"),
       expect.stringContaining("EVENT_APP_KEY"),
-      "Write this?",
+      "Write this, with the value of TARGETING_API_KEY?",
     ]);
     expect(json().mcpServers.targeting.env).toMatchObject({
       TARGETING_API_KEY: "the-secret-key",
@@ -160,7 +161,7 @@ describe("keys", () => {
     const again = await setup({
       host: "vscode",
       before: text ?? "",
-      environment: { ...ADDRESS, ...KEYS },
+      environment: { ...ADDRESSES, ...KEYS },
       agreed: true,
     });
     const asked = (id: string, description: string) => ({ type: "promptString", id, description, password: true });
@@ -175,7 +176,7 @@ describe("keys", () => {
           type: "stdio",
           ...PLAIN,
           env: {
-            ...ADDRESS,
+            ...ADDRESSES,
             TARGETING_API_KEY: "$" + "{input:targeting-api-key}",
             EVENT_APP_KEY: "$" + "{input:event-app-key}",
           },
@@ -230,14 +231,14 @@ describe("what is there already", () => {
   });
 
   test.each([
-    ["vscode", '{ "servers": {} // mine\n}', "comments"],
+    ["vscode", '{ "servers": {} ', "not valid JSON"],
     ["cursor", "[]", "one JSON object"],
     ["cursor", '{"mcpServers": 5}', "is no object"],
     ["vscode", '{"inputs": {}}', "no list of objects"],
-    ["codex", "[mcp_servers.targeting]\n", "already"],
+    ["codex", '[mcp_servers.targeting]\ncommand = "other"\n', "already"],
     ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
-    const refused = setup({ host, before: content, environment: KEYS, agreed: true });
+    const refused = setup({ host, before: content, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     await expect(refused).rejects.toThrow(SettingsError);
     await expect(refused).rejects.toThrow(why);
     await expect(refused).rejects.toThrow("targeting-mcp");

@@ -96,7 +96,7 @@ describe("hosts", () => {
       return [name, host === undefined || host.keysFrom === "file" ? key : host.reference(name)] as const;
     });
     const entry = { ...commandOn("linux"), values, references: Object.fromEntries(references) };
-    const written = host?.withEntry("", entry) ?? "";
+    const written = host?.list.withFields("", host.list.fieldsOf(entry, undefined)) ?? "";
     const [block] = BLOCKS.filter(({ page, under, language }) => {
       return page === "README.md" && under === heading && language !== "sh";
     });

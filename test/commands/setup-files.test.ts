@@ -1,0 +1,141 @@
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { COMMAND, startCommand } from "../support/server-process.ts";
+import { home, runSetup as run } from "../support/setup-home.ts";
+
+const ADDRESS = { TARGETING_API_URL: "https://api.example.com" };
+const KEY = { TARGETING_API_KEY: 'the-"secret"-key' };
+const ON_POSIX = process.platform !== "win32";
+
+const REFERENCE = "$" + "{env:TARGETING_API_KEY}";
+
+describe("the rest of the file stays to the letter", () => {
+  /** `ENTRY` stands for ours, laid out with the indentation and the line ends. */
+  test.each([
+    {
+      before:
+        '{\n    // mine\n    "mcpServers": {\n        "a": {"n":  1.0}, // the a\n    }, /* end */\n    "x":[1,  2]\n}\n',
+      after:
+        '{\n    // mine\n    "mcpServers": {\n        "a": {"n":  1.0}, // the a\n        ENTRY\n    }, /* end */\n    "x":[1,  2]\n}\n',
+      unit: "    ",
+    },
+    {
+      before: '\uFEFF{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t},\r\n\t"big": 12345678901234567890\r\n}\r\n',
+      after:
+        '\uFEFF{\r\n\t"mcpServers": {\r\n\t\t"a": {},\r\n\t\tENTRY\r\n\t},\r\n\t"big": 12345678901234567890\r\n}\r\n',
+      unit: "\t",
+      eol: "\r\n",
+    },
+    {
+      before: '{"mcpServers":{"a":{"command":"x"}},"twice":1,"twice":2,"__proto__":{"a":1}}',
+      after: '{"mcpServers":{"a":{"command":"x"},\n    ENTRY\n  },"twice":1,"twice":2,"__proto__":{"a":1}}',
+      unit: "  ",
+    },
+    {
+      before: '{\n   "theme": "dark" // mine\n}',
+      after: '{\n   "theme": "dark", // mine\n   "mcpServers": {\n      ENTRY\n   }\n}',
+      unit: "   ",
+    },
+    { before: "\n", after: '{\n  "mcpServers": {\n    ENTRY\n  }\n}\n', unit: "  " },
+  ])("$before", async ({ before, after, unit, eol = "\n" }) => {
+    const place = home(before);
+    expect((await run(place)).code).toBe(0);
+    const fields = JSON.stringify({ command: "node", args: [COMMAND] }, null, unit);
+    const lines = `"targeting": ${fields}`.split("\n");
+    expect(place.text()).toBe(after.replace("ENTRY", () => lines.join(eol + unit + unit)));
+    expect(place.backup()).toBe(before);
+    expect((await run(place)).said).toContain("has this entry already");
+  });
+
+  test("in our entry, too", async () => {
+    const place = home(
+      '{\n  "mcpServers": {\n    "targeting": {\n      "url": "x", // gone\n      "n":  1.0 // mine\n    }\n  }\n}',
+    );
+    expect((await run(place)).code).toBe(0);
+    const args = `"args": [\n        ${JSON.stringify(COMMAND)}\n      ]`;
+    expect(place.text()).toBe(
+      `{\n  "mcpServers": {\n    "targeting": {\n      "n":  1.0, // mine\n      "command": "node",\n      ${args}\n    }\n  }\n}`,
+    );
+  });
+
+  test.each([
+    ["UTF-16", Buffer.from('{"mcpServers":{}}', "utf16le"), "not valid JSON"],
+    ["another encoding", Buffer.from([0x7b, 0x22, 0xb0, 0xa1, 0x22, 0x3a, 0x31, 0x7d]), "not encoded in UTF-8"],
+    ["half a file", '{"mcpServers": {', "not valid JSON"],
+    ["servers twice", '{"mcpServers": {}, "mcpServers": {}}', '"mcpServers" more than once'],
+    ["the entry twice", '{"mcpServers": {"targeting": {}, "targeting": {}}}', '"targeting" more than once'],
+    ["a variable twice", '{"mcpServers": {"targeting": {"env": {"A": "1", "A": "2"}}}}', '"A" more than once'],
+    ["no table of variables", '{"mcpServers": {"targeting": {"env": []}}}', '"env" is no object'],
+  ])("%s is refused, with the block", async (_, before, why) => {
+    const place = home(before);
+    const { code, refused } = await run(place, [], { ...ADDRESS, ...KEY });
+    expect(code).toBe(2);
+    expect(refused).toContain(why);
+    expect(refused).toContain(`"TARGETING_API_KEY": "${REFERENCE}"`);
+    expect(readFileSync(place.file)).toEqual(Buffer.from(before));
+    expect(place.beside()).toEqual([]);
+  });
+});
+
+describe("files that are not plain files", () => {
+  test("a folder in its place, or a file in the place of its folder", async () => {
+    const place = home();
+    mkdirSync(place.file);
+    expect(await run(place)).toMatchObject({
+      code: 2,
+      refused: expect.stringMatching(/mcp\.json.*\n(?:.|\n)*"targeting": \{/),
+    });
+    const other = home();
+    const environment = { ...other.environment, HOME: other.file, USERPROFILE: other.file };
+    writeFileSync(other.file, "");
+    const command = startCommand(["setup", "cursor", "--yes"], environment);
+    expect((await command.exited).code).toBe(2);
+    expect(command.stderr()).toMatch(/cannot be changed safely: E(?:.|\n)*"targeting": \{/);
+    expect(command.stderr()).not.toContain("    at ");
+  });
+
+  test("a file that is read-only", async () => {
+    const place = home("{}");
+    chmodSync(place.file, 0o444);
+    expect(await run(place)).toMatchObject({ code: 2, refused: expect.stringContaining("it is read-only") });
+    expect({ text: place.text(), beside: place.beside() }).toEqual({ text: "{}", beside: [] });
+  });
+
+  test.runIf(ON_POSIX)("links: through to the file, or refused where that is not there", async () => {
+    const place = home();
+    const target = join(dirname(place.file), "..", "real.json");
+    symlinkSync(target, place.file);
+    expect(await run(place)).toMatchObject({
+      code: 2,
+      refused: expect.stringContaining("a link to what is not there"),
+    });
+    expect(existsSync(target)).toBe(false);
+    writeFileSync(target, "{}");
+    expect((await run(place)).code).toBe(0);
+    expect(lstatSync(place.file).isSymbolicLink()).toBe(true);
+    expect(readFileSync(target, "utf8")).toContain('"targeting"');
+  });
+
+  test.runIf(ON_POSIX)("the file and its copy keep its mode, whatever an earlier attempt left", async () => {
+    for (const mode of [0o600, 0o664]) {
+      const place = home("{}");
+      chmodSync(place.file, mode);
+      writeFileSync(`${place.file}.new`, "junk", { mode: 0o644 });
+      expect((await run(place)).code).toBe(0);
+      const [backup = ""] = place.beside().filter((name) => name.endsWith(".backup"));
+      expect(statSync(place.file).mode & 0o777).toBe(mode);
+      expect(statSync(join(dirname(place.file), backup)).mode & 0o777).toBe(mode);
+      expect(place.beside()).toHaveLength(2);
+    }
+  });
+});

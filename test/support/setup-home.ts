@@ -1,0 +1,37 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { startCommand } from "./server-process.ts";
+
+const FILES = { cursor: ".cursor/mcp.json", codex: ".codex/config.toml" } as const;
+
+/** A home folder in which the file of a host holds something, or is not there. */
+export type Home = ReturnType<typeof home>;
+
+/** Makes a home folder with the file of a host in it; without content, only with its folder. */
+export function home(content?: string | Buffer, host: keyof typeof FILES = "cursor") {
+  const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+  const file = join(folder, FILES[host]);
+  mkdirSync(dirname(file));
+  if (content !== undefined) writeFileSync(file, content);
+  const beside = () => readdirSync(dirname(file)).filter((name) => name !== basename(file));
+  return {
+    host,
+    file,
+    environment: { HOME: folder, USERPROFILE: folder, TARGETING_MCP_STATE_DIR: "" },
+    text: () => readFileSync(file, "utf8"),
+    entry: () => JSON.parse(readFileSync(file, "utf8")).mcpServers.targeting,
+    beside,
+    backup: () => {
+      const [name] = beside().filter((one) => one.endsWith(".backup"));
+      return name === undefined ? undefined : readFileSync(join(dirname(file), name), "utf8");
+    },
+  };
+}
+
+/** Runs the built `setup --yes` in a home folder. */
+export async function runSetup({ host, environment }: Home, args: readonly string[] = [], more = {}) {
+  const command = startCommand(["setup", host, "--yes", ...args], { ...environment, ...more });
+  const { code } = await command.exited;
+  return { code, said: command.lines.join("\n"), refused: command.stderr() };
+}
