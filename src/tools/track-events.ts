@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { MadeBefore } from "../events/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
@@ -45,15 +46,28 @@ export const trackEvents = {
     for await (const batch of checked(eventsIn(source))) items += batch.length;
     const planned = { source, items, onUnknown };
     const runs = eventRunsOf(context);
-    const going = await runs.unfinished(planned, caller);
-    const run = going ?? runs.start(planned, caller);
+    const before = await runs.madeBefore(planned, caller);
+    const run = before.going ?? runs.start(planned, caller);
     await run.kept;
     await followRun(run, context);
-    return eventRunReport(run, environment, going === undefined ? [] : [GOING]);
+    return eventRunReport(run, environment, beforeWords(before));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-const GOING = "this call was made before and had not finished: this is that run, taken up again";
+/** Says what a call that was made before led to this time. */
+function beforeWords({ going, ended }: MadeBefore): readonly string[] {
+  if (going !== undefined) {
+    return [
+      "this call was made before and had not finished: this is that run, taken up again; only what was left is sent",
+    ];
+  }
+  if (ended === undefined) return [];
+  const { runId, status, open } = ended;
+  const left = open ? `; resume_run with runId ${runId} would have sent only what was left` : "";
+  return [
+    `the same call was made before and ended ${status} (run ${runId}): this is a new run of all its events${left}`,
+  ];
+}
 
 /** Throws a ToolError where there are no events, or one that JSON could not carry. */
 async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGenerator<readonly GivenEvent[]> {
