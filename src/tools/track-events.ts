@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { asMeant } from "../events/as-meant.ts";
 import type { MadeBefore } from "../events/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
@@ -6,13 +7,13 @@ import { type ToolDefinition, ToolError } from "./definition.ts";
 import { eventRunReport, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
-import { checkJsonValues } from "./json-values.ts";
+import { checkJsonValues, openObject } from "./json-values.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
 
 const input = () =>
   z.strictObject({
     events: z
-      .array(z.looseObject({}))
+      .array(openObject())
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     ...fileArguments("uid, eventName, parameters"),
@@ -39,8 +40,9 @@ export const trackEvents = {
     const { environment, caller } = context;
     const opened = await openedFile({ file, encoding }, { events }, context);
     // What JSON cannot carry would be something else once it is text.
-    for (const [index, event] of (events ?? []).entries()) checkJsonValues(event, `event ${index}`);
-    const source = opened === undefined ? sourceOfEvents(events ?? []) : sourceOfFile(opened);
+    const given = (events ?? []).map(asMeant);
+    for (const [index, event] of given.entries()) checkJsonValues(event, `event ${index}`);
+    const source = opened === undefined ? sourceOfEvents(given) : sourceOfFile(opened);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
     let items = 0;
     for await (const batch of checked(eventsIn(source))) items += batch.length;
