@@ -15,6 +15,14 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
+/** What was foretold of one object, where that says more than its outcome does, and what was seen of it. */
+export interface Prediction {
+  readonly predicted: string;
+  /** The rule that decides, with its place. */
+  readonly rule?: string;
+  readonly observed?: string;
+}
+
 /** What reports read of a run's state, whatever the run sends. */
 export interface ReportedState {
   readonly objects: ObjectList;
@@ -26,13 +34,15 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
+  /** Absent where a run foretells nothing. */
+  predictionOf?(object: number): Prediction | undefined;
 }
 
 /** Counts as the contract names them; they add up to `items`. */
 export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
 
 /** One object of a run with how it ended. */
-export interface ObjectResult {
+export interface ObjectResult extends Partial<Prediction> {
   readonly index: number;
   readonly line?: number;
   readonly child?: number;
@@ -99,6 +109,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
     ...(_id === undefined ? {} : { _id }),
     ...(about.name === undefined ? {} : { name: about.name }),
     ...(about.uid === undefined ? {} : { uid: about.uid }),
+    ...state.predictionOf?.(object),
     ...(reason === undefined ? {} : { reason }),
   };
 }

@@ -32,7 +32,7 @@ export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   }));
 }
 
-/** The lines that head every emitted file, without comment signs. */
+/** The lines that head an emitted file that holds the cases, without comment signs. */
 export function emittedHeader({ seed, cases }: EventSuite, howToRun: string): readonly string[] {
   const { address, key } = EMITTED_ENVIRONMENT;
   return [

@@ -1,7 +1,7 @@
 import { emitCurl } from "./emit-curl.ts";
 import { emitPlaywright } from "./emit-playwright.ts";
 import { emitVitest } from "./emit-vitest.ts";
-import type { EventSuite } from "./suite.ts";
+import { CASE_KINDS, type EventSuite } from "./suite.ts";
 
 /** A form of a suite: its writer, and the usual name and type of its file. */
 interface Format {
@@ -24,6 +24,19 @@ export const SUITE_FORMATS = {
 
 /** The name of a form of a suite. */
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
+
+/** What an emitted file holds: how many tests, and how many of each kind. */
+export interface EmittedContents {
+  readonly cases: number;
+  readonly byKind: Readonly<Record<string, number>>;
+}
+
+/** Counts what a suite holds in one of the forms: its cases, but for Playwright the one test of a page. */
+export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
+  if (format === "playwright") return { cases: 1, byKind: { page: 1 } };
+  const counts = CASE_KINDS.map((kind) => [kind, cases.filter((one) => one.kind === kind).length] as const);
+  return { cases: cases.length, byKind: Object.fromEntries(counts.filter(([, count]) => count > 0)) };
+}
 
 /** Writes a suite in one of the forms; the files run as they are. */
 export function emitSuite(suite: EventSuite, format: SuiteFormat): string {

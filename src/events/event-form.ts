@@ -52,6 +52,7 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
       attempts: z.number(),
       verdict: eventVerdict.exactOptional(),
       maybeTwice: z.literal(true).exactOptional(),
+      afterCrash: z.literal(true).exactOptional(),
       at,
     }),
     z.object({ t: z.literal("accepted"), objects: z.array(object), at }),

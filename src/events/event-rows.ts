@@ -1,6 +1,7 @@
 import { cellReader, needColumn } from "../bulk/files/cells.ts";
 import type { RowShape } from "../bulk/files/rows.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../spec/events.ts";
+import { asMeant, jsonIn } from "./as-meant.ts";
 
 /** An event as a file gives it: whatever it holds is judged later, as the service would. */
 type EventRow = Readonly<Record<string, unknown>>;
@@ -35,7 +36,7 @@ export const eventRows: RowShape<EventRow> = {
       ),
     });
   },
-  fromValue: (value) => ({ item: Object.fromEntries(Object.entries(Object(value))) }),
+  fromValue: (value) => ({ item: asMeant(Object.fromEntries(Object.entries(Object(value)))) }),
   merge: () => undefined,
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
@@ -43,15 +44,7 @@ export const eventRows: RowShape<EventRow> = {
 /** Numbers and items as what they mean; what is neither stays a text, and is judged as one. */
 function meantBy(column: string, cell: string): unknown {
   const type = PARAMETERS.get(column)?.type;
-  if (type === "items") return jsonOr(cell);
+  if (type === "items") return jsonIn(cell) ?? cell;
   const number = Number(cell);
   return type === "number" && cell.trim() !== "" && Number.isFinite(number) ? number : cell;
-}
-
-function jsonOr(cell: string): unknown {
-  try {
-    return JSON.parse(cell);
-  } catch {
-    return cell;
-  }
 }

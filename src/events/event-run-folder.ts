@@ -32,6 +32,7 @@ export function lostIn(state: EventRunState): readonly EventEntry[] {
     outcome: "unknown",
     reason: ANSWER_LOST,
     attempts: 1,
+    afterCrash: true,
     at,
   }));
 }

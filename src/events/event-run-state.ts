@@ -1,19 +1,11 @@
 import type { Counts } from "../bulk/outcomes.ts";
 import { ownReason } from "../bulk/reasons.ts";
-import type { ReportedState } from "../bulk/report.ts";
+import type { Prediction, ReportedState } from "../bulk/report.ts";
 import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "../bulk/work.ts";
-import { eventReason, ruleAt } from "./event-reason.ts";
+import { eventReason } from "./event-reason.ts";
 import type { KeptEvents } from "./event-source.ts";
-import type { Finding, RuleBasis, Validation, Verdict } from "./rules.ts";
 import type { Settlement } from "./settlement.ts";
-
-/** What was predicted of an event, and observed. */
-export interface EventVerdict {
-  readonly predicted: Verdict;
-  readonly basis: RuleBasis;
-  readonly observed?: Verdict;
-  readonly findings: readonly Finding[];
-}
+import { type EventVerdict, type VerdictGroup, VerdictKinds, verdictOf } from "./verdict-kinds.ts";
 
 /** A call that sends events; the events themselves are kept beside it. */
 export interface EventCall {
@@ -45,6 +37,8 @@ export type EventEntry =
       readonly verdict?: EventVerdict;
       /** An earlier attempt may have been recorded as well. */
       readonly maybeTwice?: true;
+      /** It left before a crash: what was predicted of it is not known any more. */
+      readonly afterCrash?: true;
       readonly at: number;
     }
   /** These were accepted at the first attempt, and there is nothing else to say of them. */
@@ -58,13 +52,6 @@ export type EventEntry =
     }
   /** Goes on with what was not attempted, and with `resend` also with what is unknown. */
   | { readonly t: "resume"; readonly resend: boolean; readonly at: number };
-
-/** How many verdicts are kept for reports, and how many findings of each. */
-const VERDICTS_KEPT = 10;
-const FINDINGS_KEPT = 5;
-
-const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
-const NOTHING_KIND = kindOf(NOTHING_TO_SAY);
 
 /** Why an event is unknown that left, and of which nothing was heard. */
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
@@ -94,7 +81,9 @@ export class EventRunState implements ReportedState {
   readonly #left = new Set<number>();
   /** Events that are sent again although an earlier attempt may have been recorded. */
   readonly #doubted = new Set<number>();
-  readonly #verdicts = new Map<string, EventVerdict & { readonly object: number }>();
+  /** Events of which a request was begun, and which were not accepted: another request repeats it. */
+  readonly #tried = new Set<number>();
+  readonly #verdicts = new VerdictKinds();
   readonly #counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
 
   /** Puts one journal entry into effect. */
@@ -106,6 +95,7 @@ export class EventRunState implements ReportedState {
           this.objects.push({ index });
           this.#standing.push("pending");
         }
+        this.#verdicts.begin(entry.items);
         this.#counts.pending += entry.items;
         this.requests.planned += entry.items;
         return;
@@ -117,12 +107,11 @@ export class EventRunState implements ReportedState {
         for (const object of entry.objects) this.#left.add(object);
         return;
       case "predicted":
-        this.#keepVerdict(entry.object, entry.verdict ?? NOTHING_TO_SAY);
+        this.#verdicts.keep(entry.object, entry.verdict);
         return;
       case "settled":
-        this.requests.sent += entry.attempts;
-        this.requests.resent += Math.max(0, entry.attempts - 1);
-        this.#keepVerdict(entry.object, entry.verdict ?? NOTHING_TO_SAY);
+        this.#countRequests(entry.object, entry.attempts, entry.outcome);
+        if (entry.afterCrash !== true) this.#verdicts.keep(entry.object, entry.verdict);
         this.#doubted.delete(entry.object);
         this.#move(entry.object, entry.outcome, entry.reason);
         if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;
@@ -130,10 +119,10 @@ export class EventRunState implements ReportedState {
         return;
       case "accepted":
         for (const object of entry.objects) {
-          this.#keepVerdict(object, NOTHING_TO_SAY);
+          this.#verdicts.keep(object, undefined);
+          this.#countRequests(object, 1, "succeeded");
           this.#move(object, "succeeded", undefined);
         }
-        this.requests.sent += entry.objects.length;
         return;
       case "stop":
         this.#stop(entry.cause, entry.reason);
@@ -163,9 +152,14 @@ export class EventRunState implements ReportedState {
     return undefined;
   }
 
-  /** Of each kind of verdict the first event, at most ten. */
-  verdicts(): readonly (EventVerdict & { readonly object: number })[] {
-    return [...this.#verdicts.values()];
+  /** The kinds of verdicts with their events, those that say most first. */
+  verdicts(): readonly VerdictGroup[] {
+    return this.#verdicts.groups();
+  }
+
+  /** The verdict on an event, where that is not `recorded`. */
+  predictionOf(object: number): Prediction | undefined {
+    return this.#verdicts.predictionOf(object);
   }
 
   /** Events that left and of which nothing is known: after a crash their answers are lost. */
@@ -209,29 +203,14 @@ export class EventRunState implements ReportedState {
     this.#move(object, "pending", undefined);
   }
 
-  #keepVerdict(object: number, verdict: EventVerdict): void {
-    if (verdict === NOTHING_TO_SAY && this.#verdicts.has(NOTHING_KIND)) return;
-    const kind = kindOf(verdict);
-    if (this.#verdicts.size < VERDICTS_KEPT && !this.#verdicts.has(kind))
-      this.#verdicts.set(kind, { object, ...verdict });
+  /** Whatever is sent again was sent before in this call or, by what the journal says, in an earlier one. */
+  #countRequests(object: number, attempts: number, outcome: Outcome): void {
+    if (attempts === 0) return;
+    this.requests.sent += attempts;
+    this.requests.resent += this.#tried.has(object) ? attempts : attempts - 1;
+    if (outcome === "succeeded" || outcome === "failed") this.#tried.delete(object);
+    else this.#tried.add(object);
   }
-}
-
-function kindOf({ predicted, observed, findings }: EventVerdict): string {
-  return [predicted, observed, ...findings.map(ruleAt)].join(" ");
-}
-
-/** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
-export function verdictOf(predicted: Validation, observed: Settlement["observed"]): EventVerdict | undefined {
-  const { verdict, basis, findings } = predicted;
-  if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
-    return undefined;
-  return {
-    predicted: verdict,
-    basis,
-    ...(observed !== undefined && { observed }),
-    findings: findings.slice(0, FINDINGS_KEPT),
-  };
 }
 
 /** What became of an event, as a line of the journal. */

@@ -58,6 +58,12 @@ export interface EventRun {
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
+/** What there is of a call that is made again: its run that goes on, or the newest of its runs that ended. */
+export interface MadeBefore {
+  readonly going?: EventRun;
+  readonly ended?: Pick<RunSummary, "status" | "open"> & { readonly runId: string };
+}
+
 /** What driving a run needs of it. */
 interface DrivenParts {
   readonly header: RunHeader<EventCall>;
@@ -79,7 +85,7 @@ interface Reins {
 const TELL_EVERY = 100;
 /** How many runs are looked at for an unfinished one of the same call. */
 const RECENT_RUNS = 50;
-/** For so long a call that is made again is taken for another try of the first, even where that was cancelled. */
+/** For so long a call that is made again is taken for another try of a cancelled one, and an ended one is named. */
 const SAME_CALL_MS = 3_600_000;
 
 /** Starts, resumes, finds and stops runs of events. */
@@ -131,22 +137,29 @@ export class EventRuns {
   }
 
   /**
-   * An unfinished run of the same call by the same caller, taken up again where it was interrupted, or a short while ago
-   * stopped otherwise with events left: nothing is to be sent twice because a call is made again. Undefined where there
-   * is none.
+   * What there is of the same call by the same caller. A run that has no final status yet is taken up again, where it
+   * was interrupted or a short while ago cancelled with events left: whoever lost the connection makes the call again,
+   * and nothing is to be sent twice for that. A run that has ended is only named: the call means new events.
    */
-  async unfinished({ source, onUnknown }: PlannedEvents, caller: string): Promise<EventRun | undefined> {
+  async madeBefore({ source, onUnknown }: PlannedEvents, caller: string): Promise<MadeBefore> {
     const { store } = this.#context;
     const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
     const fingerprint = this.#fingerprint(call, caller);
-    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
+    let ended: MadeBefore["ended"];
     for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
-      if (told !== undefined && (told.fingerprint !== fingerprint || !this.#isMeant(told))) continue;
+      if (told !== undefined && told.fingerprint !== fingerprint) continue;
+      if (told !== undefined && !this.#isUnfinished(told)) {
+        if (this.#isRecent(told)) ended ??= { runId, status: told.status, open: told.open };
+        continue;
+      }
       const stored = await readable(store.read(runId));
-      if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
+      if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
+      const going = await this.resume(runId);
+      if (going !== undefined) return { going };
     }
-    return undefined;
+    return ended === undefined ? {} : { ended };
   }
 
   /**
@@ -216,8 +229,12 @@ export class EventRuns {
   }
 
   /** Whether a call that is made again means this run, rather than to send all of it anew. */
-  #isMeant({ status, open, updatedAt }: RunSummary): boolean {
-    return open && (status === "interrupted" || this.#context.clock.now() - updatedAt < SAME_CALL_MS);
+  #isUnfinished(told: RunSummary): boolean {
+    return told.open && (told.status === "interrupted" || (told.status === "cancelled" && this.#isRecent(told)));
+  }
+
+  #isRecent({ updatedAt }: RunSummary): boolean {
+    return this.#context.clock.now() - updatedAt < SAME_CALL_MS;
   }
 
   #fingerprint(call: EventCall, caller: string): string {

@@ -1,20 +1,26 @@
-import type { EventVerdict } from "../events/event-run-state.ts";
 import type { Finding } from "../events/rules.ts";
+import type { VerdictGroup } from "../events/verdict-kinds.ts";
 import { plain } from "./fence.ts";
 
-/** One event's verdict, as answers show it (contract, `verdicts`). */
+/** The verdict of events that share it, as answers show it (contract, `verdicts`). */
 export interface VerdictRow {
+  /** Of the first event. */
   readonly index: number;
+  readonly count: number;
+  /** Of the first events. */
+  readonly indexes: readonly number[];
   readonly predicted: string;
   readonly basis: string;
   readonly observed?: string;
   readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
 }
 
-/** The verdict on an event. */
-export function verdictRow(index: number, { predicted, basis, observed, findings }: EventVerdict): VerdictRow {
+/** A kind of verdict with its events, whose places are their indexes. */
+export function verdictRow({ predicted, basis, observed, findings, count, objects }: VerdictGroup): VerdictRow {
   return {
-    index,
+    index: objects[0] ?? 0,
+    count,
+    indexes: objects,
     predicted,
     basis,
     ...(observed !== undefined && { observed }),
@@ -30,8 +36,10 @@ export function verdictRow(index: number, { predicted, basis, observed, findings
 }
 
 /** A verdict as a line of text. */
-export function verdictLine({ index, predicted, basis, observed, findings }: VerdictRow): string {
+export function verdictLine({ index, count, indexes, predicted, basis, observed, findings }: VerdictRow): string {
+  const more = count > indexes.length ? ", …" : "";
+  const place = count === 1 ? `${index}` : `${count} events (items ${indexes.join(", ")}${more})`;
   const seen = observed === undefined ? "" : `, observed ${observed}`;
   const found = findings.map(({ path, message, fix }) => `${path === "" ? "event" : path}: ${message}; ${fix}`);
-  return `${index}: predicted ${predicted} (${basis})${seen}${found.length > 0 ? ` — ${found.join(" | ")}` : ""}`;
+  return `${place}: predicted ${predicted} (${basis})${seen}${found.length > 0 ? ` — ${found.join(" | ")}` : ""}`;
 }

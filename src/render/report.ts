@@ -84,7 +84,9 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const plan = requests.length > 0 ? takeWhileItFits(requests, budget) : undefined;
   const mostFailures = run.page === undefined ? MOST_FAILURES : MOST_FAILURES_BESIDE_PAGE;
   const failures = takeWhileItFits(run.failures.slice(0, mostFailures).map(failureRow), budget);
-  const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, MOST_RESULTS).map(verdictRow), budget);
+  const mostVerdicts = run.page === undefined ? MOST_RESULTS : MOST_FAILURES_BESIDE_PAGE;
+  const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, mostVerdicts).map(verdictRow), budget);
+  const verdictsOmitted = (run.verdicts?.length ?? 0) - verdicts.length;
   const rows = run.results.map(resultRow);
   const results = run.page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
   const omitted = results.length > 0 ? run.counts.items - results.length : 0;
@@ -106,6 +108,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     ...(plan !== undefined && { plan: plan.map(({ data }) => data) }),
     ...(planOmitted > 0 && { planOmitted }),
     ...(verdicts.length > 0 && { verdicts: verdicts.map(({ data }) => data) }),
+    ...(verdictsOmitted > 0 && { verdictsOmitted }),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
     ...(nextSteps.length > 0 && { nextSteps }),
     ...(run.page?.cursor !== undefined && { cursor: run.page.cursor }),
@@ -114,7 +117,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
     headline(run),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
     ...section("What did not succeed:", failures, run.failures.length - failures.length, "more reasons"),
-    ...section("Verdicts:", verdicts, (run.verdicts?.length ?? 0) - verdicts.length, "more"),
+    ...section("Verdicts:", verdicts, verdictsOmitted, "more kinds"),
     ...section("Requests:", plan ?? [], planOmitted, "more"),
     ...section("Results:", results, omitted, `more${resultsUri === undefined ? "" : `, all at ${resultsUri}`}`),
     ...(run.page?.cursor === undefined ? [] : [`There is more: call again with cursor ${run.page.cursor}`]),
@@ -201,7 +204,15 @@ function resultRow({ reason, ...result }: ObjectResult): Row {
     ...(name !== undefined && { name }),
     ...(reason !== undefined && { errorCode: reason.code }),
   };
-  const line = [`${place}:`, OUTCOME_WORDS[outcome], _id && plain(_id), name === undefined ? undefined : shown(name)];
+  const { predicted, rule, observed } = result;
+  const line = [
+    `${place}:`,
+    OUTCOME_WORDS[outcome],
+    _id && plain(_id),
+    name === undefined ? undefined : shown(name),
+    predicted && `predicted ${predicted}${rule === undefined ? "" : ` (${plain(rule)})`}`,
+    observed && `observed ${observed}`,
+  ];
   return { data, line: line.filter((part) => part !== undefined).join(" ") };
 }
 

@@ -36,6 +36,11 @@ const HOW_TO_RUN = {
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 
+/** What is to know of a file that does not hold the cases of its suite. */
+export function pageTestNote(cases: number): string {
+  return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
+}
+
 /** A suite that was generated, in words. */
 export function suiteText(suite: {
   readonly suiteId: string;
@@ -44,15 +49,17 @@ export function suiteText(suite: {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
   readonly savedTo?: string;
+  readonly note?: string;
   readonly preview: string;
 }): string {
-  const { suiteId, resourceUri, format, cases, byKind, savedTo, preview } = suite;
+  const { suiteId, resourceUri, format, cases, byKind, savedTo, note, preview } = suite;
   const kinds = Object.entries(byKind).map(([kind, count]) => `${kind} ${count}`);
   return [
-    `${cases} event tests, suite ${suiteId}: ${kinds.join(", ")}.`,
+    `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${kinds.join(", ")}.`,
+    ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(seen)),
-    `Next: run_event_tests with suiteId ${suiteId} runs them against a sandbox.`,
+    `Next: run_event_tests with suiteId ${suiteId} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,
   ].join("\n");
 }

@@ -1,9 +1,10 @@
 import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
-import { EventRunState, settledEntry, verdictOf } from "../events/event-run-state.ts";
+import { EventRunState, settledEntry } from "../events/event-run-state.ts";
 import type { EventRun } from "../events/event-runs.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
 import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";
+import { verdictOf } from "../events/verdict-kinds.ts";
 import { verdictRow } from "../render/event-report.ts";
 import { type RenderedReport, renderReport, toldFailures } from "../render/report.ts";
 
@@ -30,7 +31,7 @@ export function eventReport(about: {
     ...(status !== "planned" && { requests: state.requests }),
     failures: toldFailures(failureGroups(state)),
     results: runId === undefined ? [] : firstResults(state),
-    verdicts: state.verdicts().map((verdict) => verdictRow(state.objects[verdict.object]?.index ?? 0, verdict)),
+    verdicts: state.verdicts().map(verdictRow),
     nextSteps: [...doubts(state), ...nextSteps],
   });
 }
@@ -89,7 +90,7 @@ export function eventRunReport(
 function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   return [
     uncertain > 0 &&
-      `${uncertain} sent although the documents do not say whether the service keeps them: see the verdicts`,
+      `${uncertain} sent although the documents do not say whether the service keeps them: see the verdicts and, in the results, predicted uncertain`,
     maybeTwice > 0 && `${maybeTwice} may have been recorded twice: an answer was lost, and they were sent again`,
   ].filter((step) => step !== false);
 }

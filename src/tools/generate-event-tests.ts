@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { findFreePlace } from "../bulk/files/folders.ts";
 import { inOnePiece, saveFile } from "../bulk/files/save-file.ts";
-import { emitSuite, type SuiteFormat } from "../events/emit.ts";
+import { contentsOf, emitSuite, type SuiteFormat } from "../events/emit.ts";
 import { generateEventTests } from "../events/generate.ts";
-import { CASE_KINDS, type EventSuite, MOST_SEED } from "../events/suite.ts";
-import { previewOf, suiteText, suiteUri } from "../render/suite-reading.ts";
+import { CASE_KINDS, MOST_SEED } from "../events/suite.ts";
+import { pageTestNote, previewOf, suiteText, suiteUri } from "../render/suite-reading.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 
@@ -16,7 +16,10 @@ const input = () =>
     kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("All where absent"),
     uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
     seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
-    format: z.enum(FORMATS).default("json").describe("Form of the resource: a suite, or a file that runs by itself"),
+    format: z
+      .enum(FORMATS)
+      .default("json")
+      .describe("A suite, or a file that runs by itself: playwright is one test of the events that a page sends"),
     saveTo: z.string().optional().describe("New file in an allowed folder for all of it in that form"),
   });
 
@@ -39,6 +42,7 @@ export const generateEventTestsTool = {
       cases: z.number().optional(),
       byKind: z.looseObject({}).optional(),
       savedTo: z.string().optional(),
+      note: z.string().optional(),
       preview: z.string().optional(),
     }),
   async handler({ format, saveTo, ...choice }, { environment, suites, caller, allowedDirs }) {
@@ -55,16 +59,11 @@ export const generateEventTestsTool = {
       resourceUri: suiteUri(suiteId),
       format,
       seed: suite.seed,
-      cases: suite.cases.length,
-      byKind: byKind(suite),
+      ...contentsOf(suite, format),
+      ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
       ...(place !== undefined && { savedTo: place }),
       preview: previewOf(text),
     };
     return { structured: { environment, ...facts }, text: suiteText(facts), isError: false };
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
-
-function byKind({ cases }: EventSuite): Readonly<Record<string, number>> {
-  const counts = CASE_KINDS.map((kind) => [kind, cases.filter((one) => one.kind === kind).length] as const);
-  return Object.fromEntries(counts.filter(([, count]) => count > 0));
-}

@@ -1,4 +1,18 @@
+import * as z from "zod";
+import { isJsonObject } from "../events/catalogue.ts";
 import { ToolError } from "./definition.ts";
+
+/** The schema of an object with any fields, all of which are kept as they came: zod's own leave `__proto__` out. */
+export function openObject() {
+  return z
+    .unknown()
+    .meta({ type: "object" })
+    .transform((value, context): Readonly<Record<string, unknown>> => {
+      if (isJsonObject(value)) return value;
+      context.issues.push({ code: "invalid_type", expected: "object", input: value });
+      return z.NEVER;
+    });
+}
 
 /** Deeper than any event needs, and far from where reading it back would fail. */
 const DEEPEST = 100;

@@ -1,17 +1,19 @@
 import * as z from "zod";
+import { asMeant } from "../events/as-meant.ts";
+import type { MadeBefore } from "../events/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { eventRunReport, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
-import { checkJsonValues } from "./json-values.ts";
+import { checkJsonValues, openObject } from "./json-values.ts";
 import { dryRunArgument, runOutput } from "./write.ts";
 
 const input = () =>
   z.strictObject({
     events: z
-      .array(z.looseObject({}))
+      .array(openObject())
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     ...fileArguments("uid, eventName, parameters", "events"),
@@ -38,22 +40,36 @@ export const trackEvents = {
     const { environment, caller } = context;
     const opened = await openedFile({ file, encoding }, { events }, context);
     // What JSON cannot carry would be something else once it is text.
-    for (const [index, event] of (events ?? []).entries()) checkJsonValues(event, `event ${index}`);
-    const source = opened === undefined ? sourceOfEvents(events ?? []) : sourceOfFile(opened);
+    const given = (events ?? []).map(asMeant);
+    for (const [index, event] of given.entries()) checkJsonValues(event, `event ${index}`);
+    const source = opened === undefined ? sourceOfEvents(given) : sourceOfFile(opened);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
     let items = 0;
     for await (const batch of checked(eventsIn(source))) items += batch.length;
     const planned = { source, items, onUnknown };
     const runs = eventRunsOf(context);
-    const going = await runs.unfinished(planned, caller);
-    const run = going ?? runs.start(planned, caller);
+    const before = await runs.madeBefore(planned, caller);
+    const run = before.going ?? runs.start(planned, caller);
     await run.kept;
     await followRun(run, context);
-    return eventRunReport(run, environment, going === undefined ? [] : [GOING]);
+    return eventRunReport(run, environment, beforeWords(before));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-const GOING = "this call was made before and had not finished: this is that run, taken up again";
+/** Says what a call that was made before led to this time. */
+function beforeWords({ going, ended }: MadeBefore): readonly string[] {
+  if (going !== undefined) {
+    return [
+      "this call was made before and had not finished: this is that run, taken up again; only what was left is sent",
+    ];
+  }
+  if (ended === undefined) return [];
+  const { runId, status, open } = ended;
+  const left = open ? `; resume_run with runId ${runId} would have sent only what was left` : "";
+  return [
+    `the same call was made before and ended ${status} (run ${runId}): this is a new run of all its events${left}`,
+  ];
+}
 
 /** Throws a ToolError where there are no events, or one that JSON could not carry. */
 async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGenerator<readonly GivenEvent[]> {

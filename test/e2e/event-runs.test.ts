@@ -47,7 +47,7 @@ test("events come from a file too, and a row that is none is refused at its plac
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-files-"));
   await writeFile(
     join(folder, "events.csv"),
-    "uid,eventName,item_id,price,quantity\nu1,app_open,,,\nu2,add_to_cart,sku-1,10,2\nu3,add_to_cart,sku-1,,2\n",
+    "uid,eventName,item_id,price,quantity\nu1,app_open,,,\nu2,add_to_cart,sku-1,₩10,2\nu3,add_to_cart,sku-1,,2\n",
   );
   const env = cleanEnvironment({
     EVENT_API_URL: sandbox.url,
@@ -60,6 +60,14 @@ test("events come from a file too, and a row that is none is refused at its plac
     status: "partial",
     counts: { items: 3, succeeded: 2, failed: 1 },
   });
+  const { runId } = answer.parse(result.structuredContent);
+  const lines = (await client.readResource(`targeting://runs/${runId}/results`)).trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { index: 0, line: 2, outcome: "succeeded" },
+    { index: 1, line: 3, outcome: "succeeded", predicted: "uncertain", rule: "wrongType price" },
+    { index: 2, line: 4, outcome: "failed", predicted: "ignored", rule: "requiredMissing price" },
+  ]);
+  expect(lines[0]).not.toContain("predicted");
   const both = await client.callTool("track_events", { file: "x.csv", events: [] });
   expect(both.isError).toBe(true);
 });

@@ -130,3 +130,74 @@ test("the sandbox command says at its end what the traffic has touched", async (
     expect.stringMatching(/^Coverage: 1 of 13 events seen: 1 always right.*1 of 44 parameters; 0 of 23 rules/),
   ]);
 });
+
+/** Parameters beside `uid`, as an agent may give them: what is to be sent of them, and the verdict. */
+const AS_GIVEN: readonly (readonly [string, object, object | undefined, string])[] = [
+  ...[
+    ["items as text", { eventName: "purchase", tx_id: "t", items: '[{"item_id":"a"}]' }],
+    ["an item as text", { eventName: "purchase", tx_id: "t", items: ['{"item_id":"a"}'] }],
+  ].map(([title, given]) => {
+    const read = { eventName: "purchase", tx_id: "t", items: [{ item_id: "a" }] };
+    return [String(title), Object(given), read, "recorded"] as const;
+  }),
+  ...[
+    ["a price as text", { eventName: "view_item", item_id: "a", price: "12.50" }, "uncertain"],
+    ["a price in words", { eventName: "view_item", item_id: "a", price: "₩12" }, "uncertain"],
+    ["a number as item_id", { eventName: "view_item", item_id: 7 }, "uncertain"],
+    ["items that are no JSON", { eventName: "purchase", tx_id: "t", items: "a, b" }, "uncertain"],
+    ["the price of an item as text", { eventName: "purchase", tx_id: "t", items: [{ item_id: "a", price: "1" }] }],
+    ["a text that looks like an array", { eventName: "sign_up", method: "[1]" }, "recorded"],
+    ["an optional parameter null", { eventName: "view_item", item_id: "a", brand: null }, "recorded"],
+  ].map(([title, given, verdict = "uncertain"]) => {
+    return [String(title), Object(given), Object(given), String(verdict)] as const;
+  }),
+  ["a required parameter null", { eventName: "sign_up", method: null }, undefined, "ignored"],
+  ["an item that is none", { eventName: "purchase", tx_id: "t", items: ["a"] }, undefined, "ignored"],
+];
+
+test("both tools send and judge what was given, and read only items that came as text", async () => {
+  const { url, received } = await startStub(() => ({ status: 200, json: { message: "ok" } }));
+  const client = await CLIENTS["2026 client, modern"]({
+    args: [COMMAND],
+    env: cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" }),
+  });
+  const verdictOf = z.object({ verdicts: z.tuple([z.looseObject({ predicted: z.string() })]) });
+  for (const [title, given, sent, predicted] of AS_GIVEN) {
+    const event = { uid: "u", ...given };
+    // A text for dryRun makes the server read all arguments as they were meant, which must not reach the event.
+    for (const more of [{}, { dryRun: "false" }]) {
+      for (const [tool, input] of [
+        ["track_event", event],
+        ["track_events", { events: [{ ...event, platform: Object.keys(more).join() }] }],
+      ] as const) {
+        received.length = 0;
+        const { structuredContent } = await client.callTool(tool, { ...input, ...more });
+        expect(verdictOf.parse(structuredContent).verdicts[0].predicted, `${tool}: ${title}`).toBe(predicted);
+        const bodies = received.map(({ body }) => JSON.parse(body));
+        expect(bodies, `${tool}: ${title}`).toMatchObject(sent === undefined ? [] : [{ uid: "u", ...sent }]);
+      }
+    }
+  }
+});
+
+test("a parameter may have the name of a prototype: it is judged and sent like any other", async () => {
+  const { url, received } = await startStub(() => ({ status: 200, json: { message: "ok" } }));
+  const client = await CLIENTS["2026 client, modern"]({
+    args: [COMMAND],
+    env: cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" }),
+  });
+  for (const name of ["__proto__", "constructor", "other"]) {
+    const extra = JSON.parse(`{${JSON.stringify(name)}:"${"x".repeat(1025)}"}`);
+    const app = { uid: "u", eventName: "app_open" };
+    const one = await client.callTool("track_event", { ...app, extra });
+    expect(one.structuredContent, name).toMatchObject({ failures: [{ errorCode: "EVENT_REJECTED" }] });
+    const many = await client.callTool("track_events", { events: [{ ...app, ...extra }] });
+    expect(many.structuredContent, name).toMatchObject({ failures: [{ errorCode: "EVENT_REJECTED" }] });
+    expect(received).toEqual([]);
+    const short = JSON.parse(`{${JSON.stringify(name)}:"x"}`);
+    await client.callTool("track_event", { ...app, extra: short });
+    await client.callTool("track_events", { events: [{ ...app, ...short }] });
+    const bodies = received.splice(0).map(({ body }) => body);
+    expect(bodies, name).toEqual(Array(2).fill(JSON.stringify({ ...app, ...short })));
+  }
+});

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { runInNewContext } from "node:vm";
 import { transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -104,6 +105,102 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
 it("is TypeScript for Playwright too, which `npm run test:browser` runs in a browser", async () => {
   const { code } = await transform(emitSuite(suite, "playwright"), { loader: "ts" });
   expect(code).toContain('from "@playwright/test"');
+});
+
+/** What the emitted page test uses of Playwright's expectations; what fails is told in full. */
+function pageExpect(actual: unknown, note = "") {
+  const must = (holds: boolean): void => {
+    if (!holds) throw new Error(`${note} ${Array.isArray(actual) ? actual.join("; ") : String(actual)}`);
+  };
+  return {
+    toBeTruthy: () => must(Boolean(actual)),
+    toBeGreaterThan: (least: number) => must(Number(actual) > least),
+    toEqual: (wanted: unknown) => must(JSON.stringify(actual) === JSON.stringify(wanted)),
+  };
+}
+
+/** What a page must do for the emitted test, and what that then says: run with a stand-in for Playwright. */
+async function testPage(emitted: EventSuite, bodies: readonly string[], expected = "") {
+  const { code } = await transform(emitSuite(emitted, "playwright"), { loader: "ts", format: "cjs" });
+  const notes: string[] = [];
+  const tests: ((given: unknown) => Promise<void>)[] = [];
+  const annotations = { push: ({ description }: { description: string }) => notes.push(description) };
+  const declare = (_title: string, run: (given: unknown) => Promise<void>) => tests.push(run);
+  const playwright = { expect: pageExpect, test: Object.assign(declare, { info: () => ({ annotations }) }) };
+  const env = { PAGE_URL: "https://page.example/", EXPECTED_EVENTS: expected, PAGE_WAIT_MS: "0" };
+  runInNewContext(code, { require: () => playwright, module: {}, process: { env } });
+  expect(tests).toHaveLength(1);
+  let listener = (_request: unknown): void => {};
+  const page = {
+    on: (_name: string, listen: typeof listener) => {
+      listener = listen;
+    },
+    goto: async () => {
+      for (const body of bodies) {
+        listener({ method: () => "POST", url: () => "http://127.0.0.1:4010/event", postData: () => body });
+      }
+    },
+    waitForTimeout: async () => {},
+  };
+  const problem = await tests[0]?.({ page }).then(
+    () => "",
+    (thrown: unknown) => String(thrown instanceof Error ? thrown.message : thrown),
+  );
+  return { problem, notes };
+}
+
+describe("the Playwright file", () => {
+  const right = { uid: "u", eventName: "purchase", tx_id: "t", items: [{ item_id: "i" }] };
+  const passes = { problem: "", notes: [] };
+
+  it("passes for events that are recorded, and only notes a parameter that is not used", async () => {
+    expect(await testPage(suite, [JSON.stringify(right)], "purchase")).toEqual(passes);
+    const more = { ...right, coupon: "c", items: [{ item_id: "i", size: "L" }] };
+    expect(await testPage(suite, [JSON.stringify(right), JSON.stringify(more)])).toEqual({
+      problem: "",
+      notes: [
+        "event 1: purchase.items[0].size is no parameter of this event, and not used",
+        "event 1: purchase.coupon is no parameter of this event, and not used",
+      ],
+    });
+    const unused = { uid: "u", eventName: "app_open", items: [] };
+    expect((await testPage(suite, [JSON.stringify(unused)])).problem).toBe("");
+  });
+
+  it("looks only at the events that were asked for, and takes the others for what they are", async () => {
+    const other = JSON.stringify({ uid: "u", eventName: "sign_up" });
+    const purchases = generateEventTests({ eventNames: ["purchase"], kinds: ["misspelt"] });
+    expect((await testPage(suite, [other])).problem).toContain("sign_up.method is missing");
+    expect(await testPage(purchases, [other])).toEqual({
+      ...passes,
+      notes: ["event 0: sign_up is not looked at by this test"],
+    });
+  });
+
+  it.each([
+    ["", "the body is no JSON object"],
+    ["[]", "the body is no JSON object"],
+    ['{"uid":"u","eventName":"Purchase","tx_id":"t"}', '"Purchase" is no supported event'],
+    ['{"uid":"u","eventName":"toString"}', "is no supported event"],
+    ['{"eventName":"app_open"}', "app_open.uid is missing"],
+    ['{"uid":"u","eventName":"view_item","__proto__":{"item_id":"i"}}', "view_item.item_id is missing"],
+    ['{"uid":"u","eventName":"sign_up","method":null}', "sign_up.method is missing"],
+    ['{"uid":"u","eventName":"purchase","tx_id":"t","items":[{}]}', "purchase.items[0].item_id is missing"],
+    ['{"uid":"u","eventName":"purchase","tx_id":"t","items":[1]}', "purchase.items[0] is no object"],
+    ['{"uid":"u","eventName":"view_item","item_id":"i","price":"12.50"}', "view_item.price is no number"],
+    [JSON.stringify({ ...right, coupon: "가".repeat(1025) }), "purchase.coupon is longer than 1024 characters"],
+    [
+      JSON.stringify({ uid: "u", eventName: "app_open", items: Array(101).fill({}) }),
+      "items has more than 100 entries",
+    ],
+  ])("fails for %.70s", async (body, words) => {
+    expect((await testPage(suite, [body])).problem).toContain(words);
+  });
+
+  it("fails where the page does not send what it must", async () => {
+    expect((await testPage(suite, [])).problem).toContain("the page sent no event");
+    expect((await testPage(suite, [JSON.stringify(right)], "purchase,click")).problem).toContain("did not send");
+  });
 });
 
 it("is the suite itself as JSON", () => {

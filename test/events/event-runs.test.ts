@@ -170,10 +170,49 @@ describe("a run of events", () => {
       const folder = await newFolder();
       const run = runsIn(folder, lose).start(callOf(3, onUnknown), "me");
       expect(await rested(run)).toMatchObject({ status: "unknown", counts: { unknown: 3 } });
-      return rested(await runsIn(folder, async () => OK).resume(run.header.runId));
+      const { sent, resent } = run.state.requests;
+      const resumed = await runsIn(folder, async () => OK).resume(run.header.runId);
+      const ended = await rested(resumed);
+      const requests = resumed?.state.requests;
+      return { ...ended, sentMore: (requests?.sent ?? 0) - sent, resentMore: (requests?.resent ?? 0) - resent };
     };
-    expect(await resumedWith("report")).toMatchObject({ status: "unknown", counts: { unknown: 3 } });
-    expect(await resumedWith("resend")).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
+    expect(await resumedWith("report")).toMatchObject({ status: "unknown", counts: { unknown: 3 }, sentMore: 0 });
+    expect(await resumedWith("resend")).toMatchObject({
+      ...{ status: "succeeded", counts: { succeeded: 3 } },
+      ...{ sentMore: 3, resentMore: 3 },
+    });
+  });
+
+  it("counts as sent again what an earlier process had begun to send, and nothing else", async () => {
+    const folder = await newFolder();
+    const clock = virtualClock();
+    const store = fileRunStore(folder, clock.now, EVENT_FORM);
+    const first = runsOver(store, () => Promise.reject(new NotSentError({ operation, reason: "refused" })), clock);
+    const run = first.start(callOf(30), "me");
+    expect(await rested(run)).toMatchObject({ status: "failed", counts: { unattempted: 30 } });
+    const { sent, resent } = run.state.requests;
+    const tried = sent - resent;
+    expect(tried).toBeGreaterThan(0);
+    expect(tried).toBeLessThan(30);
+    const later = runsOver(store, async () => OK, clock);
+    await rested(await later.resume(run.header.runId));
+    const again = await runsOver(store, async () => OK, clock).find(run.header.runId);
+    expect(again?.state.requests).toMatchObject({ sent: sent + 30, resent: resent + tried });
+  });
+
+  it("sends all events anew where the run of the same call has ended, and names that run", async () => {
+    const loseOne = (body: string): Promise<EventAnswer> =>
+      JSON.parse(body).n === 1
+        ? Promise.reject(new AmbiguousError({ operation, reason: "reset" }))
+        : Promise.resolve(OK);
+    const folder = await newFolder();
+    const run = runsIn(folder, loseOne).start(callOf(3, "resend"), "me");
+    expect(await rested(run)).toMatchObject({ status: "partial", counts: { succeeded: 2, unknown: 1 } });
+    const later = runsIn(folder, async () => OK);
+    expect(await later.madeBefore(callOf(3, "resend"), "me")).toEqual({
+      ended: { runId: run.header.runId, status: "partial", open: true },
+    });
+    expect(later.isDriving).toBe(false);
   });
 
   it("ends where no event can be sent, and says why", async () => {
@@ -241,13 +280,13 @@ describe("a run of events", () => {
       sent.push(JSON.parse(body).n);
       return OK;
     });
-    expect(await later.unfinished(callOf(300), "somebody else")).toBeUndefined();
-    expect(await later.unfinished(callOf(299), "me")).toBeUndefined();
-    const again = await later.unfinished(callOf(300), "me");
+    expect(await later.madeBefore(callOf(300), "somebody else")).toEqual({});
+    expect(await later.madeBefore(callOf(299), "me")).toEqual({});
+    const { going: again } = await later.madeBefore(callOf(300), "me");
     expect(again?.header.runId).toBe(run.header.runId);
     expect(await rested(again)).toMatchObject({ status: "succeeded", counts: { succeeded: 300 } });
     expect(new Set(sent).size).toBe(sent.length);
-    expect(await later.unfinished(callOf(300), "me")).toBeUndefined();
+    expect(await later.madeBefore(callOf(300), "me")).toMatchObject({ ended: { status: "succeeded", open: false } });
   });
 
   it("takes a cancelled call up again only within the hour", async () => {
@@ -259,12 +298,12 @@ describe("a run of events", () => {
     run.stop("cancelled");
     expect((await rested(run)).status).toBe("cancelled");
     await clock.sleep(3_600_000);
-    expect(await runs.unfinished(callOf(300), "me")).toBeUndefined();
+    expect(await runs.madeBefore(callOf(300), "me")).toEqual({});
     const second = runs.start(callOf(300), "me");
     second.stop("cancelled");
     await second.rest;
     await clock.sleep(3_500_000);
-    const again = await runs.unfinished(callOf(300), "me");
+    const { going: again } = await runs.madeBefore(callOf(300), "me");
     expect(again?.header.runId).toBe(second.header.runId);
     expect(await rested(again)).toMatchObject({ status: "succeeded" });
   });

@@ -53,3 +53,17 @@ test("what cannot be generated", async () => {
   await expect(generate({ eventNames: ["purchased"] })).rejects.toThrow('did you mean "purchase"?');
   await expect(generate({ eventNames: ["click"], kinds: ["sequence"] })).rejects.toThrow("no case");
 });
+
+test("a Playwright file is said to hold what it holds: one test of a page, not the cases of the suite", async () => {
+  const { context } = await eventTools();
+  const { structured, text } = await answerOf(generateEventTestsTool, { format: "playwright" }, context);
+  const { suiteId, cases, byKind, preview } = generated.parse(structured);
+  expect({ cases, byKind }).toEqual({ cases: 1, byKind: { page: 1 } });
+  const held = (await context.suites.find("local", suiteId))?.suite.cases.length ?? 0;
+  expect(held).toBeGreaterThan(100);
+  expect(structured.note).toContain(`the ${held} cases of the suite are not in it`);
+  expect(text).toContain(`the ${held} cases of the suite are not in it`);
+  expect(text).toMatch(/^1 event test, /);
+  expect(preview).toMatch(/^\/\/ One page test/);
+  expect(preview).not.toContain(String(held));
+});

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { tokensOf } from "../../src/render/page.ts";
+import { getRun } from "../../src/tools/get-run.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
@@ -83,4 +85,76 @@ test("an event that JSON cannot carry is named", async () => {
   const { context } = await eventTools();
   const events = [click("a"), { ...click("a"), n: Number.POSITIVE_INFINITY }];
   await expect(answerOf(trackEvents, { events }, context)).rejects.toThrow("event 1 holds a number");
+});
+
+const cart = (index: number, price: unknown) => ({
+  ...{ uid: `u-${index}`, eventName: "add_to_cart", item_id: "i" },
+  ...{ price, quantity: 1 },
+});
+
+test("which events are uncertain can be found out: by kind with their places, and one by one", async () => {
+  const { context } = await eventTools();
+  const events: Record<string, unknown>[] = Array.from({ length: 60 }, (_, index) =>
+    cart(index, index % 2 === 0 ? "12.50" : 12.5),
+  );
+  events[7] = { uid: "u-7", eventName: "sign_up", method: "" };
+  const { structured, text } = await answerOf(trackEvents, { events }, context);
+  expect(structured).toMatchObject({
+    status: "succeeded",
+    verdicts: [
+      { predicted: "uncertain", count: 30, indexes: Array.from({ length: 20 }, (_, place) => 2 * place) },
+      { predicted: "uncertain", count: 1, index: 7, indexes: [7], findings: [{ rule: "requiredEmpty" }] },
+      { predicted: "recorded", count: 29, findings: [] },
+    ],
+  });
+  expect(structured).not.toHaveProperty("verdictsOmitted");
+  expect(text).toContain("30 events (items 0, 2, 4,");
+  const { runId } = structured;
+  const page = await answerOf(getRun, { runId: String(runId), limit: 9 }, context);
+  const { results } = z.object({ results: z.array(z.looseObject({ index: z.number() })) }).parse(page.structured);
+  expect(results[0]).toMatchObject({ outcome: "succeeded", predicted: "uncertain", rule: "wrongType price" });
+  expect(results[7]).toMatchObject({ outcome: "succeeded", predicted: "uncertain", rule: "requiredEmpty method" });
+  for (const plain of [results[1], results[3]]) expect(plain).not.toHaveProperty("predicted");
+  expect(page.text).toContain("predicted uncertain (wrongType price)");
+});
+
+test("of more kinds of verdicts than an answer shows it says how many are left out", async () => {
+  const { context } = await eventTools();
+  const events = Array.from({ length: 400 }, (_, index) => ({
+    ...click(`u-${index}`),
+    [`strange_${index}`]: { long: "x".repeat(1025) },
+  }));
+  const { structured, text } = await answerOf(trackEvents, { events, dryRun: true }, context);
+  const { verdicts, verdictsOmitted } = z
+    .object({ verdicts: z.array(z.looseObject({ count: z.number() })), verdictsOmitted: z.number() })
+    .parse(structured);
+  expect(verdicts.length).toBeGreaterThan(0);
+  expect(verdicts.length + verdictsOmitted).toBe(201);
+  // What is too manifold to be kept by its place is one kind by its rule.
+  expect(verdicts[0]).toMatchObject({ predicted: "uncertain", count: 200, index: 200 });
+  expect(text).toContain(`(${verdictsOmitted} more kinds)`);
+  expect(tokensOf(JSON.stringify(structured)) + tokensOf(text)).toBeLessThan(2500);
+});
+
+test("the same call after its run has ended sends new events, and says so", async () => {
+  const { context, control, sandbox } = await eventTools();
+  await control("/faults", { faults: [{ on: "any", kind: "reset", applied: false, times: 1000 }] });
+  const call = { events: [{ uid: "a", eventName: "Click" }, click("b")], onUnknown: "resend" as const };
+  const first = await answerOf(trackEvents, call, context);
+  expect(first.structured).toMatchObject({ counts: { failed: 1, unknown: 1 } });
+  await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
+  const second = await answerOf(trackEvents, call, context);
+  expect(second.structured.runId).not.toBe(first.structured.runId);
+  expect(second.structured).toMatchObject({
+    status: "partial",
+    nextSteps: expect.arrayContaining([
+      expect.stringMatching(new RegExp(`made before and ended unknown .run ${first.structured.runId}.*resume_run`)),
+    ]),
+  });
+  const sent = sandbox.events().length;
+  const third = await answerOf(trackEvents, call, context);
+  expect(third.structured.runId).not.toBe(second.structured.runId);
+  expect(sandbox.events()).toHaveLength(sent + 1);
+  expect(third.text).toContain("ended partial");
+  expect(third.text).not.toContain("resume_run");
 });
