@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
+import { LastRead } from "../bulk/last-read.ts";
 import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
@@ -16,7 +17,15 @@ import {
 import type { Reason } from "../bulk/work.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
-import { bringToRest, eventsToSend, lostIn, readable, readBack, tidyRun } from "./event-run-folder.ts";
+import {
+  bringToRest,
+  eventsToSend,
+  lostIn,
+  type RunReadBack,
+  readable,
+  readBack,
+  tidyRun,
+} from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
 import { sendEvents } from "./send.ts";
@@ -77,7 +86,7 @@ interface Reins {
 
 /** Whoever watches is told after so many events. */
 const TELL_EVERY = 100;
-/** How many runs are looked at for an unfinished one of the same call. */
+/** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
 /** For so long a call that is made again is taken for another try of the first, even where that was cancelled. */
 const SAME_CALL_MS = 3_600_000;
@@ -87,6 +96,7 @@ export class EventRuns {
   readonly #context: EventRunsContext;
   /** The runs that this process drives. */
   readonly #driven = new Map<string, EventRun>();
+  readonly #lastRead = new LastRead<RunReadBack>();
   #tidied: Promise<void> | undefined;
 
   constructor(context: EventRunsContext) {
@@ -140,9 +150,9 @@ export class EventRuns {
     const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
     const fingerprint = this.#fingerprint(call, caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
-    for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
+    for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
-      if (told !== undefined && (told.fingerprint !== fingerprint || !this.#isMeant(told))) continue;
+      if (told !== undefined && !this.#isMeant(told)) continue;
       const stored = await readable(store.read(runId));
       if (stored?.started && stored.header.fingerprint === fingerprint) return this.resume(runId);
     }
@@ -175,7 +185,7 @@ export class EventRuns {
     const { store } = this.#context;
     const driven = this.#driven.get(runId);
     if (driven !== undefined) return driven;
-    const found = await readBack(store, runId);
+    const found = await this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
     if (found === undefined) return undefined;
     const { header, state } = found;
     const elsewhere = await store.isDriven(runId);
@@ -285,7 +295,8 @@ export class EventRuns {
       }
     }
     this.#driven.delete(header.runId);
-    if (lease !== undefined) await readable(this.#tidyOnce());
+    // No call waits for what other processes left; what cannot be tidied now is tried again.
+    if (lease !== undefined) void this.#tidyOnce().catch(() => undefined);
   }
 
   async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
@@ -324,13 +335,16 @@ export class EventRuns {
   }
 
   #tidyOnce(): Promise<void> {
-    this.#tidied ??= this.#tidy();
+    this.#tidied ??= this.#tidy().catch((thrown: unknown) => {
+      this.#tidied = undefined;
+      throw thrown;
+    });
     return this.#tidied;
   }
 
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
   async #tidy(): Promise<void> {
-    for (const runId of await this.#context.store.list()) {
+    for (const runId of await this.#context.store.unfinished()) {
       if (!this.#driven.has(runId)) await readable(tidyRun(this.#context, runId));
     }
   }

@@ -132,6 +132,16 @@ test("a cancelled run stops between requests and can be resumed", async () => {
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 12_000, succeeded: 12_000 } });
 });
 
+test("status beside runId is refused, since it is for the list", async () => {
+  const service = await live();
+  const client = await service.client();
+  const { runId } = await call(client, "create_targetings", { items: [{ name: "One" }] });
+  const answered = await client.callTool("get_run", { runId, status: "failed" });
+  expect(answered.isError).toBe(true);
+  expect(answer.parse(answered.structuredContent).error?.message).toContain("status is for the list");
+  expect(await call(client, "get_run", { status: "failed" })).toMatchObject({ runs: [] });
+});
+
 test("two servers on one project cause no 409", async () => {
   const service = await live();
   const [one, two] = await Promise.all([service.client(), service.client()]);
