@@ -161,7 +161,10 @@ describe.each(Object.entries(CLIENTS))("%s that cannot ask", (_name, connect) =>
       expect(listed.structuredContent).toMatchObject({ runs: [{ runId, status: "needs_confirmation", counts }] });
     }
     const cancelled = checkedReport(await other.callTool("cancel_run", { runId }));
-    expect(cancelled).toMatchObject({ status: "cancelled", counts: { items: 3, unattempted: 2, failed: 1, pending: 0 } });
+    expect(cancelled).toMatchObject({
+      status: "cancelled",
+      counts: { items: 3, unattempted: 2, failed: 1, pending: 0 },
+    });
     expect(JSON.stringify(cancelled)).not.toContain("resume_run");
     const confirmation = report.confirmation?.token;
     for (const client of [session.client, other]) {
