@@ -4,6 +4,7 @@ import type { RunHeader, RunPart, RunStore, RunSummary } from "./store.ts";
 interface Kept<Call> {
   header: RunHeader<Call>;
   readonly lines: string[];
+  proposed: readonly string[];
   readonly parts: Map<RunPart, Uint8Array[]>;
   started: boolean;
   driven: boolean;
@@ -18,11 +19,14 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
     return run;
   };
+  const textOf = (given: Entry): string => Buffer.concat(line(given).map((piece) => Buffer.from(piece))).toString();
+  const entriesOf = (lines: readonly string[]) => each(lines.map((text) => entry.parse(JSON.parse(text))));
   return {
     create: async (header) => {
       runs.set(header.runId, {
         header,
         lines: [],
+        proposed: [],
         parts: new Map(),
         started: false,
         driven: false,
@@ -33,6 +37,9 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       const run = kept(runId);
       run.header = { ...run.header, call };
     },
+    propose: async (runId, entries) => {
+      kept(runId).proposed = [...entries].map(textOf);
+    },
     start: async (runId) => {
       const run = kept(runId);
       const first = !run.started;
@@ -42,8 +49,7 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
     journal: async (runId) => {
       const run = kept(runId);
       return {
-        append: (given) =>
-          void run.lines.push(Buffer.concat(line(given).map((piece) => Buffer.from(piece))).toString()),
+        append: (given) => void run.lines.push(textOf(given)),
         flush: async () => {},
         close: async () => {},
       };
@@ -60,11 +66,18 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
         run && {
           header: run.header,
           started: run.started,
-          entries: each(run.lines.map((text) => entry.parse(JSON.parse(text)))),
+          proposed: entriesOf(run.proposed),
+          entries: entriesOf(run.lines),
         }
       );
     },
+    revision: async () => undefined,
     list: async () => [...runs.keys()].sort().reverse(),
+    unfinished: async (fingerprint) =>
+      [...runs.keys()]
+        .filter((runId) => fingerprint === undefined || runs.get(runId)?.header.fingerprint === fingerprint)
+        .sort()
+        .reverse(),
     summarise: async (runId, summary) => {
       kept(runId).summary = summary;
     },

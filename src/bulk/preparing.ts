@@ -13,8 +13,12 @@ export interface Planning {
 
 /** How a run goes on once it is planned. */
 interface Then {
+  /** How it stands until it is planned. */
+  readonly meanwhile?: RunState;
   /** Whether it may start without a person's yes. */
   readonly mayStart: (plan: Plan) => boolean;
+  /** Keeps what it would do, where it may not. */
+  readonly propose: (plan: Plan) => Promise<void>;
   readonly start: (plan: Plan) => Promise<Run | undefined>;
 }
 
@@ -24,7 +28,7 @@ interface Then {
  */
 export function preparingRun(header: RunHeader, planning: Planning, then: Then): Run {
   const watchers = new Map<RunWatcher, () => void>();
-  let state = new RunState();
+  let state = then.meanwhile ?? new RunState();
   let started: Run | undefined;
   let status: RunStatus = "running";
   let losses: readonly Loss[] | undefined;
@@ -38,6 +42,8 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
         started = await then.start(plan);
         if (stoppedBy !== undefined) started?.stop(stoppedBy);
       } else {
+        await then.propose(plan);
+        if (stoppedBy !== undefined) return;
         losses = plan.losses;
         state = new RunState(plan.tables, plan.settlements);
         status = "needs_confirmation";

@@ -169,7 +169,7 @@ export function summaryOf(
     status,
     counts,
     startedAt: header.createdAt,
-    updatedAt: state.updatedAt,
+    updatedAt: Math.max(header.createdAt, state.updatedAt),
     open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
   };
 }

@@ -7,7 +7,10 @@ import { hasCode } from "./files/file-error.ts";
  * Writes pieces to a file that only the owner can read, and replaces the file of this name when the last piece is on
  * the disk. Without pieces there is no file. Throws what the pieces or the operating system throw.
  */
-export async function keepPart(file: string, pieces: AsyncIterable<string | Uint8Array>): Promise<void> {
+export async function keepPart(
+  file: string,
+  pieces: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+): Promise<void> {
   const unfinished = `${file}.unfinished`;
   const handle = await open(unfinished, "w", 0o600);
   let isEmpty = true;

@@ -4,16 +4,18 @@ import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
+import { type KeptRun, keptRun, orUnreadable, proposalOf, readBack, withdraw } from "./kept-runs.ts";
+import { LastRead } from "./last-read.ts";
 import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
-import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
+import { summaryOf } from "./report.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
-import { type RunHeader, type RunPart, RunStoreError, type StoredRun } from "./store.ts";
+import type { RunHeader, RunPart } from "./store.ts";
 
-/** How many runs are looked at for an unfinished one of the same call. */
+/** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
 
 /** As long as a confirmation. */
@@ -26,6 +28,9 @@ export class Runs {
   readonly #driven = new Map<string, Run>();
   /** By fingerprint: the last of the same calls that look for their run. */
   readonly #turns = new Map<string, Promise<unknown>>();
+  /** Runs that this process is just about to drive. */
+  readonly #starting = new Map<string, Promise<Run | undefined>>();
+  readonly #lastRead = new LastRead<KeptRun>();
   /** Runs that this process planned, and that were not started. */
   readonly #prepared = new Map<string, Run>();
 
@@ -41,7 +46,7 @@ export class Runs {
     return planCall(call, { api: this.#context.api, signal, bytes });
   }
 
-  /** Keeps a planned run, with the content of its file, without starting it; gives its header. */
+  /** Keeps a run, with the content of its file, without starting it; gives its header. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, unplanned?: true): Promise<RunHeader> {
     const { store, clock, project, environment, newRunId } = this.#context;
     const fingerprint = this.#fingerprint(call, caller);
@@ -55,11 +60,28 @@ export class Runs {
     return header;
   }
 
+  /** Keeps what a kept run would do, for those who look at it while it waits for a person's yes. */
+  propose(runId: string, plan: Plan): Promise<void> {
+    return this.#context.store.propose(runId, proposalOf(plan));
+  }
+
   /**
    * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
    * when it was started before: then `find` gives it.
    */
   async start(header: RunHeader, plan: Plan | Planning): Promise<Run | undefined> {
+    const { runId } = header;
+    if (this.#starting.has(runId)) return undefined;
+    const starting = this.#begin(header, plan);
+    this.#starting.set(runId, starting);
+    try {
+      return await starting;
+    } finally {
+      this.#starting.delete(runId);
+    }
+  }
+
+  async #begin(header: RunHeader, plan: Plan | Planning): Promise<Run | undefined> {
     const { store } = this.#context;
     const { runId } = header;
     if (!(await store.start(runId))) return undefined;
@@ -73,28 +95,45 @@ export class Runs {
 
   /**
    * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's yes. What was
-   * planned and not started is remembered until a confirmation would have expired.
+   * planned and not started is remembered until a confirmation would have expired. It stands as `meanwhile` until then.
    */
-  prepare(header: RunHeader, planning: Planning, mayStart: (plan: Plan) => boolean): Run {
+  prepare(header: RunHeader, planning: Planning, mayStart: (plan: Plan) => boolean, meanwhile?: RunState): Run {
     const { runId } = header;
     const driven = this.#driven.get(runId);
     if (driven !== undefined) {
       planning.stop();
       return driven;
     }
-    const run = preparingRun(header, planning, { mayStart, start: (plan) => this.#startOrFind(header, plan) });
+    const run = preparingRun(header, planning, {
+      ...(meanwhile && { meanwhile }),
+      mayStart,
+      propose: (plan) => this.propose(runId, plan),
+      start: (plan) => this.#startOrFind(header, plan),
+    });
     const { clock } = this.#context;
     for (const [id, { header: earlier }] of this.#prepared) {
       if (clock.now() - earlier.createdAt > KEEP_PREPARED_MS) this.#prepared.delete(id);
     }
     const known: Run = Object.assign(run, {
-      rest: run.rest.then(() => {
+      rest: run.rest.then(async () => {
+        // Where it cannot be written down, it is left as nobody has started it.
+        if (run.status() === "cancelled") await this.withdraw(runId).catch(() => undefined);
         if (this.#driven.get(runId) === known) this.#driven.delete(runId);
         if (run.asks() !== undefined || run.problem() !== undefined) this.#prepared.set(runId, known);
       }),
     });
     this.#driven.set(runId, known);
     return known;
+  }
+
+  /**
+   * Ends a run that was not started as cancelled, so that nobody can start it any more, in whatever process. Undefined
+   * when it was started, or there is none.
+   */
+  async withdraw(runId: string): Promise<Run | undefined> {
+    if (!(await withdraw(this.#context, runId))) return undefined;
+    this.#prepared.delete(runId);
+    return this.#kept(runId);
   }
 
   /** Another process may have started it meanwhile. */
@@ -111,7 +150,7 @@ export class Runs {
     const lease = this.#driven.has(runId) ? undefined : await this.#leaseOf(runId);
     if (lease === undefined) return this.find(runId);
     try {
-      const found = await this.#readBack(runId);
+      const found = await readBack(store, runId);
       if (found === undefined) return undefined;
       const { header, state } = found;
       const from = state.planned ? state : new RunState();
@@ -141,11 +180,10 @@ export class Runs {
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
     if (call.tool === "delete_targeting" || call.tool === "delete_options") return undefined;
     const { store } = this.#context;
-    for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
+    for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
-      const isOpen = told === undefined || told.status === "interrupted";
-      if (!isOpen || (told !== undefined && told.fingerprint !== fingerprint)) continue;
-      const stored = await this.#readable(runId);
+      if (told !== undefined && told.status !== "interrupted") continue;
+      const stored = await orUnreadable(store.read(runId));
       if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
       // What was not planned yet would be planned anew: a person may have to be asked.
       const isPlanned = (await this.find(runId))?.state.planned ?? false;
@@ -184,6 +222,7 @@ export class Runs {
 
   /** A run by its ID, driven or at rest; undefined when there is none. */
   async find(runId: string): Promise<Run | undefined> {
+    await Promise.allSettled([this.#starting.get(runId)]);
     const driven = this.#driven.get(runId);
     if (driven !== undefined) return driven;
     const prepared = this.#prepared.get(runId);
@@ -193,23 +232,13 @@ export class Runs {
 
   /** A run as the disk has it. */
   async #kept(runId: string): Promise<Run | undefined> {
-    const found = await this.#readBack(runId);
-    if (found === undefined) return undefined;
-    const { header, started, state } = found;
-    const elsewhere = await this.#context.store.isDriven(runId);
-    return {
-      header,
-      state,
-      status: () => (!started ? unstartedStatus(header) : elsewhere ? "running" : restingStatus(state)),
-      problem: () => undefined,
-      asks: () => undefined,
-      rest: Promise.resolve(),
-      watch: () => () => {},
-      stop: () => false,
-    };
+    const { store } = this.#context;
+    const revision = await store.revision(runId);
+    const found = await this.#lastRead.get(runId, revision, () => readBack(store, runId));
+    return found && keptRun(found, await store.isDriven(runId));
   }
 
-  /** The runs of a caller, the newest first; those that were planned but never started are left out. */
+  /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     const { store } = this.#context;
     for (const runId of await store.list()) {
@@ -224,10 +253,12 @@ export class Runs {
         if (told.caller === caller) yield { runId, ...told };
         continue;
       }
-      const stored = await this.#readable(runId);
-      if (!stored?.started || stored.header.caller !== caller) continue;
-      const run = await this.find(runId);
-      if (run !== undefined) yield { runId, ...summaryOf(run.header, run.state, run.status()) };
+      const stored = await orUnreadable(store.read(runId));
+      if (stored?.header.caller !== caller) continue;
+      const run = await orUnreadable(this.find(runId));
+      // Without anything to agree to, it is about to be started, or its server died before it was.
+      if (run === undefined || (!stored.started && run.state.objects.length === 0)) continue;
+      yield { runId, ...summaryOf(run.header, run.state, run.status()) };
     }
   }
 
@@ -242,16 +273,6 @@ export class Runs {
     return this.#context.store.part(runId, part);
   }
 
-  /** A run that cannot be read, such as one of a newer version, is none of a list's business. */
-  async #readable(runId: string): Promise<StoredRun | undefined> {
-    try {
-      return await this.#context.store.read(runId);
-    } catch (thrown) {
-      if (thrown instanceof RunStoreError) return undefined;
-      throw thrown;
-    }
-  }
-
   #fingerprint(call: WriteCall, caller: string): string {
     const { project, environment } = this.#context;
     return createHash("sha256")
@@ -264,19 +285,6 @@ export class Runs {
     return (await store.read(runId))?.started ? store.lease(runId) : undefined;
   }
 
-  async #readBack(
-    runId: string,
-  ): Promise<{ readonly header: RunHeader; readonly started: boolean; readonly state: RunState } | undefined> {
-    const stored = await this.#context.store.read(runId);
-    if (stored === undefined) return undefined;
-    let state = new RunState();
-    for await (const entry of stored.entries) {
-      if (entry.t === "replan") state = new RunState();
-      else state.apply(entry);
-    }
-    return { header: stored.header, started: stored.started, state };
-  }
-
   #drive(of: DrivenParts, begin: Begin): Run {
     const { runId } = of.header;
     const run = drivenRun(this.#context, of, begin);
@@ -287,9 +295,4 @@ export class Runs {
     this.#driven.set(runId, known);
     return known;
   }
-}
-
-/** A run that was not started waits for a yes, unless nobody could be asked for one since it was never planned. */
-function unstartedStatus({ unplanned }: RunHeader): RunStatus {
-  return unplanned ? "interrupted" : "needs_confirmation";
 }

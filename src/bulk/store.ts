@@ -51,11 +51,20 @@ export interface RunJournal<Entry = JournalEntry> {
   close(): Promise<void>;
 }
 
+/** Changes whenever anything of a run does. */
+export interface Revision {
+  readonly text: string;
+  /** How much is read to know the run. */
+  readonly bytes: number;
+}
+
 /** A run as it is read back. */
 export interface StoredRun<Call = WriteCall, Entry = JournalEntry> {
   readonly header: RunHeader<Call>;
   /** Whether it was ever started. */
   readonly started: boolean;
+  /** What is to be done once a person agrees. */
+  readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
 
@@ -67,10 +76,12 @@ export type RunPart = "input" | "removed" | "rejects";
 
 /** Where runs are kept. Everything throws a RunStoreError where the folder cannot be used. */
 export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
-  /** Keeps a run that is planned but not started. Removes old finished runs. */
+  /** Keeps a run that is planned but not started. Old finished runs are removed now and then. */
   create(header: RunHeader<Call>): Promise<void>;
   /** Keeps another form of a run's call, one without what is no longer needed. */
   keepCall(runId: string, call: Call): Promise<void>;
+  /** Keeps what a run that is not started would do, for those who look at it. */
+  propose(runId: string, entries: Iterable<Entry>): Promise<void>;
   /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
   start(runId: string): Promise<boolean>;
   /** Opens a started run's journal for writing, after what it holds. */
@@ -81,8 +92,15 @@ export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun<Call, Entry> | undefined>;
+  /** Tells whether a run has changed since it was read; undefined where that cannot be told. */
+  revision(runId: string): Promise<Revision | undefined>;
   /** IDs of all runs, the newest first. */
   list(): Promise<readonly string[]>;
+  /**
+   * IDs of the runs that may be unfinished, or only of those with this fingerprint, the newest first. Not all of them
+   * are: it costs about the same, however many runs are kept.
+   */
+  unfinished(fingerprint?: string): Promise<readonly string[]>;
   summarise(runId: string, summary: RunSummary): Promise<void>;
   summary(runId: string): Promise<RunSummary | undefined>;
   /** Becomes the one driver of a run; undefined while somebody else is. */

@@ -11,11 +11,14 @@ import type { IndexedEvent } from "./send.ts";
 
 type EventRunStore = RunStore<EventCall, EventEntry>;
 
+/** A run as it is read back. */
+export interface RunReadBack {
+  readonly header: RunHeader<EventCall>;
+  readonly state: EventRunState;
+}
+
 /** A run as its journal tells it; undefined when there is none, or it never began. */
-export async function readBack(
-  store: EventRunStore,
-  runId: string,
-): Promise<{ readonly header: RunHeader<EventCall>; readonly state: EventRunState } | undefined> {
+export async function readBack(store: EventRunStore, runId: string): Promise<RunReadBack | undefined> {
   const stored = await store.read(runId);
   if (stored === undefined || !stored.started) return undefined;
   const state = new EventRunState();

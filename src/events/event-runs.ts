@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
+import { LastRead } from "../bulk/last-read.ts";
 import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
@@ -16,7 +17,15 @@ import {
 import type { Reason } from "../bulk/work.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
-import { bringToRest, eventsToSend, lostIn, readable, readBack, tidyRun } from "./event-run-folder.ts";
+import {
+  bringToRest,
+  eventsToSend,
+  lostIn,
+  type RunReadBack,
+  readable,
+  readBack,
+  tidyRun,
+} from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
 import { sendEvents } from "./send.ts";
@@ -58,7 +67,7 @@ export interface EventRun {
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
-/** What there is of a call that is made again: its run that goes on, or the newest of its runs that ended. */
+/** What there is of a call that is made again: its run that goes on, or the newest that ended with something left. */
 export interface MadeBefore {
   readonly going?: EventRun;
   readonly ended?: Pick<RunSummary, "status" | "open"> & { readonly runId: string };
@@ -83,7 +92,7 @@ interface Reins {
 
 /** Whoever watches is told after so many events. */
 const TELL_EVERY = 100;
-/** How many runs are looked at for an unfinished one of the same call. */
+/** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
 /** For so long a call that is made again is taken for another try of a cancelled one, and an ended one is named. */
 const SAME_CALL_MS = 3_600_000;
@@ -93,6 +102,7 @@ export class EventRuns {
   readonly #context: EventRunsContext;
   /** The runs that this process drives. */
   readonly #driven = new Map<string, EventRun>();
+  readonly #lastRead = new LastRead<RunReadBack>();
   #tidied: Promise<void> | undefined;
 
   constructor(context: EventRunsContext) {
@@ -139,7 +149,8 @@ export class EventRuns {
   /**
    * What there is of the same call by the same caller. A run that has no final status yet is taken up again, where it
    * was interrupted or a short while ago cancelled with events left: whoever lost the connection makes the call again,
-   * and nothing is to be sent twice for that. A run that has ended is only named: the call means new events.
+   * and nothing is to be sent twice for that. A run that has ended with something left is only named: the call means new
+   * events.
    */
   async madeBefore({ source, onUnknown }: PlannedEvents, caller: string): Promise<MadeBefore> {
     const { store } = this.#context;
@@ -147,9 +158,8 @@ export class EventRuns {
     const fingerprint = this.#fingerprint(call, caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
     let ended: MadeBefore["ended"];
-    for (const runId of (await store.list()).slice(0, RECENT_RUNS)) {
+    for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
-      if (told !== undefined && told.fingerprint !== fingerprint) continue;
       if (told !== undefined && !this.#isUnfinished(told)) {
         if (this.#isRecent(told)) ended ??= { runId, status: told.status, open: told.open };
         continue;
@@ -188,7 +198,7 @@ export class EventRuns {
     const { store } = this.#context;
     const driven = this.#driven.get(runId);
     if (driven !== undefined) return driven;
-    const found = await readBack(store, runId);
+    const found = await this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
     if (found === undefined) return undefined;
     const { header, state } = found;
     const elsewhere = await store.isDriven(runId);
@@ -302,7 +312,8 @@ export class EventRuns {
       }
     }
     this.#driven.delete(header.runId);
-    if (lease !== undefined) await readable(this.#tidyOnce());
+    // No call waits for what other processes left; what cannot be tidied now is tried again.
+    if (lease !== undefined) void this.#tidyOnce().catch(() => undefined);
   }
 
   async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
@@ -341,13 +352,16 @@ export class EventRuns {
   }
 
   #tidyOnce(): Promise<void> {
-    this.#tidied ??= this.#tidy();
+    this.#tidied ??= this.#tidy().catch((thrown: unknown) => {
+      this.#tidied = undefined;
+      throw thrown;
+    });
     return this.#tidied;
   }
 
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
   async #tidy(): Promise<void> {
-    for (const runId of await this.#context.store.list()) {
+    for (const runId of await this.#context.store.unfinished()) {
       if (!this.#driven.has(runId)) await readable(tidyRun(this.#context, runId));
     }
   }

@@ -244,6 +244,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: `${RESUME} TARGETING_MCP_RETRY_BUDGET_MS makes it more patient.`,
   }),
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  WITHDRAWN: () => ({
+    message: "the run was cancelled before it was started: nothing was sent",
+    remedy: "Make the call again if it is wanted after all.",
+  }),
   DECLINED: () => ({
     message: "the person did not agree: nothing was sent",
     remedy: "Do not try again unless they ask for it.",

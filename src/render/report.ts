@@ -299,10 +299,13 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   return steps;
 }
 
-/** What was not attempted and can still be: not what belongs to something that failed. */
+/** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures }: ReportedRun): number {
   return failures
-    .filter(({ outcome, errorCode }) => outcome === "unattempted" && errorCode === "NEEDS_FAILED")
+    .filter(
+      ({ outcome, errorCode }) =>
+        outcome === "unattempted" && (errorCode === "NEEDS_FAILED" || errorCode === "WITHDRAWN"),
+    )
     .reduce((left, { count }) => left - count, counts.unattempted);
 }
 

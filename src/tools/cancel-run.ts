@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { type ToolDefinition, ToolError } from "./definition.ts";
-import { ownRun, reportAnyRun } from "./own-runs.ts";
-import { runOutput } from "./write.ts";
+import { isWriteRun, ownRun, reportAnyRun } from "./own-runs.ts";
+import { runOutput, runsOf } from "./write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
@@ -10,14 +10,19 @@ export const cancelRun = {
   name: "cancel_run",
   title: "Cancel a run",
   description:
-    "Stops a running run: the request in flight is finished, nothing new is sent. What was applied stays applied.",
+    "Stops a running run: the request in flight is finished, nothing new is sent. What was applied stays applied. " +
+    "One that waits for a person's yes ends, and its confirmation counts no more.",
   toolset: "either",
   effect: "local",
   idempotent: true,
   input,
   output: runOutput,
   async handler({ runId }, context) {
-    const run = await ownRun(runId, context);
+    let run = await ownRun(runId, context);
+    // What waits for a person's yes, in whatever process, is not to be started any more.
+    if (run.status() !== "running" && isWriteRun(run)) {
+      run = (await runsOf(context).withdraw(runId)) ?? (await ownRun(runId, context));
+    }
     if (run.status() === "running" && !run.stop("cancelled")) {
       throw new ToolError("another process of this machine drives this run", "Cancel it there, or end that process.");
     }

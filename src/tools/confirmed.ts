@@ -1,13 +1,15 @@
 import * as z from "zod";
 import { type WriteCall, type WriteTool, writeCall } from "../bulk/call.ts";
 import { type Confirmation, lossDigest, needsConfirmation } from "../bulk/confirmation.ts";
+import { isWithdrawn } from "../bulk/kept-runs.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
+import type { Run } from "../bulk/run.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
-import { ToolError, type ToolOutcome } from "./definition.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
 import { isGoing, planInTime } from "./planning.ts";
 import { needsYes, reportRun, runsOf, startOrFind } from "./write.ts";
 
@@ -32,7 +34,7 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
   const stored = await runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
   checkBeside(given, stored.header.call);
-  if (stored.started) return reportRun(await runs.find(confirmation.run), context);
+  if (stored.started) return reportStarted(await runs.find(confirmation.run), context);
   return startConfirmed(stored.header, confirmation, runs, context);
 }
 
@@ -48,10 +50,22 @@ async function startConfirmed(
     lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
   await checkAllowed(header.call, bytes, context);
   const plan = await planInTime((signal) => runs.plan(header.call, signal, bytes), context);
-  if (isGoing(plan)) return reportRun(runs.prepare(header, plan, isAsAgreed), context);
-  if (isAsAgreed(plan)) return reportRun(await startOrFind(header, plan, runs), context);
+  if (isGoing(plan)) {
+    const waiting = await runs.find(header.runId);
+    return reportRun(runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
+  }
+  if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
   const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
   return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
+}
+
+/** Reports the run that a confirmation started, unless it was cancelled before. */
+function reportStarted(run: Run | undefined, context: ToolContext): Promise<ToolAnswer> {
+  if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
+  throw new ToolError(
+    "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",
+    "Make the call again without confirmation to plan it anew, if it is wanted after all.",
+  );
 }
 
 /** Whatever stands beside a confirmation must be what was planned (contract, Confirmation). */

@@ -13,7 +13,16 @@ import { reported, reportOf, runOutput } from "./write.ts";
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
 
-const STATUSES = ["succeeded", "partial", "failed", "unknown", "running", "interrupted", "cancelled"] as const;
+const STATUSES = [
+  "succeeded",
+  "partial",
+  "failed",
+  "unknown",
+  "running",
+  "interrupted",
+  "cancelled",
+  "needs_confirmation",
+] as const;
 
 const input = () =>
   z.strictObject({
@@ -47,11 +56,12 @@ export const getRun = {
   handler: ({ runId, status, outcome, limit, cursor, waitMs }, context) =>
     runId === undefined || runId === ""
       ? listRuns({ status, limit, cursor }, context)
-      : showRun({ runId, outcome, limit, cursor, waitMs }, context),
+      : showRun({ runId, status, outcome, limit, cursor, waitMs }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 interface RunQuery {
   readonly runId: string;
+  readonly status: RunStatus | undefined;
   readonly outcome: (typeof OUTCOMES)[number] | "pending" | undefined;
   readonly limit: number;
   readonly cursor: string | undefined;
@@ -59,6 +69,12 @@ interface RunQuery {
 }
 
 async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswer> {
+  if (query.status !== undefined) {
+    throw new ToolError(
+      "status and runId were both given, but status is for the list of runs",
+      "Give one of them. outcome chooses among the items of one run.",
+    );
+  }
   const run = await ownRun(query.runId, context);
   if (query.waitMs !== undefined && run.status() === "running") await restOrTime(run, query.waitMs, context);
   const asked = { runId: query.runId, outcome: query.outcome };

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "../bulk/confirmation.ts";
+import { isWithdrawn } from "../bulk/kept-runs.ts";
 import type { Run } from "../bulk/run.ts";
 import { renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
@@ -31,6 +32,12 @@ export const resumeRun = {
       throw new ToolError(
         "this run was never started: it waits for a person's yes",
         `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+      );
+    }
+    if (isWithdrawn(run.state)) {
+      throw new ToolError(
+        "this run was cancelled before it was started; nothing was sent",
+        "Make the call again if it is wanted after all.",
       );
     }
     if (run.header.unplanned && (await runsOf(context).stored(runId))?.started === false) {

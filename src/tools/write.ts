@@ -249,6 +249,7 @@ export async function needsYes(
 ): Promise<ToolAnswer> {
   const state = plannedState(plan);
   const { runId } = header;
+  await runsOf(context).propose(runId, plan);
   return renderReport({
     environment: context.environment,
     runId,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Plan } from "../../src/bulk/plan/plan.ts";
+import { Plan } from "../../src/bulk/plan/plan.ts";
 import { startService } from "./service.ts";
 
 /** A kept run of a service, with a plan that is made when it is let. */
@@ -29,7 +29,9 @@ test.each([true, false])("a run that is cancelled while it is planned is not sta
   open();
   await run.rest;
   expect(run.status()).toBe("cancelled");
-  expect((await runs.stored(header.runId))?.started).toBe(false);
+  expect(run.state.requests.sent).toBe(0);
+  expect(await runs.start(header, new Plan())).toBeUndefined();
+  expect((await runs.find(header.runId))?.status()).toBe("cancelled");
   expect(runs.isDriving).toBe(false);
 });
 

@@ -104,6 +104,36 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   expect(told.error?.message).toContain("targeting");
 });
 
+test("a deletion that is cancelled while a yes is awaited is not done any more", async () => {
+  const service = await slowlyRead();
+  await service.slow("listOptions");
+  const going = await service.call("delete_options", { targetingId: service.targetingId, names: ["One", "Two"] });
+  const waiting = await ended(service, going.told.runId);
+  expect(waiting).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
+  const cancelled = await service.call("cancel_run", { runId: going.told.runId });
+  expect(cancelled.told).toMatchObject({ status: "cancelled", counts: { items: 2, unattempted: 2 } });
+  const refused = await service.call("delete_options", { confirmation: waiting.confirmation?.token });
+  expect(refused.told.error?.message).toContain("was cancelled before it was started");
+  const still = await service.call("list_options", { targetingId: service.targetingId });
+  expect(JSON.stringify(still.told)).toContain("Two");
+});
+
+test("one that is cancelled while it is planned again after the yes, neither", async () => {
+  const service = await slowlyRead();
+  const planned = await service.call("delete_options", { ids: service.options });
+  const waiting = await ended(service, planned.told.runId);
+  expect(waiting).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
+  await service.slow("getOption", 4);
+  const args = { confirmation: (planned.told.confirmation ?? waiting.confirmation)?.token };
+  const going = await service.call("delete_options", args);
+  expect(going.told).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
+  await service.call("cancel_run", { runId: going.told.runId });
+  const cancelled = await ended(service, going.told.runId);
+  expect(cancelled).toMatchObject({ status: "cancelled", counts: { items: 2, unattempted: 2 } });
+  const refused = await service.call("delete_options", args);
+  expect(refused.told.error?.message).toContain("was cancelled before it was started");
+});
+
 test("the same call made twice at once has one run", async () => {
   const service = await slowlyRead({ TARGETING_MCP_WAIT_MS: "30000" });
   await service.slow("listOptions");

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
+import { runsIn } from "../../src/bulk/run-files.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, type TestClient } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
@@ -132,6 +133,16 @@ test("a cancelled run stops between requests and can be resumed", async () => {
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 12_000, succeeded: 12_000 } });
 });
 
+test("status beside runId is refused, since it is for the list", async () => {
+  const service = await live();
+  const client = await service.client();
+  const { runId } = await call(client, "create_targetings", { items: [{ name: "One" }] });
+  const answered = await client.callTool("get_run", { runId, status: "failed" });
+  expect(answered.isError).toBe(true);
+  expect(answer.parse(answered.structuredContent).error?.message).toContain("status is for the list");
+  expect(await call(client, "get_run", { status: "failed" })).toMatchObject({ runs: [] });
+});
+
 test("two servers on one project cause no 409", async () => {
   const service = await live();
   const [one, two] = await Promise.all([service.client(), service.client()]);
@@ -152,7 +163,7 @@ test("a run is readable by its owner only, and holds no key", async () => {
   const service = await live();
   const client = await service.client();
   await call(client, "create_targetings", { items: [{ name: "Spring" }] });
-  const [runId = ""] = await readdir(join(service.stateDir, "runs"));
+  const [runId = ""] = await runsIn(join(service.stateDir, "runs"));
   const folder = join(service.stateDir, "runs", runId);
   for (const file of await readdir(folder)) {
     expect((await stat(join(folder, file))).mode & 0o077).toBe(0);
@@ -165,7 +176,7 @@ test("a damaged last line is cut off, a journal of a newer version is left alone
   const client = await service.client();
   await call(client, "create_targetings", { items: [{ name: "Spring" }] });
   const runs = join(service.stateDir, "runs");
-  const [runId = ""] = await readdir(runs);
+  const [runId = ""] = await runsIn(runs);
   await appendFile(join(runs, runId, "journal.ndjson"), '{"t":"answer","at":1,"chan');
   expect(await call(client, "get_run", { runId })).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
   expect(await call(client, "resume_run", { runId })).toMatchObject({ status: "succeeded" });

@@ -1,7 +1,11 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, textOf } from "../support/clients.ts";
-import { type Report, startSession } from "../support/writing.ts";
+import { COMMAND } from "../support/server-process.ts";
+import { checkedReport, type Report, startSession } from "../support/writing.ts";
 
 type Session = Awaited<ReturnType<typeof startSession>>;
 
@@ -34,7 +38,11 @@ async function planned(session: Session, tool: string, args: Record<string, unkn
 }
 
 /** Calls a tool that must refuse; gives what it says. */
-async function refused({ client }: Session, tool: string, args: Record<string, unknown>): Promise<string> {
+async function refused(
+  { client }: Pick<Session, "client">,
+  tool: string,
+  args: Record<string, unknown>,
+): Promise<string> {
   const answer = await client.callTool(tool, args);
   expect(answer.isError).toBe(true);
   const { error } = errorAnswer.parse(answer.structuredContent);
@@ -137,6 +145,41 @@ describe.each(Object.entries(CLIENTS))("%s that cannot ask", (_name, connect) =>
     expect(await session.writesSent()).toEqual(["deleteOptions"]);
   });
 
+  test("a run that waits is shown and listed as it is, and once it is cancelled its token is refused", async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const session = await startSession({ connect, env: { TARGETING_MCP_STATE_DIR: stateDir } });
+    const { group, running } = await withOptions(session);
+    const args = { ids: [group, running, "01ARZ3NDEKTSV4RRFFQ69G5FAV"] };
+    const report = await session.write("delete_options", args);
+    expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 3, pending: 2, failed: 1 } });
+    const { runId, counts } = report;
+    const other = await connect({ args: [COMMAND], env: session.environment });
+    for (const client of [session.client, other]) {
+      const shown = await client.callTool("get_run", { runId });
+      expect(checkedReport(shown)).toMatchObject({ status: "needs_confirmation", counts });
+      const listed = await client.callTool("get_run", { status: "needs_confirmation" });
+      expect(listed.structuredContent).toMatchObject({ runs: [{ runId, status: "needs_confirmation", counts }] });
+    }
+    const cancelled = checkedReport(await other.callTool("cancel_run", { runId }));
+    expect(cancelled).toMatchObject({
+      status: "cancelled",
+      counts: { items: 3, unattempted: 2, failed: 1, pending: 0 },
+    });
+    expect(JSON.stringify(cancelled)).not.toContain("resume_run");
+    const confirmation = report.confirmation?.token;
+    for (const client of [session.client, other]) {
+      expect(checkedReport(await client.callTool("get_run", { runId }))).toMatchObject({ status: "cancelled" });
+      const told = await refused({ client }, "delete_options", { confirmation });
+      expect(told).toContain("was cancelled before it was started");
+      expect(await refused({ client }, "resume_run", { runId })).toContain("was cancelled before it was started");
+    }
+    expect(await session.writesSent()).toEqual([]);
+    const anew = await session.write("delete_options", args);
+    expect(anew.runId).not.toBe(runId);
+    await session.write("delete_options", { confirmation: anew.confirmation?.token });
+    expect(await session.writesSent()).toContain("deleteOptions");
+  });
+
   test("strict refuses, and says why and what would go", async () => {
     const session = await startSession({ connect, env: { TARGETING_MCP_CONFIRM: "strict" } });
     const { running } = await withOptions(session);
@@ -218,7 +261,39 @@ describe("a confirmation", () => {
       Array.from({ length: 5 }, () => session.write("delete_options", { confirmation })),
     );
     expect(new Set(reports.map(({ runId }) => runId)).size).toBe(1);
+    for (const { counts } of reports) expect(counts).toMatchObject({ items: 1, succeeded: 1 });
     expect(await session.writesSent()).toEqual(["deleteOptions"]);
+  });
+
+  test("spent at the same time in two servers starts one run, and both tell of all its items", async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const session = await startSession({ env: { TARGETING_MCP_STATE_DIR: stateDir } });
+    const other = await CLIENTS["2025 client"]({ args: [COMMAND], env: session.environment });
+    const { running, group } = await withOptions(session);
+    const confirmation = await planned(session, "delete_options", { ids: [running, group] });
+    const spend = async (client: Session["client"]) =>
+      checkedReport(await client.callTool("delete_options", { confirmation }));
+    const reports = await Promise.all([spend(session.client), spend(other)]);
+    expect(new Set(reports.map(({ runId }) => runId)).size).toBe(1);
+    for (const { counts } of reports) expect(counts.items).toBe(2);
+    expect(await session.writesSent()).toEqual(["deleteOptions"]);
+  });
+
+  test("spent and cancelled at the same time: either the run is refused and nothing is sent, or it ran", async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const session = await startSession({ env: { TARGETING_MCP_STATE_DIR: stateDir } });
+    const other = await CLIENTS["2025 client"]({ args: [COMMAND], env: session.environment });
+    const { running } = await withOptions(session);
+    const report = await session.write("delete_options", { ids: [running] });
+    const { runId } = report;
+    const [spent] = await Promise.all([
+      session.client.callTool("delete_options", { confirmation: report.confirmation?.token }),
+      other.callTool("cancel_run", { runId }),
+    ]);
+    const sent = await session.writesSent();
+    const after = checkedReport(await other.callTool("get_run", { runId, waitMs: 5000 }));
+    if (spent.isError) expect([sent, after.status, after.counts.unattempted]).toEqual([[], "cancelled", 1]);
+    else expect([sent, after.status]).toEqual([["deleteOptions"], "succeeded"]);
   });
 
   test("cannot be gone around with resume_run", async () => {

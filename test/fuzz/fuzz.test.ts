@@ -136,10 +136,16 @@ test("no arguments make a tool fail in an unforeseen way, or stay in memory", { 
   expect(logged().filter(({ level }) => level === "error")).toEqual([]);
 });
 
+/** Parameters of an event are judged as the service would, whatever they are. */
+function isJudged(field: string): boolean {
+  return !["uid", "eventName", "extra", "dryRun"].includes(field);
+}
+
 test("arguments that do not fit are refused, and nothing is sent for them", { timeout: 300_000 }, async () => {
   const { url, tools, arrived } = await start();
   for (const { name, inputSchema } of tools) {
-    await overMany(misfitsOf(inputSchema), PER_TOOL.misfit * times, async (args) => {
+    const misfits = misfitsOf(inputSchema, (field) => name !== "track_event" || !isJudged(field));
+    await overMany(misfits, PER_TOOL.misfit * times, async (args) => {
       const { text, isRefused: refused } = await called(url, name, args);
       expect(refused, text).toBe(true);
     });

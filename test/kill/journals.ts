@@ -1,9 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isRunId } from "../../src/bulk/run-files.ts";
 
 /** The runs that a folder holds. */
 export function runsIn(folder: string): readonly string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
+  return existsSync(folder) ? readdirSync(folder).filter(isRunId) : [];
 }
 
 /** Requests that journals on the disk say were about to be sent. */

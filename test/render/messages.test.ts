@@ -125,6 +125,7 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "NOT_SENT", detail: { reason: "connection refused" } },
   { code: "BUSY", statusCode: 429 },
   { code: "CANCELLED" },
+  { code: "WITHDRAWN" },
   { code: "DECLINED" },
   { code: "INTERRUPTED" },
   { code: "RUN_ENDED", detail: { because: "UNAUTHORIZED" } },
