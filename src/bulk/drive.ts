@@ -81,8 +81,10 @@ function retryDeferred(driver: Driver): Turns | undefined {
   if (temporary.length > 0) driver.change([], { steps: temporary });
   const turns = turnsOf(driver.state);
   const again = temporary.length > 0 ? deferred : deferred.filter(({ changedSince }) => changedSince);
-  if (again.length > 0) driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
-  if (again.length > 0) return turns;
+  if (again.length > 0) {
+    driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
+    return turns;
+  }
   for (const { step, reason } of deferred) {
     const then = takeBack(driver, step, reason, StepMaker.after(driver.state.steps));
     driver.change(then?.changes ?? [{ step: step.id, to: "failed", reason }], then?.steps ? { steps: then.steps } : {});

@@ -4,7 +4,7 @@ import { ownReason } from "./reasons.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import type { Run } from "./run.ts";
 import { RunState } from "./run-state.ts";
-import { type RunHeader, type RunStore, RunStoreError } from "./store.ts";
+import type { RunHeader, RunStore } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** A run as the disk has it. */
@@ -112,14 +112,4 @@ export async function withdraw(
 
 function range(length: number): readonly number[] {
   return Array.from({ length }, (_, at) => at);
-}
-
-/** What is read of a run that may be one of a newer version, or damaged: undefined where it cannot be read. */
-export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (thrown instanceof RunStoreError) return undefined;
-    throw thrown;
-  }
 }

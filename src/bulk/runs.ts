@@ -4,7 +4,7 @@ import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
-import { type KeptRun, keptRun, orUnreadable, proposalOf, readBack, withdraw } from "./kept-runs.ts";
+import { type KeptRun, keptRun, proposalOf, readBack, withdraw } from "./kept-runs.ts";
 import { LastRead } from "./last-read.ts";
 import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
@@ -13,7 +13,7 @@ import { summaryOf } from "./report.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
-import type { RunHeader, RunPart } from "./store.ts";
+import { orUnreadable, type RunHeader, type RunPart } from "./store.ts";
 
 /** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;

@@ -1,5 +1,6 @@
 import type { WriteCall } from "./call.ts";
 import type { ByteSource } from "./files/bytes.ts";
+import { FileError } from "./files/file-error.ts";
 import type { Lease } from "./lease.ts";
 import type { JournalEntry } from "./work.ts";
 
@@ -107,4 +108,14 @@ export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   lease(runId: string): Promise<Lease | undefined>;
   /** Whether somebody drives the run now. */
   isDriven(runId: string): Promise<boolean>;
+}
+
+/** What is read of a run that may be one of a newer version, damaged, or just being removed: undefined where it cannot be. */
+export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
+    throw thrown;
+  }
 }

@@ -1,8 +1,7 @@
 import type { ByteSource } from "../bulk/files/bytes.ts";
-import { FileError } from "../bulk/files/file-error.ts";
 import { failedRows, rejectedRows } from "../bulk/files/rejects.ts";
 import { restingStatus, summaryOf } from "../bulk/report.ts";
-import { type RunHeader, type RunStore, RunStoreError } from "../bulk/store.ts";
+import type { RunHeader, RunStore } from "../bulk/store.ts";
 import type { Reason } from "../bulk/work.ts";
 import { eventRows } from "./event-rows.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState } from "./event-run-state.ts";
@@ -129,15 +128,5 @@ export async function tidyRun(context: RestContext, runId: string): Promise<void
     await bringToRest(context, found.header, found.state);
   } finally {
     await lease.release();
-  }
-}
-
-/** What is read of a run that others may have damaged or be removing: undefined where that cannot be read. */
-export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
-    throw thrown;
   }
 }

@@ -7,6 +7,7 @@ import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
 import {
+  orUnreadable,
   type RunHeader,
   type RunJournal,
   type RunPart,
@@ -17,15 +18,7 @@ import {
 import type { Reason } from "../bulk/work.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
-import {
-  bringToRest,
-  eventsToSend,
-  lostIn,
-  type RunReadBack,
-  readable,
-  readBack,
-  tidyRun,
-} from "./event-run-folder.ts";
+import { bringToRest, eventsToSend, lostIn, type RunReadBack, readBack, tidyRun } from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
 import { sendEvents } from "./send.ts";
@@ -164,7 +157,7 @@ export class EventRuns {
         if (this.#isRecent(told)) ended ??= { runId, status: told.status, open: told.open };
         continue;
       }
-      const stored = await readable(store.read(runId));
+      const stored = await orUnreadable(store.read(runId));
       if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
       const going = await this.resume(runId);
       if (going !== undefined) return { going };
@@ -220,7 +213,7 @@ export class EventRuns {
     await this.#tidyOnce();
     for (const runId of await store.list()) {
       const told = this.#driven.has(runId) ? undefined : await store.summary(runId);
-      const run = told === undefined ? await readable(this.find(runId)) : undefined;
+      const run = told === undefined ? await orUnreadable(this.find(runId)) : undefined;
       const summary = told ?? (run && summaryOf(run.header, run.state, run.status()));
       if (summary?.caller === caller) yield { runId, ...summary };
     }
@@ -362,7 +355,7 @@ export class EventRuns {
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
   async #tidy(): Promise<void> {
     for (const runId of await this.#context.store.unfinished()) {
-      if (!this.#driven.has(runId)) await readable(tidyRun(this.#context, runId));
+      if (!this.#driven.has(runId)) await orUnreadable(tidyRun(this.#context, runId));
     }
   }
 }
