@@ -1,6 +1,6 @@
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { isObject, parseJson } from "./answers.ts";
+import { isObject, jsonIn } from "./answers.ts";
 import { call, isSuccess } from "./calls.ts";
 import type { EventApi } from "./events.ts";
 import type { Http } from "./http.ts";
@@ -11,7 +11,7 @@ export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
     async track(body, { signal } = {}) {
       const { asked, answer } = await call(http, routes, "trackEvent", { body, signal });
-      const parsed = parseJson(answer.body);
+      const parsed = jsonIn(answer.body);
       const message = isObject(parsed) && typeof parsed.message === "string" ? parsed.message : undefined;
       if (!isSuccess(answer) && message !== EVENT_MESSAGES.invalid) throw errorOf(asked, answer);
       return { statusCode: answer.statusCode, message };

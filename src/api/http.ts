@@ -24,11 +24,11 @@ interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What came back: any status, and the body as text. Header names are in lower case. */
+/** What came back: any status, and the body as it came. Header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
+  readonly body: Buffer;
 }
 
 /** Requests to one API over kept-alive connections. */
@@ -123,7 +123,7 @@ async function sendOnce(
             headers = received;
           },
           onResponseData: (_controller, chunk) => void chunks.push(chunk),
-          onResponseEnd: () => resolve({ statusCode, headers, body: Buffer.concat(chunks).toString("utf8") }),
+          onResponseEnd: () => resolve({ statusCode, headers, body: Buffer.concat(chunks) }),
           onResponseError: (_controller, error) => reject(error),
         },
       );

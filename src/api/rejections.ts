@@ -1,6 +1,6 @@
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { isObject, itemErrorOf, messagesOf, parseJson } from "./answers.ts";
+import { isObject, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
 import { AmbiguousError, type ApiError, BusyError, type Purpose, RejectedError, type RejectionKind } from "./errors.ts";
 import type { HttpAnswer } from "./http.ts";
 
@@ -17,7 +17,7 @@ export interface Asked {
 /** What an answer that is no 2xx says about the effect of its request (management-api 4 rule 3, 4.2, 7.1, 7.2). */
 export function errorOf({ operation, route }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
-  const body = parseJson(answer.body);
+  const body = jsonIn(answer.body);
   const { errorCode, detail } = isObject(body) ? itemErrorOf(body) : {};
   if (statusCode === 409 && errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
     const retryAfterMs = within(Number(detail?.retryAfterMs), LIMITS.retryAfterMs.value);

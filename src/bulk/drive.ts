@@ -38,12 +38,7 @@ export async function drive(
       if (driver.signal.aborted) return stop(cause());
       const end = await orStopped(
         driver,
-        hold(() =>
-          sendBatch(
-            driver,
-            request.flatMap((id) => steps.at(id) ?? []),
-          ),
-        ),
+        hold(() => sendBatch(driver, request)),
       );
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));

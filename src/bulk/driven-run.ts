@@ -186,14 +186,13 @@ function driverOf(
       tell(0);
     },
     flush: () => journal.flush(),
-    send: (operation, steps) => {
+    send: (operation, ids) => {
       const inPath = operation === "addOptions" && perTargeting;
-      const ids = steps.map(({ id }) => id);
       const items = requestItems(state.steps, ids, {
         idOf: (binding) => state.boundId(binding),
         targetingInPath: inPath,
       });
-      const targetingId = inPath ? targetingOf(state, steps[0]?.bindings ?? []) : undefined;
+      const targetingId = inPath ? targetingOf(state, state.steps.bindingsOf(ids[0] ?? 0)) : undefined;
       return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
     },
     waiting: tell,

@@ -3,16 +3,17 @@ import type { BulkAnswer, ManagementApi } from "../api/management.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import type { RunState } from "./run-state.ts";
 import type { ServerClock } from "./server-clock.ts";
-import type { JournalEntry, Settlement, Step, StepChange } from "./work.ts";
+import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "./work.ts";
 
 /** What happens to an option whose name the targeting already has (contract, `bulk_add_options`). */
 export type OnExisting = "fail" | "skip" | "addContexts";
 
-/** New steps and outcomes that an answer leads to. */
+/** What an answer leads to. */
 export interface Consequences {
   readonly changes: readonly StepChange[];
   readonly steps?: readonly Step[];
   readonly settlements?: readonly Settlement[];
+  readonly made?: MadeRows;
 }
 
 /** What the parts of the engine share while a run is being driven. */
@@ -34,8 +35,8 @@ export interface Driver {
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
   /** Resolves when everything recorded is on the disk. */
   flush(): Promise<void>;
-  /** Sends one request; throws an ApiError. */
-  send(operation: BulkOperation, steps: readonly Step[]): Promise<BulkAnswer>;
+  /** Sends one request that carries these steps; throws an ApiError. */
+  send(operation: BulkOperation, steps: readonly number[]): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */
   readonly apartBy?: (step: number) => string;
   /** Tells whoever watches that nothing is sent for so many milliseconds. */

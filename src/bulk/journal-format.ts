@@ -93,6 +93,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
     changes: z.array(change),
     steps: z.array(step).exactOptional(),
     settlements: z.array(settlement).exactOptional(),
+    made: z.object({ from: z.number(), ids: z.array(z.string().nullable()) }).exactOptional(),
   }),
   z.object({ t: z.literal("waited"), ms: z.number() }),
   z.object({

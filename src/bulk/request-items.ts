@@ -15,41 +15,36 @@ interface Writing {
  * when an ID is needed that is not there, since such a step may not leave.
  */
 export function requestItems(steps: StepList, ids: readonly number[], writing: Writing): BulkItems {
-  const bounds = boundsOf(steps, ids, writing);
-  const bytes = ids.reduce((sum, id, at) => sum + (bounds[at]?.length ?? 0) + steps.itemSize(id) + EXTRA, EXTRA);
-  const json = Buffer.allocUnsafe(bytes);
-  let end = json.write("[");
+  const boundOf = boundsOf(steps, writing);
+  const pieces: Uint8Array[] = [];
   for (let at = 0; at < ids.length; ) {
     const id = ids[at] ?? 0;
-    const count = writing.targetingInPath ? 0 : wholeFrom(steps, ids, at);
-    end = count > 0 ? steps.copyItems(id, count, json, end) : writeItem(json, end, bounds[at] ?? NOTHING, steps, id);
-    at += Math.max(count, 1);
+    const rows = writing.targetingInPath ? 0 : rowsFrom(steps, ids, at);
+    pieces.push(at === 0 ? OPENED : COMMA);
+    pieces.push(...(rows > 0 ? steps.listed(id, rows) : itemOf(steps, id, boundOf(id))));
+    at += Math.max(rows, 1);
   }
-  const last = ids.length === 0 ? end : end - 1;
-  json.write("]", last);
-  return { count: ids.length, json: json.subarray(0, last + 1) };
+  pieces.push(ids.length === 0 ? EMPTY : CLOSED);
+  return { count: ids.length, json: Buffer.concat(pieces) };
 }
 
-/** What an item takes at the most beside its own text and the bound fields: two commas. */
-const EXTRA = 2;
-const NOTHING = Buffer.alloc(0);
+const OPENED = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSED = Buffer.from("]");
+const EMPTY = Buffer.from("[]");
 
-/** How many items from one on have their bound fields in them and lie one after the other. */
-function wholeFrom(steps: StepList, ids: readonly number[], from: number): number {
+/** How many rows that follow each other there are from one on. */
+function rowsFrom(steps: StepList, ids: readonly number[], from: number): number {
   const first = ids[from] ?? 0;
-  let count = 0;
-  while (from + count < ids.length) {
-    const id = ids[from + count] ?? 0;
-    if (id !== first + count || !steps.isWhole(id) || steps.itemOf(id) !== steps.itemOf(first) + count) break;
-    count += 1;
-  }
-  return count;
+  let count = 1;
+  while (ids[from + count] === first + count) count += 1;
+  return steps.rowsFrom(first, count);
 }
 
-/** The bound fields of each step, as text. */
-function boundsOf(steps: StepList, ids: readonly number[], { idOf, targetingInPath }: Writing): readonly Buffer[] {
+/** The bound fields of a step, as text. */
+function boundsOf(steps: StepList, { idOf, targetingInPath }: Writing): (step: number) => Buffer {
   const known = new Map<readonly Binding[], Buffer>();
-  return ids.map((id) => {
+  return (id) => {
     const bindings = steps.bindingsOf(id);
     const before = known.get(bindings);
     if (before !== undefined) return before;
@@ -58,7 +53,7 @@ function boundsOf(steps: StepList, ids: readonly number[], { idOf, targetingInPa
     const bound = Buffer.from(sent.map((binding) => boundField(id, binding, idOf, isNamed)).join(","));
     known.set(bindings, bound);
     return bound;
-  });
+  };
 }
 
 function boundField(step: number, binding: Binding, idOf: Writing["idOf"], isNamed: boolean): string {
@@ -67,15 +62,13 @@ function boundField(step: number, binding: Binding, idOf: Writing["idOf"], isNam
   return isNamed ? `${JSON.stringify(binding.field)}:${JSON.stringify(id)}` : JSON.stringify(id);
 }
 
-/** `{bound,` and the item without its opening brace, and a comma; a delete is its ID alone. */
-function writeItem(json: Buffer, from: number, bound: Buffer, steps: StepList, id: number): number {
-  const size = steps.itemSize(id);
-  let end = from;
-  if (size > 0) end += json.write("{", end);
-  end += bound.copy(json, end);
-  if (size > EMPTY_ITEM_BYTES && bound.length > 0) end += json.write(",", end);
-  if (size > 0) end = steps.copyItem(id, json, end, steps.isWhole(id) ? boundFieldOf(steps.bindingsOf(id)).length : 1);
-  return end + json.write(",", end);
+/** `{bound,` and the item without its opening brace; a delete is its ID alone. */
+function itemOf(steps: StepList, id: number, bound: Buffer): readonly Uint8Array[] {
+  const item = steps.bytesOf(id);
+  if (item.length === 0) return [bound];
+  const own = item.subarray(steps.isWhole(id) ? boundFieldOf(steps.bindingsOf(id)).length : 1);
+  return item.length > EMPTY_ITEM_BYTES && bound.length > 0 ? [BRACE, bound, COMMA, own] : [BRACE, bound, own];
 }
 
+const BRACE = Buffer.from("{");
 const EMPTY_ITEM_BYTES = "{}".length;

@@ -8,6 +8,7 @@ import type { StepList } from "./step-table.ts";
 import type {
   Binding,
   JournalEntry,
+  MadeRows,
   Reason,
   ReportedObject,
   Rows,
@@ -106,6 +107,7 @@ export class RunState {
       case "answer":
         for (const step of entry.steps ?? []) this.#addStep(step);
         for (const change of entry.changes) this.#change(change);
+        if (entry.made !== undefined) this.#make(entry.made);
         for (const settlement of entry.settlements ?? []) {
           this.#outcomes.settle(settlement);
           this.#dropSteps(settlement.object, "dropped");
@@ -309,6 +311,20 @@ export class RunState {
         if (change.to === "unknown" && change.reason.detail?.refused === true) this.#standings.refuseInDoubt(step.id);
         if (change.undone) return;
         this.#failStep(step, change.to, change.reason);
+    }
+  }
+
+  /** What `done` comes to for many rows at once. */
+  #make({ from, ids }: MadeRows): void {
+    for (const [at, _id] of ids.entries()) {
+      const object = this.steps.objectOf(from + at);
+      this.#standings.set(from + at, "done");
+      this.#standings.isSure(from + at);
+      this.progress += 1;
+      this.#touched[object] = true;
+      if (_id !== null) this.#outcomes.giveId(object, _id);
+      this.#closeOne(object);
+      if (this.#open.at(object) === 0) this.#outcomes.settle({ object, outcome: "succeeded" });
     }
   }
 

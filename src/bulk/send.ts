@@ -1,12 +1,13 @@
 import { type ApiError, isApiError } from "../api/errors.ts";
 import type { BulkAnswer } from "../api/management.ts";
 import { type BulkResult, type ItemError, itemError } from "../spec/records.ts";
-import { APPLIED_AS } from "../spec/routes.ts";
+import { APPLIED_AS, type BulkOperation } from "../spec/routes.ts";
 import { isUlid, ulidTime } from "../spec/ulid.ts";
 import type { Driver } from "./driver.ts";
 import { itemReason, ownReason, requestReason } from "./reasons.ts";
 import { type Answered, metOwnName, settleAnswers } from "./settle.ts";
-import type { Reason, Step, StepChange } from "./work.ts";
+import { areRows } from "./step-table.ts";
+import type { MadeRows, Reason, Step, StepChange } from "./work.ts";
 
 /** The shortest wait after a 409, in milliseconds: the service may say 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
@@ -27,7 +28,8 @@ type Attempt =
 export type BatchEnd = { readonly ended: false } | { readonly ended: true; readonly reason: Reason };
 
 interface Batch {
-  readonly steps: readonly Step[];
+  /** The steps, by their IDs. */
+  readonly ids: readonly number[];
   readonly deadline: number;
   /** Failed attempts so far, for the backoff. */
   readonly failures: number;
@@ -43,30 +45,30 @@ const GOES_ON: BatchEnd = { ended: false };
  * Ends the run when the retry budget is spent or when no further request could succeed. Stops between requests when
  * the driver's signal is aborted; what is not settled then stays pending.
  */
-export async function sendBatch(driver: Driver, steps: readonly Step[]): Promise<BatchEnd> {
-  const fresh = (part: readonly Step[]): Batch => ({
-    steps: part,
+export async function sendBatch(driver: Driver, steps: readonly number[]): Promise<BatchEnd> {
+  const fresh = (ids: readonly number[]): Batch => ({
+    ids,
     deadline: driver.clock.now() + driver.retryBudgetMs,
     failures: 0,
     uncatched: 0,
     refused: 0,
   });
   const batches: Batch[] = [fresh(steps)];
-  const sentBefore = new Set<number>();
+  // What comes after the first attempt was all in it.
+  let again = false;
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (driver.signal.aborted) return GOES_ON;
-    const again = batch.steps.some((step) => sentBefore.has(step.id));
-    for (const step of batch.steps) sentBefore.add(step.id);
-    const attempt = await attemptOnce(driver, batch.steps, again);
+    const attempt = await attemptOnce(driver, batch.ids, again);
+    again = true;
     const next =
       attempt.kind === "answer"
         ? await settleAnswer(driver, batch, attempt.answer)
         : await handleError(driver, batch, attempt.error);
     if (next.kind === "end") return { ended: true, reason: next.reason };
-    if (next.kind === "halve") batches.unshift(...halves(next.steps).map(fresh));
+    if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
       const spent = driver.clock.now() + next.waitMs > batch.deadline;
-      if (spent) return { ended: true, reason: giveUp(driver, next.batch.steps, next.reason) };
+      if (spent) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
       if (!(await pause(driver, next.waitMs))) return GOES_ON;
       batches.unshift(next.batch);
     }
@@ -76,18 +78,19 @@ export async function sendBatch(driver: Driver, steps: readonly Step[]): Promise
 
 type Next =
   | { readonly kind: "settled" }
-  | { readonly kind: "halve"; readonly steps: readonly Step[] }
+  | { readonly kind: "halve"; readonly ids: readonly number[] }
   | { readonly kind: "end"; readonly reason: Reason }
   | { readonly kind: "resend"; readonly batch: Batch; readonly waitMs: number; readonly reason: Reason };
 
-async function attemptOnce(driver: Driver, steps: readonly Step[], again: boolean): Promise<Attempt> {
+async function attemptOnce(driver: Driver, steps: readonly number[], again: boolean): Promise<Attempt> {
   const [first] = steps;
-  if (first === undefined) throw new RangeError("a request carries at least one item");
+  const operation = first === undefined ? undefined : driver.state.steps.operationOf(first);
+  if (operation === undefined) throw new RangeError("a request carries at least one item");
   const sentAt = driver.clock.now();
-  driver.record({ t: "send", steps: steps.map((step) => step.id), at: sentAt, again });
+  driver.record({ t: "send", steps, at: sentAt, again });
   await driver.flush();
   try {
-    const answer = await driver.send(first.operation, steps);
+    const answer = await driver.send(operation, steps);
     if (answer.serverTime !== undefined) {
       driver.serverClock.observe({
         from: answer.serverTime,
@@ -96,7 +99,7 @@ async function attemptOnce(driver: Driver, steps: readonly Step[], again: boolea
         receivedAt: driver.clock.now(),
       });
     }
-    observeMade(driver, first, answer, sentAt);
+    observeMade(driver, operation, answer, sentAt);
     return { kind: "answer", answer };
   } catch (thrown) {
     if (isApiError(thrown)) return { kind: "error", error: thrown };
@@ -105,8 +108,8 @@ async function attemptOnce(driver: Driver, steps: readonly Step[], again: boolea
 }
 
 /** What a request has just made carries the service's time in its ID. */
-function observeMade(driver: Driver, first: Step, answer: BulkAnswer, sentAt: number): void {
-  if (first.operation !== "createTargetings" && first.operation !== "addOptions") return;
+function observeMade(driver: Driver, operation: BulkOperation, answer: BulkAnswer, sentAt: number): void {
+  if (operation !== "createTargetings" && operation !== "addOptions") return;
   const id = answer.results.find((result) => result.success)?.data?._id;
   if (typeof id === "string" && isUlid(id)) {
     driver.serverClock.observeMade(ulidTime(id), sentAt, driver.clock.now());
@@ -114,6 +117,12 @@ function observeMade(driver: Driver, first: Step, answer: BulkAnswer, sentAt: nu
 }
 
 async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): Promise<Next> {
+  const made = madeRows(driver, batch.ids, answer);
+  if (made !== undefined) {
+    driver.change([], { made });
+    return { kind: "settled" };
+  }
+  const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
   // Whose name is there may be known only once the others of the unit have an answer: then it is sent with them again.
   const met: Answered[] = [];
@@ -121,7 +130,7 @@ async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): P
   const uncatched: Step[] = [];
   let retryAfterMs = 0;
   for (const result of answer.results) {
-    const step = batch.steps[result.index];
+    const step = request[result.index];
     if (step === undefined) continue;
     const code = result.error?.errorCode;
     if (!result.success && code === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
@@ -134,33 +143,54 @@ async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): P
     }
   }
   const isWhole = busy.length + uncatched.length === 0;
-  await settleAnswers(driver, batch.steps, isWhole ? [...answered, ...met] : answered);
-  return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { busy, uncatched, met, retryAfterMs });
+  await settleAnswers(driver, request, isWhole ? [...answered, ...met] : answered);
+  return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
+}
+
+/** What a request added, where it carried rows that follow each other and all of them succeeded: most of an import. */
+function madeRows({ state }: Driver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
+  const [from = 0] = ids;
+  if (!areRows(state.steps, ids)) return undefined;
+  const made: (string | null)[] = [];
+  for (const { success, data } of results) {
+    if (!success) return undefined;
+    made.push(typeof data?._id === "string" ? data._id : null);
+  }
+  return { from, ids: made };
+}
+
+function stepsOf({ state }: Driver, ids: readonly number[]): readonly Step[] {
+  return ids.flatMap((id) => state.steps.at(id) ?? []);
+}
+
+function idsOf(steps: readonly Step[]): readonly number[] {
+  return steps.map(({ id }) => id);
 }
 
 async function afterAnswer(
   driver: Driver,
   batch: Batch,
   left: {
+    readonly request: readonly Step[];
     readonly busy: readonly Step[];
     readonly uncatched: readonly Step[];
     readonly met: readonly Answered[];
     readonly retryAfterMs: number;
   },
 ): Promise<Next> {
-  const { busy, uncatched } = left;
+  const { request, busy, uncatched } = left;
   const met = left.met.map(({ step }) => step);
   const operation = (busy[0] ?? uncatched[0])?.operation;
   if (operation === undefined) return { kind: "settled" };
   const tries = uncatched.length > 0 ? batch.uncatched + 1 : 0;
   if (tries > UNCATCHED_TRIES) {
     if (APPLIED_AS[operation] === "unit" && uncatched.length > 1) {
-      return { kind: "halve", steps: inOrder([...uncatched, ...met]) };
+      return { kind: "halve", ids: idsOf(inOrder([...uncatched, ...met])) };
     }
-    await giveUpOnUncatched(driver, batch.steps, uncatched);
+    await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
       // What failed unexpectedly was free: the unit of the first attempt was not applied.
-      await settleAnswers(driver, batch.steps, left.met, true);
+      await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
@@ -175,7 +205,7 @@ async function afterAnswer(
   );
   return {
     kind: "resend",
-    batch: { ...batch, steps: resent, failures, uncatched: tries },
+    batch: { ...batch, ids: idsOf(resent), failures, uncatched: tries },
     waitMs,
     reason: itemReason(operation, {
       statusCode: busy.length > 0 ? 409 : 500,
@@ -211,7 +241,8 @@ function addsAndRemoves({ json }: Step): boolean {
 }
 
 async function handleError(driver: Driver, batch: Batch, error: ApiError): Promise<Next> {
-  const [first] = batch.steps;
+  const steps = stepsOf(driver, batch.ids);
+  const [first] = steps;
   if (first === undefined) return { kind: "settled" };
   const reason = requestReason(first.operation, error);
   const failures = batch.failures + 1;
@@ -229,16 +260,16 @@ async function handleError(driver: Driver, batch: Batch, error: ApiError): Promi
       driver.change([]);
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
-      driver.change(batch.steps.map((step) => ({ step: step.id, to: "suspect" })));
+      driver.change(steps.map((step) => ({ step: step.id, to: "suspect" })));
       return resend(backoff(driver, failures), { failures });
     case "rejected":
       if (endsTheRun(error)) {
-        driver.change(batch.steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "refused", reason })));
+        driver.change(steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "refused", reason })));
         return { kind: "end", reason };
       }
-      if (batch.steps.length > 1) {
+      if (steps.length > 1) {
         driver.change([]);
-        return { kind: "halve", steps: batch.steps };
+        return { kind: "halve", ids: batch.ids };
       }
       if (isLeftInDoubt(driver, first)) {
         const refused = batch.refused + 1;
@@ -284,8 +315,10 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
 }
 
 /** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
-function giveUp(driver: Driver, steps: readonly Step[], reason: Reason): Reason {
-  driver.change(steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "unattempted", reason })));
+function giveUp(driver: Driver, ids: readonly number[], reason: Reason): Reason {
+  driver.change(
+    stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "unattempted", reason })),
+  );
   return reason;
 }
 
@@ -330,7 +363,7 @@ function isServerFault(error: ItemError | null | undefined): boolean {
   return (error?.statusCode ?? 500) >= 500;
 }
 
-function halves(steps: readonly Step[]): readonly (readonly Step[])[] {
-  const middle = Math.ceil(steps.length / 2);
-  return [steps.slice(0, middle), steps.slice(middle)];
+function halves(ids: readonly number[]): readonly (readonly number[])[] {
+  const middle = Math.ceil(ids.length / 2);
+  return [ids.slice(0, middle), ids.slice(middle)];
 }

@@ -20,8 +20,8 @@ export type StepList = Pick<
   | "itemOf"
   | "itemSize"
   | "isWhole"
-  | "copyItem"
-  | "copyItems"
+  | "listed"
+  | "bytesOf"
 >;
 
 /** What many steps have in common. */
@@ -127,18 +127,15 @@ export class StepTable {
     return this.#kinds[this.#kind.at(id)]?.isWhole ?? false;
   }
 
-  /**
-   * Copies the items of steps that follow each other, as they lie in the texts, each with a comma after it; gives where
-   * they end there.
-   */
-  copyItems(from: number, count: number, into: Buffer, at: number): number {
+  /** The items of rows that follow each other, with commas between them, in pieces: they may not be changed. */
+  listed(from: number, count: number): readonly Uint8Array[] {
     const first = this.#item.at(from);
-    return this.#texts.copyList(first, first + count, into, at);
+    return this.#texts.listed(first, first + count);
   }
 
-  /** Copies a step's item into a buffer, but for its first bytes; gives where it ends there. */
-  copyItem(id: number, into: Buffer, at: number, without: number): number {
-    return this.#texts.copy(this.#item.at(id), into, at, without);
+  /** A step's item in UTF-8, as it lies in the texts: it may not be changed. */
+  bytesOf(id: number): Uint8Array {
+    return this.#texts.bytesOf(this.#item.at(id));
   }
 
   /** The position of a step's item in the texts. */
@@ -209,6 +206,12 @@ export class StepTable {
     this.#groupItems.push(weight.groupItems);
     this.#contextIds.push(weight.contextIds);
   }
+}
+
+/** Whether these steps are rows that follow each other. */
+export function areRows(steps: StepList, ids: readonly number[]): boolean {
+  const [from = 0] = ids;
+  return steps.rowsFrom(from, ids.length) === ids.length && ids.every((id, at) => id === from + at);
 }
 
 const NOTHING: Further = {};

@@ -4,6 +4,7 @@ const COMMA = ",".charCodeAt(0);
 const CHUNK_BYTES = 262_144;
 /** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
 const BYTES_PER_UNIT = 3;
+const NOTHING = new Uint8Array(0);
 
 /**
  * A list of texts, kept as UTF-8 outside of the JavaScript heap: a hundred thousand small ones cost little more than
@@ -46,23 +47,10 @@ export class Texts {
     return this.#size.at(position);
   }
 
-  /** Copies a text into a buffer, but for its first bytes; gives where it ends there. */
-  copy(position: number, into: Buffer, at: number, without = 0): number {
+  /** The text at a position, as it lies: it may not be changed. */
+  bytesOf(position: number): Uint8Array {
     const start = this.#start.at(position);
-    const chunk = this.#chunks[this.#chunk.at(position)];
-    return at + (chunk?.copy(into, at, start + without, start + this.size(position)) ?? 0);
-  }
-
-  /** Copies the texts from one position on up to another, each with a comma after it; gives where they end there. */
-  copyList(from: number, to: number, into: Buffer, at: number): number {
-    let end = at;
-    for (let first = from; first < to; ) {
-      const last = this.#lastBeside(first, to);
-      const chunk = this.#chunks[this.#chunk.at(first)];
-      end += chunk?.copy(into, end, this.#start.at(first), this.#endOf(last)) ?? 0;
-      first = last + 1;
-    }
-    return end;
+    return this.#chunks[this.#chunk.at(position)]?.subarray(start, start + this.size(position)) ?? NOTHING;
   }
 
   /** The texts from one position on up to another, with commas between them, as they lie: they may not be changed. */

@@ -132,6 +132,13 @@ export interface Rows {
   readonly items: readonly RowItem[] | { readonly json: readonly Uint8Array[] };
 }
 
+/** Rows that were added: the first of steps that follow each other, and the ID of what each of them made. */
+export interface MadeRows {
+  readonly from: number;
+  /** Null where the answer named none. */
+  readonly ids: readonly (string | null)[];
+}
+
 /** One line of a run's journal. Applying all lines in order gives the run's state. */
 export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
@@ -150,6 +157,7 @@ export type JournalEntry =
       readonly changes: readonly StepChange[];
       readonly steps?: readonly Step[];
       readonly settlements?: readonly Settlement[];
+      readonly made?: MadeRows;
     }
   | { readonly t: "waited"; readonly ms: number }
   | { readonly t: "stop"; readonly cause: StopCause; readonly at: number; readonly reason?: Reason }

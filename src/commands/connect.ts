@@ -64,7 +64,7 @@ export function connect(settings: Settings, { stopping, sealKey, follows, secret
     now: systemClock.now,
     follows: follows || settings.logLevel === "debug",
   });
-  const apis = watched(openApis(settings), { redact: redactor.text, log, now: systemClock.now });
+  const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
   const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
   const stopRuns = async () => {

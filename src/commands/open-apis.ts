@@ -27,7 +27,7 @@ export function openApis(settings: Settings): Apis {
 
 /** What watching the APIs needs. */
 interface Watch {
-  readonly redact: (text: string) => string;
+  readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
 }

@@ -1,6 +1,8 @@
 /** Takes secrets out of texts and of data. */
 export interface Redactor {
   text(given: string): string;
+  /** UTF-8 with every secret in it redacted; as it was, where there is none. */
+  bytes(given: Buffer): Buffer;
   /** A copy of a JSON object with every text in it redacted, property names too. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
   /** Whether a secret stands in any text of some data; one that may be an ordinary word is not looked for. */
@@ -40,6 +42,8 @@ export function redactorFor(secrets: readonly string[]): Redactor {
   };
   const record = (given: Readonly<Record<string, unknown>>): Record<string, unknown> =>
     Object.fromEntries(Object.entries(given).map(([name, value]) => [text(name), data(value)]));
+  const bytes = (given: Buffer): Buffer =>
+    written.some(({ form }) => given.includes(form)) ? Buffer.from(text(given.toString("utf8"))) : given;
   const telling = written.filter(({ isWord }) => !isWord);
   const holds = (given: unknown): boolean => {
     if (typeof given === "string")
@@ -47,8 +51,8 @@ export function redactorFor(secrets: readonly string[]): Redactor {
     if (typeof given !== "object" || given === null) return false;
     return Object.entries(given).some(([name, value]) => holds(name) || holds(value));
   };
-  if (written.length > 0) return { text, record, holds };
-  return { text: (given) => given, record: (given) => ({ ...given }), holds: () => false };
+  if (written.length > 0) return { text, bytes, record, holds };
+  return { text: (given) => given, bytes: (given) => given, record: (given) => ({ ...given }), holds: () => false };
 }
 
 function writtenForms(secret: string): readonly WrittenSecret[] {

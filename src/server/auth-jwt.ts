@@ -126,7 +126,7 @@ async function keysOf({ issuer, jwksUrl, proxies }: JwtOptions): Promise<JWTVeri
     timeoutDuration: FETCH_TIMEOUT_MS,
     async [customFetch](address) {
       const { statusCode, body } = await fetched(address, proxies);
-      return new Response(body, { status: statusCode });
+      return new Response(body.toString("utf8"), { status: statusCode });
     },
   });
 }
@@ -165,7 +165,7 @@ async function discovered(issuer: string, proxies: Proxies): Promise<string> {
 async function jwksUriAt(place: string, issuer: string, proxies: Proxies): Promise<string> {
   const { statusCode, body } = await fetched(place, proxies);
   if (statusCode !== 200) throw new Error(`${place} answered ${statusCode}`);
-  const found = metadata.parse(JSON.parse(body));
+  const found = metadata.parse(JSON.parse(body.toString("utf8")));
   if (found.issuer !== issuer) throw new Error(`${place} is about another issuer`);
   const { protocol, href } = new URL(found.jwks_uri);
   if (protocol !== "https:" && !isLoopback(href)) throw new Error(`${place} names keys that travel in clear`);

@@ -129,8 +129,7 @@ export class Plan {
   }
 
   #rows(step: number, object: number, count: number): JournalEntry {
-    const first = this.steps.itemOf(step);
-    const items = { json: this.tables.texts.listed(first, first + count) };
+    const items = { json: this.steps.listed(step, count) };
     return { t: "rows", ...this.objects.placeOf(object), items };
   }
 }
