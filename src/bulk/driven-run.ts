@@ -152,9 +152,15 @@ export async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     journal.append(entry);
-    waiting += 1;
-    if (waiting % ENTRIES_PER_FLUSH === 0) await journal.flush();
+    // Rows are in memory once, wherever they are named.
+    if (entry.t !== "rows") waiting += 1;
+    if (waiting === ENTRIES_PER_FLUSH) {
+      await journal.flush();
+      waiting = 0;
+    }
   }
+  // What comes next goes on meanwhile; the first request waits for it.
+  journal.write();
   if (plan.removed.length > 0) await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
   const requests = plannedRequests(plan.steps);
   driver.record({ t: "planned", requests: requests.length, at: clock.now() });

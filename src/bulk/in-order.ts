@@ -22,12 +22,13 @@ export function requestsInOrder(
     if (at > from && !fits(weight, used, bounds)) {
       requests.push(ids.slice(from, at));
       from = at;
+      add(used, sums);
       used.fill(0);
     }
     add(weight, used);
-    add(weight, sums);
   }
   if (ids.length > from) requests.push(ids.slice(from));
+  add(used, sums);
   const fewest = sums.reduce((most, sum, place) => Math.max(most, Math.ceil(sum / (bounds[place] ?? 1))), 0);
   return requests.length <= fewest ? requests : undefined;
 }

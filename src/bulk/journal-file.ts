@@ -19,7 +19,7 @@ export async function openJournal<Entry>(
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
   let waiting: Uint8Array[] = [];
-  const flush = async (): Promise<void> => {
+  const writeWaiting = async (): Promise<void> => {
     if (waiting.length === 0) return;
     const pieces = waiting;
     waiting = [];
@@ -28,11 +28,19 @@ export async function openJournal<Entry>(
     }
     await handle.datasync();
   };
+  // One after the other: what follows a line that could not be written would be taken for damage.
+  let written = Promise.resolve();
+  const flush = (): Promise<void> => {
+    written = written.then(writeWaiting);
+    return written;
+  };
   return {
     append(entry) {
       for (const piece of line(entry)) waiting.push(typeof piece === "string" ? Buffer.from(piece) : piece);
       waiting.push(NEWLINE);
     },
+    // What goes wrong is told by the next flush.
+    write: () => void flush().catch(() => undefined),
     flush,
     async close() {
       try {

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, stat, unlink, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
 import { moveOver } from "../disk/move-over.ts";
+import { hasCode } from "./files/file-error.ts";
 
 /** How often a holder shows that it lives, and after how long without that it counts as dead, in milliseconds. */
 const BEAT_MS = 2000;
@@ -18,6 +19,11 @@ export interface Lease {
   release(): Promise<void>;
 }
 
+/** A lease that is kept in a folder, and its number there. */
+export interface NumberedLease extends Lease {
+  readonly number: number;
+}
+
 interface Generation {
   readonly number: number;
   readonly file: string;
@@ -30,25 +36,38 @@ interface Generation {
  * Tries to take a lease that is kept in a folder; undefined while somebody else holds it. A lease is a file whose name
  * ends in a growing number: whoever creates the next number holds it, and creating is atomic, so that a dead holder is
  * followed by exactly one. The newest file stays when the lease is given back, so that numbers never start again.
- * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds.
+ * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds. `returned` is
+ * the last one that this process gave back: as long as nobody has taken another, it needs no look.
  */
-export async function tryLease(folder: string, name: string, now: () => number): Promise<Lease | undefined> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const newest = await newestGeneration(folder, name);
-  if (newest !== undefined && isHeld(newest, now())) return undefined;
-  const number = (newest?.number ?? 0) + 1;
+export async function tryLease(
+  folder: string,
+  name: string,
+  now: () => number,
+  returned?: Pick<NumberedLease, "number">,
+): Promise<NumberedLease | undefined> {
+  const last = Math.max(0, ...(await generations(folder, name)));
+  if (last === 0) await mkdir(folder, { recursive: true, mode: 0o700 });
+  let number = last + 1;
+  if (last > 0 && last !== returned?.number) {
+    const newest = await newestGeneration(folder, name);
+    if (newest !== undefined && isHeld(newest, now())) return undefined;
+    number = (newest?.number ?? 0) + 1;
+  }
   const file = fileOf(folder, name, number);
   const mine: Content = { pid: process.pid, host: hostname(), token: randomUUID(), released: false };
   if (!(await createFile(file, mine))) return undefined;
-  const after = await newestGeneration(folder, name);
-  if (after === undefined || after.number !== number) {
+  const files = await filesOf(folder, name);
+  if (Math.max(...numbersIn(files, name)) !== number) {
     // Somebody was faster by more than one number: this file was made too late to count.
-    await rm(file, { force: true });
+    await remove(file);
     return undefined;
   }
-  await removeOlder(folder, name, number);
+  // Those that were killed may have left files that never became a lease, too.
+  const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
+  await Promise.all(older.map((other) => remove(join(folder, other))));
   const beat = setInterval(() => void showLife(file), BEAT_MS).unref();
   return {
+    number,
     async release() {
       clearInterval(beat);
       await replaceFile(file, { ...mine, released: true });
@@ -74,7 +93,7 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (thrown) {
     // Without the right to signal it, the process is there all the same.
-    return thrown instanceof Error && "code" in thrown && thrown.code === "EPERM";
+    return hasCode(thrown, "EPERM");
   }
 }
 
@@ -87,22 +106,47 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
     return { number, file, content: parseContent(text), beatAt: mtimeMs };
   } catch (thrown) {
     // Removed meanwhile by the holder of a newer number: look again.
-    if (isMissing(thrown)) return newestGeneration(folder, name);
+    if (hasCode(thrown, "ENOENT")) return newestGeneration(folder, name);
     throw thrown;
   }
 }
 
 async function generations(folder: string, name: string): Promise<number[]> {
-  const prefix = `${name}.lease.`;
-  const files = await readdir(folder);
+  return numbersIn(await filesOf(folder, name), name);
+}
+
+function numbersIn(files: readonly string[], name: string): number[] {
   return files.flatMap((file) => {
-    const number = file.startsWith(prefix) ? Number(file.slice(prefix.length)) : Number.NaN;
+    const number = Number(file.slice(prefixOf(name).length));
     return Number.isSafeInteger(number) ? [number] : [];
   });
 }
 
+/** The files of a lease; none where there is no folder. */
+async function filesOf(folder: string, name: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(folder)).filter((file) => file.startsWith(prefixOf(name)));
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return [];
+    throw thrown;
+  }
+}
+
+function prefixOf(name: string): string {
+  return `${name}.lease.`;
+}
+
 function fileOf(folder: string, name: string, number: number): string {
-  return join(folder, `${name}.lease.${number}`);
+  return join(folder, `${prefixOf(name)}${number}`);
+}
+
+/** Removes a file, unless somebody else did. */
+async function remove(file: string): Promise<void> {
+  try {
+    await unlink(file);
+  } catch (thrown) {
+    if (!hasCode(thrown, "ENOENT")) throw thrown;
+  }
 }
 
 function parseContent(text: string): Content | undefined {
@@ -126,7 +170,7 @@ async function createFile(file: string, value: Content): Promise<boolean> {
       () => createInPlace(file, value),
     );
   } finally {
-    await rm(fresh, { force: true });
+    await remove(fresh);
   }
 }
 
@@ -141,7 +185,7 @@ async function unlessThere(create: () => Promise<void>, otherwise?: () => Promis
     await create();
     return true;
   } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST") return false;
+    if (hasCode(thrown, "EEXIST")) return false;
     if (otherwise === undefined) throw thrown;
     return otherwise();
   }
@@ -153,21 +197,8 @@ async function replaceFile(file: string, value: Content): Promise<void> {
   await moveOver(fresh, file);
 }
 
-async function removeOlder(folder: string, name: string, than: number): Promise<void> {
-  const prefix = `${name}.lease.`;
-  // Those that were killed may have left files that never became a lease, too.
-  const isOlder = (file: string): boolean =>
-    file.startsWith(prefix) && Number.parseInt(file.slice(prefix.length), 10) < than;
-  const older = (await readdir(folder)).filter(isOlder);
-  await Promise.all(older.map((file) => rm(join(folder, file), { force: true })));
-}
-
 /** A beat that cannot be written is noticed by others, who then take over; there is nobody here to tell. */
 async function showLife(file: string): Promise<void> {
   const at = new Date();
   await utimes(file, at, at).catch(() => undefined);
-}
-
-function isMissing(thrown: unknown): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT";
 }

@@ -51,6 +51,7 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       return {
         append: (given) => void run.lines.push(textOf(given)),
         flush: async () => {},
+        write: () => {},
         close: async () => {},
       };
     },

@@ -48,10 +48,10 @@ export class Outcomes {
     this.#ids[object] = id;
   }
 
-  /** Begins to follow the next object. */
-  add(): void {
-    this.#standing.push("pending");
-    this.#counts.pending += 1;
+  /** Begins to follow the next objects, so many of them. */
+  add(count: number): void {
+    this.#standing.fill(count, "pending");
+    this.#counts.pending += count;
   }
 
   /** An object has an outcome. The first one stays, but for `unattempted`. */

@@ -1,5 +1,5 @@
 import type { Clock } from "../api/clock.ts";
-import { tryLease } from "./lease.ts";
+import { type NumberedLease, tryLease } from "./lease.ts";
 
 /** Lets one write of a project leave at a time (management-api 4.2). */
 export interface ProjectLock {
@@ -39,20 +39,23 @@ export function processLock(): ProjectLock {
 /** A queue within this process, and a lease between the processes of this machine, kept below `folder`. */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   const queue = processLock();
+  const returned = new Map<string, NumberedLease>();
+  const tryFor = (project: string) => tryLease(folder(project), "write", () => clock.now(), returned.get(project));
   return {
     hold: (project, work, signal) =>
       queue.hold(
         project,
         async () => {
-          let lease = await tryLease(folder(project), "write", () => clock.now());
+          let lease = await tryFor(project);
           while (lease === undefined) {
             await clock.sleep(LOOK_AGAIN_MS, signal);
-            lease = await tryLease(folder(project), "write", () => clock.now());
+            lease = await tryFor(project);
           }
           try {
             return await work();
           } finally {
             await lease.release();
+            returned.set(project, lease);
           }
         },
         signal,

@@ -8,7 +8,7 @@ import { compareContexts } from "./compare-contexts.ts";
 import type { Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
 import type { Order } from "./server-clock.ts";
-import type { Binding, Reason, Step, StepChange } from "./work.ts";
+import type { Reason, Step, StepChange } from "./work.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
@@ -100,11 +100,7 @@ export async function noteNewest(driver: Driver): Promise<void> {
   const targetings = new Set<string>();
   const looked = new Set<string>();
   const { state } = driver;
-  let last: readonly Binding[] = [];
-  for (const step of state.pendingSteps()) {
-    const bindings = state.steps.bindingsOf(step);
-    if (bindings === last || state.steps.operationOf(step) !== "addOptions") continue;
-    last = bindings;
+  for (const bindings of state.steps.boundBy("addOptions")) {
     const place = bindings.find(({ field }) => field === "targeting");
     const id = place === undefined ? undefined : state.boundId(place);
     if (id === undefined || looked.has(id)) continue;

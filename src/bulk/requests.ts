@@ -22,11 +22,21 @@ export type Requests = readonly (readonly number[])[];
  * Steps for which `apartBy` gives different keys do not share a request. Steps are named by their IDs.
  */
 export function nextRequests(steps: StepList, ready: readonly number[], apartBy?: (step: number) => string): Requests {
-  const operation = ORDER.find((candidate) => ready.some((id) => steps.operationOf(id) === candidate));
-  if (operation === undefined) return [];
-  const next = ready.filter((id) => steps.operationOf(id) === operation);
+  for (const operation of ORDER) {
+    const next = ofOperation(steps, ready, operation);
+    if (next.length > 0) return packed(steps, next, operation, apartBy);
+  }
+  return [];
+}
+
+function packed(
+  steps: StepList,
+  next: readonly number[],
+  operation: BulkOperation,
+  apartBy?: (step: number) => string,
+): Requests {
+  const limits = REQUEST_LIMITS[operation];
   return apart(next, apartBy).flatMap((ids) => {
-    const limits = REQUEST_LIMITS[operation];
     const inOrder = requestsInOrder(steps, ids, limits);
     if (inOrder !== undefined) return inOrder;
     const bins = pack(
@@ -35,6 +45,12 @@ export function nextRequests(steps: StepList, ready: readonly number[], apartBy?
     );
     return bins.map((members) => members.flatMap((member) => ids[member] ?? []));
   });
+}
+
+function ofOperation(steps: StepList, ids: readonly number[], operation: BulkOperation): readonly number[] {
+  const operations = steps.operations();
+  if (!operations.has(operation)) return [];
+  return operations.size === 1 ? ids : ids.filter((id) => steps.operationOf(id) === operation);
 }
 
 /** Steps by their keys. */
@@ -52,8 +68,10 @@ function apart(ids: readonly number[], keyOf: ((step: number) => string) | undef
 
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
 export function plannedRequests(steps: StepList): Requests {
-  const all = Array.from({ length: steps.length }, (_, id) => id);
-  if (steps.areIndependent()) return ORDER.flatMap((operation) => ofOperation(steps, all, operation));
+  const all: number[] = [];
+  for (let id = 0; id < steps.length; id += 1) all.push(id);
+  if (steps.areIndependent())
+    return ORDER.flatMap((operation) => packed(steps, ofOperation(steps, all, operation), operation));
   const needs = needsOf(steps);
   const requests: (readonly number[])[] = [];
   const done = new Uint8Array(steps.length);
@@ -73,11 +91,6 @@ export function plannedRequests(steps: StepList): Requests {
 export function areAlike(steps: StepList, requests: Requests): boolean {
   const operationOf = (request: readonly number[] | undefined) => steps.operationOf(request?.[0] ?? 0);
   return steps.areIndependent() && operationOf(requests[0]) === operationOf(requests.at(-1));
-}
-
-function ofOperation(steps: StepList, ids: readonly number[], operation: BulkOperation) {
-  const some = ids.filter((id) => steps.operationOf(id) === operation);
-  return some.length === 0 ? [] : nextRequests(steps, some);
 }
 
 /** By step, where it needs any: the steps that must be done before. */

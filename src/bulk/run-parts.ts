@@ -29,9 +29,9 @@ export async function keepPart(
 
 /** The content of a file that may not be there. */
 export function partIn(file: string): ByteSource {
-  return async function* () {
+  return async function* (pieceBytes) {
     try {
-      yield* bytesOf(file)();
+      yield* bytesOf(file)(pieceBytes);
     } catch (thrown) {
       if (!hasCode(thrown, "ENOENT")) throw thrown;
     }

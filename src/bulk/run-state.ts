@@ -60,9 +60,9 @@ export class RunState {
     this.#tables = tables;
     this.#outcomes = new Outcomes(tables.objects);
     this.#standings = new StepStandings(tables.steps);
-    for (let object = 0; object < tables.objects.length; object += 1) this.#followObject();
+    this.#followObjects(tables.objects.length);
     for (const settlement of settlements) this.#outcomes.settle(settlement);
-    for (let step = 0; step < tables.steps.length; step += 1) this.#followStep(step);
+    this.#followSteps(0);
   }
 
   get objects(): ObjectList {
@@ -242,26 +242,29 @@ export class RunState {
 
   #addObject(object: ReportedObject): void {
     this.#tables.objects.add(object);
-    this.#followObject();
+    this.#followObjects(1);
   }
 
-  #followObject(): void {
-    this.#outcomes.add();
-    this.#open.push(0);
-    this.#standings.followObject();
+  #followObjects(count: number): void {
+    this.#outcomes.add(count);
+    this.#open.fill(count, 0);
+    this.#standings.followObjects(count);
   }
 
   #addRows({ index, line, items }: Rows): void {
     if ("json" in items) throw new RangeError("rows are read as a list");
     const bindings = [{ field: "targeting", id: items[0]?.targeting ?? "" }] as const;
+    const { objects, steps, texts } = this.#tables;
+    const [step, object, text] = [steps.length, objects.length, texts.length];
+    const contextIds = new Numbers();
     for (const [row, item] of items.entries()) {
-      const text = this.#tables.keepRow(item.targeting, item.name, item.contexts);
-      const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
-      const object = this.#tables.objects.addRow(place, text);
-      this.#followObject();
-      this.#tables.steps.addRow(bindings, text, object, item.contexts?.length ?? 0);
-      this.#followStep(this.steps.length - 1);
+      const kept = this.#tables.keepRow(item.targeting, item.name, item.contexts);
+      objects.addRow(line === undefined ? { index: index + row } : { index: index + row, line: line + row }, kept);
+      contextIds.push(item.contexts?.length ?? 0);
     }
+    this.#followObjects(items.length);
+    steps.addRows(bindings, { object, text, contextIds });
+    this.#followSteps(step);
   }
 
   #addStep(step: Step): void {
@@ -269,13 +272,25 @@ export class RunState {
     this.#followStep(step.id);
   }
 
+  /** Begins to follow the steps from one on. */
+  #followSteps(from: number): void {
+    for (let id = from; id < this.steps.length; ) {
+      const rows = this.steps.rowsFrom(id, this.steps.length - id);
+      if (rows > 0) this.#followRows(id, rows);
+      else this.#followStep(id);
+      id += Math.max(rows, 1);
+    }
+  }
+
+  /** Each row is the one step of its object. */
+  #followRows(id: number, count: number): void {
+    this.#standings.followRows(id, count);
+    const object = this.steps.objectOf(id);
+    for (let row = 0; row < count; row += 1) this.#open.set(object + row, 1);
+  }
+
   #followStep(id: number): void {
     this.#standings.followStep(id);
-    if (this.steps.isWhole(id)) {
-      // Nothing else is known of a row.
-      this.#open.set(this.steps.objectOf(id), 1);
-      return;
-    }
     const step = this.steps.at(id);
     if (step === undefined || step.prepares || step.undoes !== undefined) return;
     for (const object of step.objects) this.#open.set(object, this.#open.at(object) + 1);

@@ -16,13 +16,20 @@ export class RunTables {
   readonly texts = new Texts();
   readonly objects = new ObjectTable(this.texts);
   readonly steps = new StepTable(this.texts);
+  /** Of the row that was kept last; what an item of it begins with. */
+  #targeting: string | undefined;
+  #opening = "";
 
   /** Keeps an option without sub-options as the item that is sent; gives its position in the texts. */
   keepRow(targeting: string, name: string, contexts: readonly string[] = []): number {
+    if (this.#targeting !== targeting) {
+      this.#targeting = targeting;
+      this.#opening = `{"targeting":${JSON.stringify(targeting)},"name":"`;
+    }
     const [first] = contexts;
-    const listed = contexts.length > 1 ? contexts.map(quoted).join(",") : first === undefined ? "" : quoted(first);
-    const list = listed === "" ? "" : `,"contexts":[${listed}]`;
-    return this.texts.add(`{"targeting":${quoted(targeting)},"name":${quoted(name)}${list}}`);
+    if (first === undefined) return this.texts.add(this.#opening, inJson(name), '"}');
+    const listed = contexts.length > 1 ? contexts.map(inJson).join('","') : inJson(first);
+    return this.texts.add(this.#opening, inJson(name), '","contexts":["', listed, '"]}');
   }
 
   /** The option that was kept at a position in the texts. */
@@ -33,7 +40,7 @@ export class RunTables {
 
 const ESCAPED = /[^\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\uffff]/;
 
-/** A text in JSON: most need no escapes, and adding quotes takes a fraction of the time. */
-function quoted(text: string): string {
-  return ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`;
+/** What stands for a text between quotes in JSON: most need no escapes. */
+function inJson(text: string): string {
+  return ESCAPED.test(text) ? JSON.stringify(text).slice(1, -1) : text;
 }

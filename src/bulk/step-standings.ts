@@ -97,18 +97,20 @@ export class StepStandings {
     return this.#refusedInDoubt.has(step);
   }
 
-  /** Begins to follow the next object. */
-  followObject(): void {
-    this.#first.push(NONE);
+  /** Begins to follow the next objects, so many of them. */
+  followObjects(count: number): void {
+    this.#first.fill(count, NONE);
+  }
+
+  /** Begins to follow the next steps of the list, which are rows that follow each other. */
+  followRows(id: number, count: number): void {
+    this.#standing.fill(count, "pending");
+    this.#first.countUp(this.#steps.objectOf(id), count, id);
   }
 
   /** Begins to follow the next step of the list. */
   followStep(id: number): void {
-    this.#standing.push("pending");
-    if (this.#steps.isWhole(id)) {
-      this.#first.set(this.#steps.objectOf(id), id);
-      return;
-    }
+    this.#standing.fill(1, "pending");
     const step = this.#steps.at(id);
     if (step === undefined) return;
     if (step.prepares) this.#preparing.add(id);
@@ -123,7 +125,7 @@ export class StepStandings {
   }
 
   *pending(): Generator<number> {
-    for (let id = 0; id < this.length; id += 1) if (this.#standing.at(id) === "pending") yield id;
+    for (let id = this.#nextPending(0); id >= 0; id = this.#nextPending(id + 1)) yield id;
   }
 
   /** Steps that are pending, those first that only prepare others. */
@@ -151,6 +153,10 @@ export class StepStandings {
   /** Steps that use the ID of an object that the run makes. */
   boundTo(object: number): readonly number[] {
     return this.#boundTo.get(object) ?? [];
+  }
+
+  #nextPending(from: number): number {
+    return this.#standing.indexOf("pending", from);
   }
 
   /** Whether a step other than this one passes a test. Steps do not change, so that each is tested once. */

@@ -8,7 +8,9 @@ export type StepList = Pick<
   StepTable,
   | "length"
   | "at"
+  | "operations"
   | "operationOf"
+  | "boundBy"
   | "bindingsOf"
   | "objectOf"
   | "objectsOf"
@@ -34,6 +36,13 @@ interface Kind {
   readonly extraBytes: number;
 }
 
+/** Rows that follow each other: the first of their objects and of their texts, and how many Context IDs each has. */
+export interface RowSteps {
+  readonly object: number;
+  readonly text: number;
+  readonly contextIds: Numbers;
+}
+
 /** What few steps have. */
 type Further = Pick<Step, "after" | "undoes" | "prepares" | "formerName">;
 
@@ -44,6 +53,7 @@ type Further = Pick<Step, "after" | "undoes" | "prepares" | "formerName">;
 export class StepTable {
   readonly #texts: Texts;
   readonly #kinds: Kind[] = [];
+  readonly #operations = new Set<Step["operation"]>();
   readonly #kind = new Numbers();
   readonly #item = new Numbers();
   readonly #object = new Numbers();
@@ -75,16 +85,28 @@ export class StepTable {
     if (after !== undefined || undoes !== undefined || prepares !== undefined || formerName !== undefined) {
       this.#further.set(step.id, { after, undoes, prepares, formerName });
     }
-    this.#add({ ...step, isWhole: false }, this.#texts.add(step.json), object, weight);
+    this.#beOf({ ...step, isWhole: false });
+    this.#kind.push(this.#kinds.length - 1);
+    this.#item.push(this.#texts.add(step.json));
+    this.#object.push(object);
+    this.#options.push(weight.options);
+    this.#groupItems.push(weight.groupItems);
+    this.#contextIds.push(weight.contextIds);
   }
 
   /**
-   * Adds a step that adds one option without sub-options; its item is the text at the position `item`, which has the
-   * bound field in it.
+   * Adds steps that each add one option without sub-options. Their objects, and the texts that are their items, follow
+   * each other; the items have the bound field in them.
    */
-  addRow(bindings: readonly Binding[], item: number, object: number, contextIds: number): void {
-    const kind = { operation: "addOptions", bindings, isWhole: true } as const;
-    this.#add(kind, item, object, { options: 1, groupItems: 0, contextIds });
+  addRows(bindings: readonly Binding[], { object, text, contextIds }: RowSteps): void {
+    const { length: count } = contextIds;
+    this.#beOf({ operation: "addOptions", bindings, isWhole: true });
+    this.#kind.fill(count, this.#kinds.length - 1);
+    this.#item.countUp(this.#item.length, count, text);
+    this.#object.countUp(this.#object.length, count, object);
+    this.#options.fill(count, 1);
+    this.#groupItems.fill(count, 0);
+    this.#contextIds.append(contextIds);
   }
 
   at(id: number): Step | undefined {
@@ -143,6 +165,11 @@ export class StepTable {
     return this.#item.at(id);
   }
 
+  /** The operations of all steps. */
+  operations(): ReadonlySet<Step["operation"]> {
+    return this.#operations;
+  }
+
   /** Undefined where there is no such step. */
   operationOf(id: number): Step["operation"] | undefined {
     return id < this.length ? this.#kinds[this.#kind.at(id)]?.operation : undefined;
@@ -151,6 +178,11 @@ export class StepTable {
   /** Steps that must be settled before. */
   afterOf(id: number): readonly number[] | undefined {
     return this.#further.get(id)?.after;
+  }
+
+  /** The bindings of the steps of one operation; what steps that follow each other share comes once. */
+  boundBy(operation: Step["operation"]): readonly (readonly Binding[])[] {
+    return this.#kinds.flatMap((kind) => (kind.operation === operation ? [kind.bindings] : []));
   }
 
   bindingsOf(id: number): readonly Binding[] {
@@ -189,22 +221,12 @@ export class StepTable {
     return this.#further.get(id) ?? NOTHING;
   }
 
-  #add(
-    { operation, bindings, isWhole }: Pick<Kind, "operation" | "bindings" | "isWhole">,
-    item: number,
-    object: number,
-    weight: Pick<Weight, "options" | "groupItems" | "contextIds">,
-  ): void {
+  /** What is added next is of this kind. */
+  #beOf({ operation, bindings, isWhole }: Omit<Kind, "extraBytes">): void {
     const last = this.#kinds.at(-1);
-    if (last?.operation !== operation || last.bindings !== bindings || last.isWhole !== isWhole) {
-      this.#kinds.push({ operation, bindings, isWhole, extraBytes: boundBytes(isWhole ? [] : bindings) });
-    }
-    this.#kind.push(this.#kinds.length - 1);
-    this.#item.push(item);
-    this.#object.push(object);
-    this.#options.push(weight.options);
-    this.#groupItems.push(weight.groupItems);
-    this.#contextIds.push(weight.contextIds);
+    if (last?.operation === operation && last.bindings === bindings && last.isWhole === isWhole) return;
+    this.#kinds.push({ operation, bindings, isWhole, extraBytes: boundBytes(isWhole ? [] : bindings) });
+    this.#operations.add(operation);
   }
 }
 

@@ -49,6 +49,8 @@ export interface RunJournal<Entry = JournalEntry> {
   append(entry: Entry): void;
   /** Resolves when every entry taken is on the disk. Throws when that cannot be had: then nothing may be sent. */
   flush(): Promise<void>;
+  /** Begins to put on the disk what was taken; whoever flushes next learns how that went. */
+  write(): void;
   close(): Promise<void>;
 }
 

@@ -80,6 +80,7 @@ export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
       return {
         append: (entry) => void buffer.push(entry),
         flush,
+        write: () => {},
         close: async () => {
           await flush();
           await journal.close();
@@ -138,6 +139,7 @@ function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJour
       buffer.push(entry);
     },
     flush,
+    write: () => {},
     close: async () => {
       await flush();
       await journal.close();

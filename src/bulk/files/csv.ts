@@ -21,10 +21,11 @@ export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncG
     const { data, errors } = parse<string[]>(text, { delimiter: ",", newline: "\n" });
     const faulty = errors.find(({ type }) => type === "Quotes");
     const isQuoted = text.includes('"');
+    const hasReturns = text.includes("\r");
     const records: CsvRecord[] = [];
     for (const [row, cells] of data.entries()) {
       if (faulty?.row === row) throw malformed(faulty, line);
-      withoutReturn(cells);
+      if (hasReturns) withoutReturn(cells);
       const isEmpty = cells.length === 1 && cells[0] === "";
       if (!isEmpty) records.push({ line, cells });
       line += isQuoted ? 1 + newlinesInside(cells) : 1;

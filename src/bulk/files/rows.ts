@@ -116,8 +116,8 @@ async function* csvRows<Item>(
         read = shape.fromCells(headerOf(cells, shape.columns));
         continue;
       }
-      if (cells.every((cell) => cell === "")) continue;
-      const tooMany = cells.length > columns.length && cells.slice(columns.length).some((cell) => cell !== "");
+      if (cells[0] === "" && cells.every(isEmpty)) continue;
+      const tooMany = cells.length > columns.length && !cells.slice(columns.length).every(isEmpty);
       const content = tooMany ? invalidRow("tooManyCells", { columns: columns.length }) : read(cells);
       rows.push({ content, index, line, raw: cells });
       index += 1;
@@ -125,6 +125,10 @@ async function* csvRows<Item>(
     yield rows;
   }
   if (columns === undefined) throw new FileError("the file is empty", `Its first line names ${listed(shape.columns)}.`);
+}
+
+function isEmpty(cell: string): boolean {
+  return cell === "";
 }
 
 function headerOf(cells: readonly string[], valid: readonly string[]): Header {

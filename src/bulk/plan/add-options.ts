@@ -2,9 +2,10 @@ import type { OnExisting } from "../driver.ts";
 import type { InputFile, Row } from "../files/rows.ts";
 import { readOptionNames, readOptions } from "../option-names.ts";
 import { ownReason } from "../reasons.ts";
+import type { RowSteps } from "../step-table.ts";
 import type { Binding } from "../work.ts";
 import { parts } from "./checks.ts";
-import { type Candidate, OptionDrafts, type PlainOption } from "./option-drafts.ts";
+import { type Candidate, OptionDrafts } from "./option-drafts.ts";
 import { type NewOption, type OptionInput, planOption } from "./options.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
@@ -61,7 +62,8 @@ async function placeAll(
     for (; !next.done && next.value.option.object < plain.object; next = further.next()) {
       place(plan, targetingId, next.value, existing);
     }
-    placePlain(plan, bindings, plain, existing);
+    if (existing === undefined) plan.steps.addRows(bindings, plain);
+    else placePlain(plan, bindings, plain, existing);
   }
   for (; !next.done; next = further.next()) place(plan, targetingId, next.value, existing);
 }
@@ -77,18 +79,24 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-function placePlain(
-  plan: Plan,
-  bindings: readonly Binding[],
-  plain: PlainOption,
-  existing: Existing | undefined,
-): void {
+function placePlain(plan: Plan, bindings: readonly Binding[], plain: RowSteps, existing: Existing): void {
   const { object, text, contextIds } = plain;
-  const item = existing === undefined ? undefined : plan.tables.rowAt(text);
-  const there = item === undefined ? undefined : existing?.names.get(item.name);
-  if (item === undefined || existing === undefined || there === undefined) {
-    plan.tables.steps.addRow(bindings, text, object, contextIds);
-  } else planExisting(plan, atomic({ object, name: item.name, contexts: item.contexts ?? [] }), there, existing);
+  let from = 0;
+  const addUpTo = (to: number): void => {
+    if (to > from) {
+      const some = { object: object + from, text: text + from, contextIds: contextIds.slice(from, to) };
+      plan.steps.addRows(bindings, some);
+    }
+    from = to + 1;
+  };
+  for (let row = 0; row < contextIds.length; row += 1) {
+    const { name, contexts = [] } = plan.tables.rowAt(text + row);
+    const there = existing.names.get(name);
+    if (there === undefined) continue;
+    addUpTo(row);
+    planExisting(plan, atomic({ object: object + row, name, contexts }), there, existing);
+  }
+  addUpTo(contextIds.length);
 }
 
 /** Puts sub-options into the groups that they name: new ones of the call, or existing ones. */

@@ -12,10 +12,13 @@ export class NameIndex {
   readonly #hashes = new Numbers();
   /** Where an entry lies: its number and 1; 0 where there is none. */
   #slots = new Uint32Array(FIRST_SLOTS);
+  /** What was looked for last is often added next. */
+  #last = "";
+  #lastHash = hashOf("");
 
   /** The entry of a name; `isNamed` says whether an entry has it, since different names can have one hash. */
   find(name: string, isNamed: (entry: number) => boolean): number | undefined {
-    const hash = hashOf(name);
+    const hash = this.#hashOf(name);
     const mask = this.#slots.length - 1;
     for (let at = hash & mask; ; at = (at + 1) & mask) {
       const slot = this.#slots[at] ?? 0;
@@ -26,12 +29,20 @@ export class NameIndex {
 
   /** Adds the next entry. */
   add(name: string): void {
-    const hash = hashOf(name);
+    const hash = this.#hashOf(name);
     this.#hashes.push(hash);
     if (this.#hashes.length * 2 > this.#slots.length) {
       this.#slots = new Uint32Array(this.#slots.length * 2);
       for (let entry = 0; entry < this.#hashes.length; entry += 1) this.#place(entry, this.#hashes.at(entry));
     } else this.#place(this.#hashes.length - 1, hash);
+  }
+
+  #hashOf(name: string): number {
+    if (name !== this.#last) {
+      this.#last = name;
+      this.#lastHash = hashOf(name);
+    }
+    return this.#lastHash;
   }
 
   #place(entry: number, hash: number): void {

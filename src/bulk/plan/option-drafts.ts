@@ -2,6 +2,7 @@ import { type OptionRow, optionRows } from "../files/option-rows.ts";
 import { placeOf, type Row } from "../files/rows.ts";
 import { Numbers } from "../lists.ts";
 import { ownReason } from "../reasons.ts";
+import type { RowSteps } from "../step-table.ts";
 import type { Reason } from "../work.ts";
 import type { AddOptionInput } from "./add-options.ts";
 import { badId } from "./checks.ts";
@@ -27,14 +28,6 @@ interface OpenOption {
   readonly place: { readonly index: number; readonly line?: number };
   readonly object: number;
   readonly item: OptionRow;
-}
-
-/** An option that is nothing but a name and Context IDs, kept as the item that is sent. */
-export interface PlainOption {
-  readonly object: number;
-  /** The position of its item in the plan's texts. */
-  readonly text: number;
-  readonly contextIds: number;
 }
 
 /**
@@ -80,8 +73,8 @@ export class OptionDrafts {
   }
 
   #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
-    if (this.#failed.has(key)) return;
-    const open = this.#open.get(key) ?? this.#grow(key);
+    if (this.#failed.size > 0 && this.#failed.has(key)) return;
+    const open = (this.#open.size > 0 ? this.#open.get(key) : undefined) ?? this.#grow(key);
     if (open !== undefined) {
       const clash = optionRows.merge(open.item, item);
       if (clash !== undefined) this.#plan.failGiven({ ...placeOf(row), reason: clash });
@@ -98,11 +91,17 @@ export class OptionDrafts {
     return this.#candidates.sort((one, other) => one.object - other.object);
   }
 
-  /** The plain options, in their order. */
-  *plain(): Generator<PlainOption> {
-    for (let plain = 0; plain < this.#objects.length; plain += 1) {
-      if (this.#grown.has(plain)) continue;
-      yield { object: this.#objects.at(plain), text: this.#texts.at(plain), contextIds: this.#contextIds.at(plain) };
+  /** The plain options in their order: those together whose objects and items follow each other. */
+  *plain(): Generator<RowSteps> {
+    for (let from = 0; from < this.#objects.length; ) {
+      const [object, text] = [this.#objects.at(from), this.#texts.at(from)];
+      let to = from;
+      while (this.#objects.at(to) - object === to - from && this.#texts.at(to) - text === to - from) {
+        if (to === this.#objects.length || this.#grown.has(to)) break;
+        to += 1;
+      }
+      if (to > from) yield { object, text, contextIds: this.#contextIds.slice(from, to) };
+      from = Math.max(to, from + 1);
     }
   }
 
