@@ -27,9 +27,9 @@ export class RunTables {
       this.#opening = `{"targeting":${JSON.stringify(targeting)},"name":"`;
     }
     const [first] = contexts;
-    if (first === undefined) return this.texts.add(this.#opening, inJson(name), '"}');
+    if (first === undefined) return this.texts.add(`${this.#opening}${inJson(name)}"}`);
     const listed = contexts.length > 1 ? contexts.map(inJson).join('","') : inJson(first);
-    return this.texts.add(this.#opening, inJson(name), '","contexts":["', listed, '"]}');
+    return this.texts.add(`${this.#opening}${inJson(name)}","contexts":["${listed}"]}`);
   }
 
   /** The option that was kept at a position in the texts. */

@@ -5,8 +5,6 @@ const CHUNK_BYTES = 262_144;
 /** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
 const BYTES_PER_UNIT = 3;
 const NOTHING = new Uint8Array(0);
-/** Up to this length, writing a text by hand takes a fraction of the time that it takes to leave JavaScript for it. */
-const SHORT = 128;
 
 /**
  * A list of texts, kept as UTF-8 outside of the JavaScript heap: a hundred thousand small ones cost little more than
@@ -24,17 +22,15 @@ export class Texts {
     return this.#size.length;
   }
 
-  /** Adds a text, which may come in pieces; gives its position. */
-  add(...pieces: readonly string[]): number {
-    let most = 1;
-    for (const piece of pieces) most += piece.length * BYTES_PER_UNIT;
-    if (most > CHUNK_BYTES) most = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece, "utf8"), 1);
-    const chunk = this.#chunkFor(most);
-    const start = this.#used;
-    for (const piece of pieces) this.#used = writeText(piece, chunk, this.#used);
+  /** Adds a text; gives its position. */
+  add(text: string): number {
+    const most = text.length * BYTES_PER_UNIT;
+    const chunk = this.#chunkFor((most > CHUNK_BYTES ? Buffer.byteLength(text, "utf8") : most) + 1);
+    const size = chunk.write(text, this.#used, "utf8");
     this.#chunk.push(this.#chunks.length - 1);
-    this.#start.push(start);
-    this.#size.push(this.#used - start);
+    this.#start.push(this.#used);
+    this.#size.push(size);
+    this.#used += size;
     chunk[this.#used] = COMMA;
     this.#used += 1;
     return this.#size.length - 1;
@@ -91,26 +87,4 @@ export class Texts {
     this.#used = 0;
     return chunk;
   }
-}
-
-/** Writes a text as UTF-8; gives where it ends. */
-function writeText(text: string, into: Buffer, from: number): number {
-  if (text.length > SHORT) return from + into.write(text, from, "utf8");
-  let at = from;
-  for (let position = 0; position < text.length; position += 1) {
-    const unit = text.charCodeAt(position);
-    if (unit < 0x80) into[at++] = unit;
-    else if (unit < 0x800) {
-      into[at++] = 0xc0 | (unit >> 6);
-      into[at++] = 0x80 | (unit & 0x3f);
-    } else if (unit >= 0xd800 && unit <= 0xdfff) {
-      // Two units make a character of four bytes: rare enough.
-      return at + into.write(text.slice(position), at, "utf8");
-    } else {
-      into[at++] = 0xe0 | (unit >> 12);
-      into[at++] = 0x80 | ((unit >> 6) & 0x3f);
-      into[at++] = 0x80 | (unit & 0x3f);
-    }
-  }
-  return at;
 }

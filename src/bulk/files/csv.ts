@@ -1,4 +1,4 @@
-import type { ParseError } from "papaparse";
+import type { ParseError, ParseResult } from "papaparse";
 import type { ByteSource } from "./bytes.ts";
 import { FileError } from "./file-error.ts";
 import type { Encoding } from "./text.ts";
@@ -18,23 +18,34 @@ export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncG
   const { parse } = (await import("papaparse")).default;
   let line = 1;
   for await (const text of wholeRecords(textOf(bytes, encoding))) {
-    const { data, errors } = parse<string[]>(text, { delimiter: ",", newline: "\n" });
-    const faulty = errors.find(({ type }) => type === "Quotes");
-    const isQuoted = text.includes('"');
-    const hasReturns = text.includes("\r");
-    const records: CsvRecord[] = [];
-    for (const [row, cells] of data.entries()) {
-      if (faulty?.row === row) throw malformed(faulty, line);
-      if (hasReturns) withoutReturn(cells);
-      const isEmpty = cells.length === 1 && cells[0] === "";
-      if (!isEmpty) records.push({ line, cells });
-      line += isQuoted ? 1 + newlinesInside(cells) : 1;
-    }
-    if (faulty !== undefined) throw malformed(faulty, line);
-    // The text ends with a line break, after which the parser sees one empty line more.
-    if (text.endsWith("\n")) line -= 1;
-    yield records;
+    const read = recordsIn(text, line, parse<string[]>(text, { delimiter: ",", newline: "\n" }));
+    line = read.nextLine;
+    yield read.records;
   }
+}
+
+/** The records of a text that begins on a line, and the line on which the next text begins. */
+function recordsIn(
+  text: string,
+  from: number,
+  { data, errors }: ParseResult<string[]>,
+): { readonly records: readonly CsvRecord[]; readonly nextLine: number } {
+  const faulty = errors.find(({ type }) => type === "Quotes");
+  const isQuoted = text.includes('"');
+  const hasReturns = text.includes("\r");
+  const records: CsvRecord[] = [];
+  let line = from;
+  for (let row = 0; row < data.length; row += 1) {
+    const cells = data[row] ?? [];
+    if (faulty?.row === row) throw malformed(faulty, line);
+    if (hasReturns) withoutReturn(cells);
+    const isEmpty = cells.length === 1 && cells[0] === "";
+    if (!isEmpty) records.push({ line, cells });
+    line += isQuoted ? 1 + newlinesInside(cells) : 1;
+  }
+  if (faulty !== undefined) throw malformed(faulty, line);
+  // The text ends with a line break, after which the parser sees one empty line more.
+  return { records, nextLine: text.endsWith("\n") ? line - 1 : line };
 }
 
 /** Cuts a text where a record ends, so that each piece can be parsed by itself: at line breaks outside of quotes. */

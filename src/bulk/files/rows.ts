@@ -1,7 +1,7 @@
 import { ownReason } from "../reasons.ts";
 import type { Reason, ReportedObject } from "../work.ts";
 import type { ByteSource } from "./bytes.ts";
-import { csvRecords } from "./csv.ts";
+import { type CsvRecord, csvRecords } from "./csv.ts";
 import { FileError } from "./file-error.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
 import type { Encoding } from "./text.ts";
@@ -104,27 +104,45 @@ async function* csvRows<Item>(
   shape: RowShape<Item>,
   onHeader: (header: readonly string[]) => void,
 ): AsyncGenerator<readonly FileRow<Item>[]> {
-  let columns: readonly string[] | undefined;
-  let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
+  let columns: Columns<Item> | undefined;
   let index = 0;
   for await (const batch of csvRecords(bytes, encoding)) {
-    const rows: FileRow<Item>[] = [];
-    for (const { line, cells } of batch) {
-      if (columns === undefined || read === undefined) {
-        columns = cells;
-        onHeader(cells);
-        read = shape.fromCells(headerOf(cells, shape.columns));
-        continue;
-      }
-      if (cells[0] === "" && cells.every(isEmpty)) continue;
-      const tooMany = cells.length > columns.length && !cells.slice(columns.length).every(isEmpty);
-      const content = tooMany ? invalidRow("tooManyCells", { columns: columns.length }) : read(cells);
-      rows.push({ content, index, line, raw: cells });
-      index += 1;
+    const [first] = batch;
+    if (columns === undefined && first !== undefined) {
+      onHeader(first.cells);
+      columns = { count: first.cells.length, read: shape.fromCells(headerOf(first.cells, shape.columns)) };
+      const rows = rowsIn(batch.slice(1), index, columns);
+      index += rows.length;
+      yield rows;
+    } else if (columns !== undefined) {
+      const rows = rowsIn(batch, index, columns);
+      index += rows.length;
+      yield rows;
     }
-    yield rows;
   }
   if (columns === undefined) throw new FileError("the file is empty", `Its first line names ${listed(shape.columns)}.`);
+}
+
+/** How many columns a file has, and what reads its rows. */
+interface Columns<Item> {
+  readonly count: number;
+  readonly read: (cells: readonly string[]) => RowContent<Item>;
+}
+
+/** The rows of records, counted from `from`; empty ones are passed over. */
+function rowsIn<Item>(
+  records: readonly CsvRecord[],
+  from: number,
+  { count, read }: Columns<Item>,
+): readonly FileRow<Item>[] {
+  const rows: FileRow<Item>[] = [];
+  for (const { line, cells } of records) {
+    if (cells[0] === "" && cells.every(isEmpty)) continue;
+    const tooMany = cells.length > count && !cells.slice(count).every(isEmpty);
+    const content = tooMany ? invalidRow("tooManyCells", { columns: count }) : read(cells);
+    rows.push({ content, index: from + rows.length, line, raw: cells });
+  }
+  return rows;
 }
 
 function isEmpty(cell: string): boolean {

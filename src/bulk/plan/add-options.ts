@@ -36,7 +36,7 @@ export async function planAddOptions(
 ): Promise<Plan> {
   const plan = new Plan();
   const drafts = new OptionDrafts(plan, input.targetingId);
-  for await (const batch of rows) for (const row of batch) drafts.take(row);
+  for await (const batch of rows) drafts.take(batch);
   await placeAll(plan, input, drafts, context);
   return plan;
 }

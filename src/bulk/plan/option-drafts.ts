@@ -5,16 +5,13 @@ import { ownReason } from "../reasons.ts";
 import type { RowSteps } from "../step-table.ts";
 import type { Reason } from "../work.ts";
 import type { AddOptionInput } from "./add-options.ts";
-import { badId } from "./checks.ts";
+import { badId, badName } from "./checks.ts";
 import { NameIndex } from "./name-index.ts";
-import { checkOne, checkOption, type NamesInUse, type NewOption } from "./options.ts";
+import { type CheckedOption, checkOne, checkOption, type NamesInUse, type NewOption } from "./options.ts";
 import type { Plan } from "./plan.ts";
 
 /** An option with more Context IDs than this is not kept as a row: they may need several requests. */
 const ROW_CONTEXT_IDS = 100;
-
-/** What is known of a name that no row had before. */
-const NEW_NAME: Pick<NamesInUse, "get"> = { get: () => undefined };
 
 /** An option or group that can be made, and what the caller gave. */
 export interface Candidate {
@@ -64,12 +61,14 @@ export class OptionDrafts {
     this.#targetingId = targetingId;
   }
 
-  take(row: Row<AddOptionInput>): void {
-    const { content } = row;
-    if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
-    else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
-    else if (isPlain(content.item)) this.#takePlain(row, content.item, this.#names);
-    else this.#takeFull(row, content.item);
+  take(rows: readonly Row<AddOptionInput>[]): void {
+    for (const row of rows) {
+      const { content } = row;
+      if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
+      else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
+      else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item.name);
+      else this.#takeFull(row, content.item);
+    }
   }
 
   #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
@@ -79,7 +78,9 @@ export class OptionDrafts {
       const clash = optionRows.merge(open.item, item);
       if (clash !== undefined) this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      if (!this.#takePlain(row, item, NEW_NAME)) this.#failed.add(key);
+      // The row was read with its Context IDs checked, and no row had its name before.
+      const { name, contexts = [] } = item;
+      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, name)) this.#failed.add(key);
     } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
@@ -110,12 +111,11 @@ export class OptionDrafts {
     return this.#index.find(name, (plain) => tables.rowAt(this.#texts.at(plain)).name === name);
   }
 
-  /** Whether it can be made. */
-  #takePlain(row: Row<AddOptionInput>, item: AddOptionInput, names: Pick<NamesInUse, "get">): boolean {
+  /** Takes what was checked; tells whether it can be made. */
+  #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, name: string): boolean {
     const { objects, tables } = this.#plan;
-    const checked = checkOne(item, names);
     if ("code" in checked) {
-      this.#plan.fail(this.#plan.object({ ...placeOf(row), name: item.name }), checked);
+      this.#plan.fail(this.#plan.object({ ...placeOf(row), name }), checked);
       return false;
     }
     const text = tables.keepRow(this.#targetingId, checked.name, checked.contexts);

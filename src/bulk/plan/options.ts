@@ -18,11 +18,15 @@ export interface OptionInput extends ChildInput {
   readonly exposeChildren?: boolean | undefined;
 }
 
-/** A sub-option that can be made. */
-interface Child {
-  readonly object: number;
+/** A name that can be had, and Context IDs as they are sent. */
+export interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
+}
+
+/** A sub-option that can be made. */
+interface Child extends CheckedOption {
+  readonly object: number;
 }
 
 /** An option or group that can be made, with the sub-options that go with it. */
@@ -89,10 +93,7 @@ function badTypes(input: OptionInput): Reason | undefined {
 }
 
 /** Checks a name and its Context IDs; gives them as they are sent, or why they cannot be. */
-export function checkOne(
-  input: ChildInput,
-  names: Pick<NamesInUse, "get">,
-): { readonly name: string; readonly contexts: readonly string[] } | Reason {
+export function checkOne(input: ChildInput, names: Pick<NamesInUse, "get">): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
   const checked = checkContextIds(input.contexts ?? []);
