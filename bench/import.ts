@@ -11,7 +11,7 @@ import * as z from "zod";
 const ROWS = 100_000;
 const FEWER_ROWS = 10_000;
 const PER_REQUEST = 5000;
-const ROUNDS = 5;
+const ROUNDS = 6;
 const COMMAND = join(import.meta.dirname, "..", "dist", "main.js");
 const BARE_LOOP = join(import.meta.dirname, "bare-loop.mjs");
 
@@ -35,11 +35,13 @@ try {
   const bare: Cost[] = [];
   const imports: Cost[] = [];
   const fewer: Cost[] = [];
+  const measureBare = async () => bare.push(await bareLoop(await newTargeting(), ROWS));
+  const measureImport = async () => imports.push(await importFile(await newTargeting(), ROWS));
+  // In turn, so that each as often as the other meets a sandbox that has yet to collect what a large one left behind.
   for (let round = 0; round < ROUNDS; round += 1) {
-    bare.push(await bareLoop(await newTargeting(), ROWS));
-    imports.push(await importFile(await newTargeting(), ROWS));
-    fewer.push(await importFile(await newTargeting(), FEWER_ROWS));
+    for (const measure of round % 2 === 0 ? [measureBare, measureImport] : [measureImport, measureBare]) await measure();
   }
+  for (let round = 0; round < ROUNDS; round += 1) fewer.push(await importFile(await newTargeting(), FEWER_ROWS));
   for (const [what, costs] of [
     ["bare loop", bare],
     [`import of ${ROWS} rows`, imports],
@@ -171,5 +173,6 @@ async function usageOf(pid: number): Promise<Omit<Cost, "wallMs">> {
 
 function median(costs: readonly Cost[], of: keyof Cost): number {
   const sorted = costs.map((cost) => cost[of]).toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+  const half = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(half)] ?? 0) + (sorted[Math.ceil(half)] ?? 0)) / 2;
 }
