@@ -39,7 +39,8 @@ try {
   const measureImport = async () => imports.push(await importFile(await newTargeting(), ROWS));
   // In turn, so that each as often as the other meets a sandbox that has yet to collect what a large one left behind.
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const measure of round % 2 === 0 ? [measureBare, measureImport] : [measureImport, measureBare]) await measure();
+    for (const measure of round % 2 === 0 ? [measureBare, measureImport] : [measureImport, measureBare])
+      await measure();
   }
   for (let round = 0; round < ROUNDS; round += 1) fewer.push(await importFile(await newTargeting(), FEWER_ROWS));
   for (const [what, costs] of [

@@ -1,3 +1,4 @@
+import type { Columns } from "../src/bulk/loads.ts";
 import { REQUEST_LIMITS } from "../src/bulk/weigh.ts";
 import type { Weight } from "../src/bulk/work.ts";
 
@@ -210,4 +211,16 @@ function columnBound(values: Float64Array, limit: number): number {
 /** The most requests that are near the optimum: the bound + 1, and from 50 up 5 % more than the bound. */
 export function mostRequests(bound: number): number {
   return bound < 50 ? bound + 1 : Math.floor(bound * 1.05);
+}
+
+/** Weights as packing takes them. */
+export function columnsOf(weights: readonly Weight[]): Columns {
+  const column = (measure: keyof Weight): Uint32Array => Uint32Array.from(weights, (weight) => weight[measure]);
+  return {
+    items: column("items"),
+    options: column("options"),
+    groupItems: column("groupItems"),
+    contextIds: column("contextIds"),
+    bytes: column("bytes"),
+  };
 }

@@ -43,6 +43,13 @@ export class Numbers {
     this.#length += other.length;
   }
 
+  /** The numbers at some positions; where those follow each other, as they lie: they may not be changed. */
+  pick(positions: readonly number[], follow: boolean): Uint32Array {
+    const [from = 0] = positions;
+    if (follow) return this.#values.subarray(from, from + positions.length);
+    return Uint32Array.from(positions, (position) => this.at(position));
+  }
+
   /** A part of the list. */
   slice(from: number, to: number): Numbers {
     const part = new Numbers();

@@ -6,13 +6,16 @@ const HEAVY = 1 / 32;
 /** The dual feasible functions u(1) to u(10) count what is larger than a limit divided by their number plus one. */
 const FUNCTIONS = 10;
 
+/** Weights, by position, as a column for each measure. */
+export type Columns = Readonly<Record<keyof Weight, Uint32Array>>;
+
 /**
  * Weights as columns, one for each limit that all of them together exceed; the other limits cannot matter. A place is
  * the number of a column.
  */
 export interface Loads {
   readonly bounds: readonly number[];
-  readonly columns: readonly Float64Array[];
+  readonly columns: readonly Uint32Array[];
   /** By position, the place of the limit of which a weight takes the largest share. */
   readonly places: Uint8Array;
   /** By position, that share. */
@@ -20,13 +23,12 @@ export interface Loads {
 }
 
 /** The columns of weights that do not all fit into one request. */
-export function loadsOf(weights: readonly Weight[], limits: Weight): Loads {
-  const all = columnsOf(weights);
-  const measures = MEASURES.filter((measure) => sumOf(all[measure]) > limits[measure]);
-  const columns = measures.map((measure) => all[measure]);
+export function loadsOf(weights: Columns, limits: Weight): Loads {
+  const measures = MEASURES.filter((measure) => sumOf(weights[measure]) > limits[measure]);
+  const columns = measures.map((measure) => weights[measure]);
   const bounds = measures.map((measure) => limits[measure]);
-  const places = new Uint8Array(weights.length);
-  const shares = new Float64Array(weights.length);
+  const places = new Uint8Array(weights.items.length);
+  const shares = new Float64Array(weights.items.length);
   columns.forEach((column, place) => {
     const bound = bounds[place] ?? 1;
     for (let position = 0; position < column.length; position += 1) {
@@ -39,21 +41,7 @@ export function loadsOf(weights: readonly Weight[], limits: Weight): Loads {
   return { bounds, columns, places, shares };
 }
 
-/** Fields are read by name: by a variable it takes ten times as long. */
-function columnsOf(weights: readonly Weight[]): Readonly<Record<keyof Weight, Float64Array>> {
-  const column = (): Float64Array => new Float64Array(weights.length);
-  const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
-  for (const [position, weight] of weights.entries()) {
-    columns.items[position] = weight.items;
-    columns.options[position] = weight.options;
-    columns.groupItems[position] = weight.groupItems;
-    columns.contextIds[position] = weight.contextIds;
-    columns.bytes[position] = weight.bytes;
-  }
-  return columns;
-}
-
-function sumOf(column: Float64Array): number {
+function sumOf(column: Uint32Array): number {
   let sum = 0;
   for (const value of column) sum += value;
   return sum;
@@ -95,7 +83,7 @@ export function fewestRequests(loads: Loads, positions: Int32Array): number {
 }
 
 /** The bound of u(k): a size counts as its multiple of 1/(k+1) rounded down, over k; an exact multiple as it is. */
-function dualBound(column: Float64Array, positions: Int32Array, limit: number, k: number): number {
+function dualBound(column: Uint32Array, positions: Int32Array, limit: number, k: number): number {
   let sum = 0;
   for (const position of positions) {
     const size = Math.min(column[position] ?? 0, limit);

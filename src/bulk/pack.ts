@@ -1,5 +1,5 @@
 import { fillRequests } from "./fill.ts";
-import { fewestRequests, type Loads, loadsOf } from "./loads.ts";
+import { type Columns, fewestRequests, type Loads, loadsOf } from "./loads.ts";
 import type { Weight } from "./work.ts";
 
 /** One request to be: the positions of what it carries, in their order. */
@@ -39,20 +39,23 @@ const SPARE = { beforeThird: 0.01, after: 0.03 } as const;
  * few as any packing could, else in several ways, of which the best is kept. What exceeds a limit by itself goes alone.
  * Gives the requests in the order of their first members.
  */
-export function pack(weights: readonly Weight[], limits: Weight): readonly Bin[] {
+export function pack(weights: Columns, limits: Weight): readonly Bin[] {
   const inOrder = packInOrder(weights, limits);
-  if (inOrder.requests <= inOrder.bound) return binsOf(inOrder);
+  if (inOrder.ends.length <= inOrder.bound) return rangesOf(inOrder.ends);
   const loads = loadsOf(weights, limits);
-  const all = new Int32Array(weights.length).map((_, position) => position);
+  const all = new Int32Array(weights.items.length).map((_, position) => position);
   const fewest = fewestRequests(loads, all);
-  let best: Packing = inOrder;
+  let best: Packing | undefined;
+  let fewestSoFar = inOrder.ends.length;
   for (const [tried, way] of WAYS.entries()) {
     const spare = tried < 2 ? SPARE.beforeThird : SPARE.after;
-    if (best.requests <= fewest * (1 + spare) || (tried >= 2 && tried * weights.length > ENOUGH)) break;
+    if (fewestSoFar <= fewest * (1 + spare) || (tried >= 2 && tried * all.length > ENOUGH)) break;
     const packing = packOneWay(loads, all, fewest, way);
-    if (packing.requests < best.requests) best = packing;
+    if (packing.requests >= fewestSoFar) continue;
+    best = packing;
+    fewestSoFar = packing.requests;
   }
-  return binsOf(best);
+  return best === undefined ? rangesOf(inOrder.ends) : binsOf(best);
 }
 
 function packOneWay(loads: Loads, all: Int32Array, fewest: number, way: Way): Packing {
@@ -75,35 +78,39 @@ function packOneWay(loads: Loads, all: Int32Array, fewest: number, way: Way): Pa
   return { requestOf, requests };
 }
 
-/** In order, beside the rounded-up sum of the limit that needs most. Plain numbers: this runs for every import. */
-function packInOrder(weights: readonly Weight[], limits: Weight): Packing & { readonly bound: number } {
-  const requestOf = new Int32Array(weights.length);
+/**
+ * Where requests end that are filled in order, beside the rounded-up sum of the limit that needs most. Plain numbers:
+ * this runs for every import.
+ */
+function packInOrder(weights: Columns, limits: Weight): { readonly ends: readonly number[]; readonly bound: number } {
+  const { length } = weights.items;
+  const ends: number[] = [];
   const before = { items: 0, options: 0, groupItems: 0, contextIds: 0, bytes: 0 };
   let [items, options, groupItems, contextIds, bytes] = [0, 0, 0, 0, 0];
-  let requests = 0;
-  for (const [position, weight] of weights.entries()) {
+  for (let position = 0; position < length; position += 1) {
+    items += weights.items[position] ?? 0;
+    options += weights.options[position] ?? 0;
+    groupItems += weights.groupItems[position] ?? 0;
+    contextIds += weights.contextIds[position] ?? 0;
+    bytes += weights.bytes[position] ?? 0;
     const isFull =
-      items + weight.items > limits.items ||
-      options + weight.options > limits.options ||
-      groupItems + weight.groupItems > limits.groupItems ||
-      contextIds + weight.contextIds > limits.contextIds ||
-      bytes + weight.bytes > limits.bytes;
-    if (isFull || requests === 0) {
-      requests += 1;
-      before.items += items;
-      before.options += options;
-      before.groupItems += groupItems;
-      before.contextIds += contextIds;
-      before.bytes += bytes;
-      [items, options, groupItems, contextIds, bytes] = [0, 0, 0, 0, 0];
+      items > limits.items ||
+      options > limits.options ||
+      groupItems > limits.groupItems ||
+      contextIds > limits.contextIds ||
+      bytes > limits.bytes;
+    if (isFull && position > 0) {
+      ends.push(position);
+      const first = weightAt(weights, position);
+      before.items += items - first.items;
+      before.options += options - first.options;
+      before.groupItems += groupItems - first.groupItems;
+      before.contextIds += contextIds - first.contextIds;
+      before.bytes += bytes - first.bytes;
+      ({ items, options, groupItems, contextIds, bytes } = first);
     }
-    items += weight.items;
-    options += weight.options;
-    groupItems += weight.groupItems;
-    contextIds += weight.contextIds;
-    bytes += weight.bytes;
-    requestOf[position] = requests - 1;
   }
+  if (length > 0) ends.push(length);
   const parts = [
     (before.items + items) / limits.items,
     (before.options + options) / limits.options,
@@ -111,7 +118,26 @@ function packInOrder(weights: readonly Weight[], limits: Weight): Packing & { re
     (before.contextIds + contextIds) / limits.contextIds,
     (before.bytes + bytes) / limits.bytes,
   ];
-  return { requestOf, requests, bound: Math.ceil(Math.max(...parts)) };
+  return { ends, bound: Math.ceil(Math.max(...parts)) };
+}
+
+function weightAt(weights: Columns, position: number): Weight {
+  return {
+    items: weights.items[position] ?? 0,
+    options: weights.options[position] ?? 0,
+    groupItems: weights.groupItems[position] ?? 0,
+    contextIds: weights.contextIds[position] ?? 0,
+    bytes: weights.bytes[position] ?? 0,
+  };
+}
+
+function rangesOf(ends: readonly number[]): readonly Bin[] {
+  let from = 0;
+  return ends.map((end) => {
+    const bin: number[] = [];
+    for (; from < end; from += 1) bin.push(from);
+    return bin;
+  });
 }
 
 function binsOf({ requestOf, requests }: Packing): readonly Bin[] {

@@ -1,5 +1,4 @@
 import type { BulkOperation } from "../spec/routes.ts";
-import { requestsInOrder } from "./in-order.ts";
 import { pack } from "./pack.ts";
 import type { StepList } from "./step-table.ts";
 import { REQUEST_LIMITS } from "./weigh.ts";
@@ -37,13 +36,8 @@ function packed(
 ): Requests {
   const limits = REQUEST_LIMITS[operation];
   return apart(next, apartBy).flatMap((ids) => {
-    const inOrder = requestsInOrder(steps, ids, limits);
-    if (inOrder !== undefined) return inOrder;
-    const bins = pack(
-      ids.map((id) => steps.weightOf(id)),
-      limits,
-    );
-    return bins.map((members) => members.flatMap((member) => ids[member] ?? []));
+    const bins = pack(steps.weightsOf(ids), limits);
+    return bins.map((members) => members.map((member) => ids[member] ?? 0));
   });
 }
 

@@ -1,4 +1,5 @@
 import { Numbers } from "./lists.ts";
+import type { Columns } from "./loads.ts";
 import type { Texts } from "./texts.ts";
 import { boundBytes } from "./weigh.ts";
 import type { Binding, Step, Weight } from "./work.ts";
@@ -17,8 +18,7 @@ export type StepList = Pick<
   | "afterOf"
   | "areIndependent"
   | "rowsFrom"
-  | "weigh"
-  | "weightOf"
+  | "weightsOf"
   | "itemOf"
   | "itemSize"
   | "isWhole"
@@ -32,8 +32,6 @@ interface Kind {
   readonly bindings: readonly Binding[];
   /** Whether the items are kept with the bound fields in them. */
   readonly isWhole: boolean;
-  /** Bytes that an item takes in a body beside its own. */
-  readonly extraBytes: number;
 }
 
 /** Rows that follow each other: the first of their objects and of their texts, and how many Context IDs each has. */
@@ -62,6 +60,7 @@ export class StepTable {
   readonly #options = new Numbers();
   readonly #groupItems = new Numbers();
   readonly #contextIds = new Numbers();
+  readonly #bytes = new Numbers();
   readonly #further = new Map<number, Further>();
   #independent = true;
 
@@ -87,7 +86,9 @@ export class StepTable {
     }
     this.#beOf({ ...step, isWhole: false });
     this.#kind.push(this.#kinds.length - 1);
-    this.#item.push(this.#texts.add(step.json));
+    const item = this.#texts.add(step.json);
+    this.#item.push(item);
+    this.#bytes.push(this.#texts.size(item) + boundBytes(step.bindings));
     this.#object.push(object);
     this.#options.push(weight.options);
     this.#groupItems.push(weight.groupItems);
@@ -107,6 +108,7 @@ export class StepTable {
     this.#options.fill(count, 1);
     this.#groupItems.fill(count, 0);
     this.#contextIds.append(contextIds);
+    for (let row = 0; row < count; row += 1) this.#bytes.push(this.#texts.size(text + row) + COMMA_BYTES);
   }
 
   at(id: number): Step | undefined {
@@ -204,17 +206,21 @@ export class StepTable {
       options: this.#options.at(id),
       groupItems: this.#groupItems.at(id),
       contextIds: this.#contextIds.at(id),
-      bytes: this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.extraBytes ?? 0),
+      bytes: this.#bytes.at(id),
     };
   }
 
-  /** Writes what a step weighs into a list, in the order of the measures. */
-  weigh(id: number, into: Float64Array): void {
-    into[0] = 1;
-    into[1] = this.#options.at(id);
-    into[2] = this.#groupItems.at(id);
-    into[3] = this.#contextIds.at(id);
-    into[4] = this.itemSize(id) + (this.#kinds[this.#kind.at(id)]?.extraBytes ?? 0);
+  /** What steps weigh, in their order. */
+  weightsOf(ids: readonly number[]): Columns {
+    const [from = 0] = ids;
+    const follow = ids.every((id, at) => id === from + at);
+    return {
+      items: new Uint32Array(ids.length).fill(1),
+      options: this.#options.pick(ids, follow),
+      groupItems: this.#groupItems.pick(ids, follow),
+      contextIds: this.#contextIds.pick(ids, follow),
+      bytes: this.#bytes.pick(ids, follow),
+    };
   }
 
   furtherOf(id: number): Further {
@@ -222,10 +228,10 @@ export class StepTable {
   }
 
   /** What is added next is of this kind. */
-  #beOf({ operation, bindings, isWhole }: Omit<Kind, "extraBytes">): void {
+  #beOf({ operation, bindings, isWhole }: Kind): void {
     const last = this.#kinds.at(-1);
     if (last?.operation === operation && last.bindings === bindings && last.isWhole === isWhole) return;
-    this.#kinds.push({ operation, bindings, isWhole, extraBytes: boundBytes(isWhole ? [] : bindings) });
+    this.#kinds.push({ operation, bindings, isWhole });
     this.#operations.add(operation);
   }
 }
@@ -236,6 +242,8 @@ export function areRows(steps: StepList, ids: readonly number[]): boolean {
   return steps.rowsFrom(from, ids.length) === ids.length && ids.every((id, at) => id === from + at);
 }
 
+/** What a row takes in a body beside its item. */
+const COMMA_BYTES = 1;
 const NOTHING: Further = {};
 
 /** What a row's item begins with: the bound field. */

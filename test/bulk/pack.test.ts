@@ -1,11 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FAMILIES, LIMITS, lowerBound, mostRequests, randomFrom } from "../../bench/packing-families.ts";
-import { pack } from "../../src/bulk/pack.ts";
+import { columnsOf, FAMILIES, LIMITS, lowerBound, mostRequests, randomFrom } from "../../bench/packing-families.ts";
+import { pack as packColumns } from "../../src/bulk/pack.ts";
 import { REQUEST_LIMITS } from "../../src/bulk/weigh.ts";
 import type { Weight } from "../../src/bulk/work.ts";
 
 const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
+
+const pack = (weights: readonly Weight[], limits: Weight) => packColumns(columnsOf(weights), limits);
 
 function expectSound(weights: readonly Weight[], limits: Weight): number {
   const bins = pack(weights, limits);
