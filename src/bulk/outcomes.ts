@@ -1,3 +1,4 @@
+import { GivenIds } from "./given-ids.ts";
 import { Codes } from "./lists.ts";
 import type { ObjectTable } from "./object-table.ts";
 import type { Outcome, Reason, Settlement, Standing } from "./work.ts";
@@ -12,7 +13,7 @@ export type Counts = Readonly<Record<Standing, number>>;
 export class Outcomes {
   readonly #objects: ObjectTable;
   readonly #standing = new Codes<Standing>(["pending", ...OUTCOMES]);
-  readonly #ids: (string | undefined)[] = [];
+  readonly #ids = new GivenIds();
   readonly #reasons = new Map<number, Reason>();
   readonly #counts: Record<Standing, number> = {
     pending: 0,
@@ -41,11 +42,16 @@ export class Outcomes {
 
   /** The ID of an object: as the service gave it, else as the caller did. */
   idOf(object: number): string | undefined {
-    return this.#ids[object] ?? this.#objects.idOf(object);
+    return this.#ids.at(object) ?? this.#objects.idOf(object);
   }
 
   giveId(object: number, id: string): void {
-    this.#ids[object] = id;
+    this.#ids.give(object, id);
+  }
+
+  /** Objects that follow each other were made: they get their IDs; null is none. */
+  giveIds(from: number, ids: readonly (string | null)[]): void {
+    this.#ids.giveAll(from, ids);
   }
 
   /** Begins to follow the next objects, so many of them. */
@@ -61,7 +67,7 @@ export class Outcomes {
     if (before !== "pending" && before !== "unattempted") return;
     this.#move(object, before, outcome);
     if (reason !== undefined) this.#reasons.set(object, reason);
-    if (_id !== undefined) this.#ids[object] = _id;
+    if (_id !== undefined) this.#ids.give(object, _id);
   }
 
   /** What did not succeed is tried again. */

@@ -1,4 +1,4 @@
-import { Numbers } from "./lists.ts";
+import { Codes, Numbers } from "./lists.ts";
 import type { ObjectList } from "./object-table.ts";
 import { type Counts, Outcomes } from "./outcomes.ts";
 import { ownReason } from "./reasons.ts";
@@ -41,7 +41,7 @@ export class RunState {
   /** Steps that an object still needs before it has succeeded. */
   readonly #open = new Numbers();
   /** Objects for which a step was applied. */
-  readonly #touched: boolean[] = [];
+  readonly #touched = new Codes(["no", "yes"]);
 
   #standings: StepStandings;
   #inFlight: { readonly steps: readonly number[]; readonly at: number; readonly progress: number } | undefined;
@@ -248,6 +248,7 @@ export class RunState {
   #followObjects(count: number): void {
     this.#outcomes.add(count);
     this.#open.fill(count, 0);
+    this.#touched.fill(count, "no");
     this.#standings.followObjects(count);
   }
 
@@ -331,13 +332,14 @@ export class RunState {
 
   /** What `done` comes to for many rows at once. */
   #make({ from, ids }: MadeRows): void {
-    for (const [at, _id] of ids.entries()) {
-      const object = this.steps.objectOf(from + at);
+    const first = this.steps.objectOf(from);
+    this.#outcomes.giveIds(first, ids);
+    this.progress += ids.length;
+    for (let at = 0; at < ids.length; at += 1) {
+      const object = first + at;
       this.#standings.set(from + at, "done");
       this.#standings.isSure(from + at);
-      this.progress += 1;
-      this.#touched[object] = true;
-      if (_id !== null) this.#outcomes.giveId(object, _id);
+      this.#touched.set(object, "yes");
       this.#closeOne(object);
       if (this.#open.at(object) === 0) this.#outcomes.settle({ object, outcome: "succeeded" });
     }
@@ -347,7 +349,7 @@ export class RunState {
     const { objects, undoes } = step;
     if (change.to === "done") {
       this.progress += 1;
-      for (const object of objects) this.#touched[object] = true;
+      for (const object of objects) this.#touched.set(object, "yes");
     }
     if (step.prepares) return;
     for (const [position, object] of objects.entries()) {
@@ -360,7 +362,7 @@ export class RunState {
       if (id !== undefined) this.#outcomes.giveId(object, id);
       this.#closeOne(object);
       if (this.#open.at(object) === 0)
-        this.#outcomes.settle({ object, outcome: this.#touched[object] ? "succeeded" : "alreadyDone" });
+        this.#outcomes.settle({ object, outcome: this.#touched.at(object) === "yes" ? "succeeded" : "alreadyDone" });
     }
   }
 
@@ -381,7 +383,7 @@ export class RunState {
   }
 
   #fail(object: number, to: NotDone, reason: Reason): void {
-    const partly = (to === "unattempted" || to === "refused") && this.#touched[object] === true;
+    const partly = (to === "unattempted" || to === "refused") && this.#touched.at(object) === "yes";
     const outcome = to === "refused" ? "failed" : to;
     this.#outcomes.settle({
       object,

@@ -15,10 +15,12 @@ export interface CsvRecord {
  * line where quotes do not match or bytes are not of the encoding.
  */
 export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly CsvRecord[]> {
-  const { parse } = (await import("papaparse")).default;
+  // Its `parse` keeps what it gave last reachable for long; what it parses with does not.
+  const { Parser } = (await import("papaparse")).default;
   let line = 1;
   for await (const text of wholeRecords(textOf(bytes, encoding))) {
-    const read = recordsIn(text, line, parse<string[]>(text, { delimiter: ",", newline: "\n" }));
+    const parsed: ParseResult<string[]> = new Parser({ delimiter: ",", newline: "\n" }).parse(text, 0, false);
+    const read = recordsIn(text, line, parsed);
     line = read.nextLine;
     yield read.records;
   }
