@@ -6,7 +6,6 @@ import { FileError } from "./file-error.ts";
 /** Opens a file's content from its beginning, as often as it is needed, in pieces of so many bytes where it can. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
-/** What is made of a piece is gone again soon: small ones keep the memory small. */
 const PIECE_BYTES = 65_536;
 /** What is not looked at goes faster in large ones. */
 const LARGE_PIECE_BYTES = 524_288;

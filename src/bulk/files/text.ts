@@ -7,6 +7,8 @@ export type Encoding = (typeof ENCODINGS)[number];
 
 const LOST = "\uFFFD";
 const NEWLINE = 0x0a;
+/** What is made of so many bytes is gone before the next ones are read: then it costs hardly any memory. */
+const PART_BYTES = 8192;
 
 /**
  * Decodes a content piece by piece. A byte order mark says that it is UTF-8, whatever was asked for. Throws a FileError
@@ -17,8 +19,11 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   let line = 1;
   for await (const chunk of bytes()) {
     decode ??= await decoderOf(hasByteOrderMark(chunk) ? "utf-8" : encoding);
-    yield decode(chunk, line);
-    line += newlinesIn(chunk);
+    for (let from = 0; from < chunk.length; from += PART_BYTES) {
+      const part = chunk.subarray(from, from + PART_BYTES);
+      yield decode(part, line);
+      line += newlinesIn(part);
+    }
   }
   if (decode !== undefined) yield decode(undefined, line);
 }
