@@ -19,11 +19,6 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-/** A lease that is kept in a folder, and its number there. */
-export interface NumberedLease extends Lease {
-  readonly number: number;
-}
-
 interface Generation {
   readonly number: number;
   readonly file: string;
@@ -36,23 +31,13 @@ interface Generation {
  * Tries to take a lease that is kept in a folder; undefined while somebody else holds it. A lease is a file whose name
  * ends in a growing number: whoever creates the next number holds it, and creating is atomic, so that a dead holder is
  * followed by exactly one. The newest file stays when the lease is given back, so that numbers never start again.
- * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds. `returned` is
- * the last one that this process gave back: as long as nobody has taken another, it needs no look.
+ * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds.
  */
-export async function tryLease(
-  folder: string,
-  name: string,
-  now: () => number,
-  returned?: Pick<NumberedLease, "number">,
-): Promise<NumberedLease | undefined> {
-  const last = Math.max(0, ...(await generations(folder, name)));
-  if (last === 0) await mkdir(folder, { recursive: true, mode: 0o700 });
-  let number = last + 1;
-  if (last > 0 && last !== returned?.number) {
-    const newest = await newestGeneration(folder, name);
-    if (newest !== undefined && isHeld(newest, now())) return undefined;
-    number = (newest?.number ?? 0) + 1;
-  }
+export async function tryLease(folder: string, name: string, now: () => number): Promise<Lease | undefined> {
+  const newest = await newestGeneration(folder, name);
+  if (newest === undefined) await mkdir(folder, { recursive: true, mode: 0o700 });
+  else if (isHeld(newest, now())) return undefined;
+  const number = (newest?.number ?? 0) + 1;
   const file = fileOf(folder, name, number);
   const mine: Content = { pid: process.pid, host: hostname(), token: randomUUID(), released: false };
   if (!(await createFile(file, mine))) return undefined;
@@ -67,7 +52,6 @@ export async function tryLease(
   await Promise.all(older.map((other) => remove(join(folder, other))));
   const beat = setInterval(() => void showLife(file), BEAT_MS).unref();
   return {
-    number,
     async release() {
       clearInterval(beat);
       await replaceFile(file, { ...mine, released: true });
