@@ -9,6 +9,7 @@ import {
   type TargetingRecord,
   targetingRecord,
 } from "../spec/records.ts";
+import { madeIds } from "./made-ids.ts";
 
 // How answers are read: everything that can be understood is accepted (the documents leave most shapes open).
 // Each function gives undefined for what cannot be.
@@ -47,8 +48,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
  * missing, repeated or unknown, since it is then unclear what became of which item.
  */
 export function bulkResults(body: Buffer, count: number): readonly BulkResult[] | undefined {
-  const made = successes(body, count);
-  if (made !== undefined) return made;
+  const made = madeIds(body, count);
+  if (made !== undefined) return made.map((_id, index) => ({ index, success: true, data: { _id } }));
   const list = listIn(jsonIn(body));
   if (list?.length !== count) return undefined;
   const results: BulkResult[] = [];
@@ -61,27 +62,6 @@ export function bulkResults(body: Buffer, count: number): readonly BulkResult[] 
   if (!isInOrder()) results.sort((one, other) => one.index - other.index);
   return isInOrder() ? results : undefined;
 }
-
-/**
- * The results of an answer in which all items succeeded, in order: only the IDs in them, since decoding everything else
- * of 5,000 of them would take longer than parsing it. A byte is taken for a character, which it is in an ID.
- */
-function successes(body: Buffer, count: number): readonly BulkResult[] | undefined {
-  const list = listIn(parseJson(body.toString("latin1")));
-  if (list?.length !== count) return undefined;
-  const results: BulkResult[] = [];
-  for (const [index, entry] of list.entries()) {
-    if (!isObject(entry) || entry.index !== index || entry.success !== true || entry.error !== undefined)
-      return undefined;
-    const { _id, children } = isObject(entry.data) ? entry.data : NO_DATA;
-    if (children !== undefined || (typeof _id === "string" && NOT_ASCII.test(_id))) return undefined;
-    results.push(typeof _id === "string" ? { index, success: true, data: { _id } } : { index, success: true });
-  }
-  return results;
-}
-
-const NO_DATA: JsonObject = {};
-const NOT_ASCII = /[^\0-\x7f]/;
 
 function bulkResultOf(entry: unknown): BulkResult | undefined {
   if (!isObject(entry)) return undefined;

@@ -80,6 +80,15 @@ describe("secrets", () => {
     }
   });
 
+  test("are replaced in bytes, and what holds none is left as it is", () => {
+    const redactor = redactorFor(["sk-비밀-0123456789", "abcd1234efgh"]);
+    const clean = (text: string) => redactor.bytes(Buffer.from(text)).toString("utf8");
+    expect(clean('{"관심사":"sk-비밀-0123456789"}')).toBe('{"관심사":"[redacted]"}');
+    expect(clean("x=abcd1234efgh&y=한")).toBe("x=[redacted]&y=한");
+    const harmless = Buffer.from([0xff, 0xfe, 0x41]);
+    expect(redactor.bytes(harmless)).toBe(harmless);
+  });
+
   test("a text of three letters is no secret", () => {
     expect(redactor.text("xyz")).toBe("xyz");
   });
