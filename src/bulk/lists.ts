@@ -43,10 +43,13 @@ export class Numbers {
     this.#length += other.length;
   }
 
-  /** The numbers at some positions; where those follow each other, as they lie: they may not be changed. */
-  pick(positions: readonly number[], follow: boolean): Uint32Array {
-    const [from = 0] = positions;
-    if (follow) return this.#values.subarray(from, from + positions.length);
+  /** All numbers, as they lie: they may not be changed. */
+  all(): Uint32Array {
+    return this.#values.subarray(0, this.#length);
+  }
+
+  /** The numbers at some positions. */
+  pick(positions: readonly number[]): Uint32Array {
     return Uint32Array.from(positions, (position) => this.at(position));
   }
 

@@ -62,6 +62,11 @@ function apart(ids: readonly number[], keyOf: ((step: number) => string) | undef
 
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
 export function plannedRequests(steps: StepList): Requests {
+  const [operation, ...others] = steps.operations();
+  // The positions of all steps are their IDs.
+  if (steps.areIndependent() && operation !== undefined && others.length === 0) {
+    return pack(steps.weights(), REQUEST_LIMITS[operation]);
+  }
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);
   if (steps.areIndependent())

@@ -18,6 +18,7 @@ export type StepList = Pick<
   | "afterOf"
   | "areIndependent"
   | "rowsFrom"
+  | "weights"
   | "weightsOf"
   | "itemOf"
   | "itemSize"
@@ -210,16 +211,25 @@ export class StepTable {
     };
   }
 
-  /** What steps weigh, in their order. */
+  /** What all steps weigh. */
+  weights(): Columns {
+    return {
+      items: new Uint32Array(this.length).fill(1),
+      options: this.#options.all(),
+      groupItems: this.#groupItems.all(),
+      contextIds: this.#contextIds.all(),
+      bytes: this.#bytes.all(),
+    };
+  }
+
+  /** What some steps weigh, in their order. */
   weightsOf(ids: readonly number[]): Columns {
-    const [from = 0] = ids;
-    const follow = ids.every((id, at) => id === from + at);
     return {
       items: new Uint32Array(ids.length).fill(1),
-      options: this.#options.pick(ids, follow),
-      groupItems: this.#groupItems.pick(ids, follow),
-      contextIds: this.#contextIds.pick(ids, follow),
-      bytes: this.#bytes.pick(ids, follow),
+      options: this.#options.pick(ids),
+      groupItems: this.#groupItems.pick(ids),
+      contextIds: this.#contextIds.pick(ids),
+      bytes: this.#bytes.pick(ids),
     };
   }
 
