@@ -114,12 +114,21 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
   return wrong;
 }
 
+/**
+ * Whether the answer to a request that another one took over may have been lost with the process or its disk. What was
+ * applied of it looks like that other writer's work then: what is applied as a unit is not expected in parts.
+ */
+function mayHaveLostTakeover({ faults, kills, diskFullAfter }: Schedule): boolean {
+  const isLost = kills.length > 0 || diskFullAfter !== undefined;
+  return isLost && faults.some(({ fault }) => fault.kind === "takeover");
+}
+
 /** Whether it could be seen beforehand, and without any clock, that nothing of that name was there. */
 function isKnownToBeNew(evidence: Evidence, wish: PlacedWish["wish"]): boolean {
   const { schedule } = evidence.of;
   const isTopLevel = wish.kind === "option" && "id" in wish.targeting && wish.parent === undefined;
   // A sub-option of the name may be newer than every top-level option, and have been there all the same.
-  const isFree = isTopLevel && evidence.optionsNamedBefore(wish.name).length === 0;
+  const isFree = isTopLevel && !mayHaveLostTakeover(schedule) && evidence.optionsNamedBefore(wish.name).length === 0;
   return isFree && !hasOthers(schedule) && schedule.settings.tellsTotal && schedule.failingReads.length === 0;
 }
 

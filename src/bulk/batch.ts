@@ -1,0 +1,55 @@
+import type { Driver } from "./driver.ts";
+import { ownReason } from "./reasons.ts";
+import type { Reason, Step, StepChange } from "./work.ts";
+
+/** The shortest wait after a 409, in milliseconds: the service may say 0. */
+export const SHORTEST_BUSY_WAIT_MS = 50;
+const FIRST_BACKOFF_MS = 250;
+const LONGEST_BACKOFF_MS = 10_000;
+
+/** What is sent in one request, and what came of that so far. */
+export interface Batch {
+  /** The steps, by their IDs. */
+  readonly ids: readonly number[];
+  readonly deadline: number;
+  /** Failed attempts so far, for the backoff. */
+  readonly failures: number;
+  readonly uncatched: number;
+  readonly refused: number;
+}
+
+/** What is to be done once an attempt has ended. */
+export type Next =
+  | { readonly kind: "settled" }
+  | { readonly kind: "halve"; readonly ids: readonly number[] }
+  | { readonly kind: "end"; readonly reason: Reason }
+  | { readonly kind: "resend"; readonly batch: Batch; readonly waitMs: number; readonly reason: Reason };
+
+/** The steps of a batch. */
+export function stepsOf({ state }: Driver, ids: readonly number[]): readonly Step[] {
+  return ids.flatMap((id) => state.steps.at(id) ?? []);
+}
+
+export function idsOf(steps: readonly Step[]): readonly number[] {
+  return steps.map(({ id }) => id);
+}
+
+/** What is said of a step that was not applied this time, unless an earlier attempt may have been. */
+export function unlessSuspect(
+  driver: Driver,
+  step: Step,
+  change: Extract<
+    StepChange,
+    { readonly reason: Reason; readonly to: "failed" | "refused" | "unattempted" | "unknown" }
+  >,
+): StepChange {
+  if (driver.state.suspectSince(step.id) === undefined) return change;
+  const { code, detail } = change.reason;
+  return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
+}
+
+/** Exponential, with up to a fifth taken off at random, so that two servers do not resend in step. */
+export function backoff(driver: Driver, failures: number): number {
+  const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+  return Math.round(full * (1 - driver.random() / 5));
+}
