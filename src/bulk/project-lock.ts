@@ -105,7 +105,7 @@ async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Pro
 /** Whether another process has looked for the lease just now; where that cannot be told, one may have. */
 async function isWanted(folder: string, now: number): Promise<boolean> {
   try {
-    return now - (await stat(join(folder, WANTED))).mtimeMs < WANTED_MS;
+    return Math.abs(now - (await stat(join(folder, WANTED))).mtimeMs) < WANTED_MS;
   } catch (thrown) {
     return !hasCode(thrown, "ENOENT");
   }
