@@ -1,6 +1,6 @@
 /** `"[^"\\]*…"`: a text in JSON. */
 const TEXT = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"';
-const VALUE = `(?:${TEXT}|-?\\d[\\d.]*|true|false|null)`;
+const VALUE = `(?:${TEXT}|-?(?:0|[1-9]\\d*)(?:\\.\\d+)?|true|false|null)`;
 /** A further field that says nothing about what became of the item. */
 const FIELD = `,"(?!(?:_id|children|error|index|success|results)")\\w+":${VALUE}`;
 const OPENING = '{"results":[';

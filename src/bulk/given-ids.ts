@@ -28,11 +28,20 @@ export class GivenIds {
 
   /** Gives objects that follow each other their IDs; null is none. */
   giveAll(from: number, ids: readonly (string | null)[]): void {
-    if (ids.every((id) => id?.length === ID_LENGTH)) {
+    const end = from + ids.length;
+    const isFree = this.#after(end - 1) === this.#after(from) && this.#endBefore(from) <= from;
+    if (isFree && ids.every((id) => id?.length === ID_LENGTH)) {
+      this.#single.fill(undefined, from, end);
       this.#blocks.splice(this.#after(from), 0, { from, count: ids.length, ids: ids.join("") });
       return;
     }
     for (const [at, id] of ids.entries()) if (id !== null) this.give(from + at, id);
+  }
+
+  /** Where the last block ends that begins at an object or before. */
+  #endBefore(object: number): number {
+    const { from, count } = this.#blocks[this.#after(object) - 1] ?? { from: 0, count: 0 };
+    return from + count;
   }
 
   /** The position of the first block that begins after an object. */

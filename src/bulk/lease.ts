@@ -19,6 +19,15 @@ export interface Lease {
   release(): Promise<void>;
 }
 
+/** A lease that is kept in a folder. */
+export interface KeptLease extends Lease {
+  /**
+   * Shows life. False where it was taken for dead meanwhile, since this process stood still, and another one took over:
+   * then it is held no more.
+   */
+  renew(): Promise<boolean>;
+}
+
 interface Generation {
   readonly number: number;
   readonly file: string;
@@ -33,7 +42,7 @@ interface Generation {
  * followed by exactly one. The newest file stays when the lease is given back, so that numbers never start again.
  * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds.
  */
-export async function tryLease(folder: string, name: string, now: () => number): Promise<Lease | undefined> {
+export async function tryLease(folder: string, name: string, now: () => number): Promise<KeptLease | undefined> {
   const newest = await newestGeneration(folder, name);
   if (newest === undefined) await mkdir(folder, { recursive: true, mode: 0o700 });
   else if (isHeld(newest, now())) return undefined;
@@ -52,6 +61,13 @@ export async function tryLease(folder: string, name: string, now: () => number):
   await Promise.all(older.map((other) => remove(join(folder, other))));
   const beat = setInterval(() => void showLife(file), BEAT_MS).unref();
   return {
+    async renew() {
+      await showLife(file);
+      // The next number is there before this one is removed.
+      const isMine = Math.max(0, ...(await generations(folder, name))) === number;
+      if (!isMine) clearInterval(beat);
+      return isMine;
+    },
     async release() {
       clearInterval(beat);
       await replaceFile(file, { ...mine, released: true });

@@ -1,8 +1,9 @@
+import { randomUUID } from "node:crypto";
 import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../api/clock.ts";
 import { hasCode } from "./files/file-error.ts";
-import { type Lease, tryLease } from "./lease.ts";
+import { type KeptLease, tryLease } from "./lease.ts";
 
 /** Lets one write of a project leave at a time (management-api 4.2). */
 export interface ProjectLock {
@@ -15,9 +16,8 @@ export interface ProjectLock {
 
 /** How often a process that waits for another one looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
-/** The file that it touches then, and for how long that counts. */
-const WANTED = "write.wanted";
-const WANTED_MS = 200;
+/** The file that it writes then. */
+const ASKED = "write.asked";
 /** How long a process that gave a lease back leaves it to others: each of them looks in this time. */
 const TURN_MS = 2 * LOOK_AGAIN_MS;
 /** How long a lease is kept for the next request. */
@@ -48,35 +48,41 @@ export function processLock(): ProjectLock {
 
 /**
  * A queue within this process, and a lease between the processes of this machine, kept below `folder`. The lease stays
- * from one request to the next, unless another process wants it: then they take turns.
+ * from one request to the next, unless another process asks for it: then they take turns.
  */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   const queue = processLock();
-  const kept = new Map<string, KeptLease>();
+  const kept = new Map<string, HeldLease>();
   const giveBack = async (project: string): Promise<void> => {
     const { lease } = kept.get(project) ?? {};
     kept.delete(project);
     await lease?.release();
+  };
+  const taken = async (project: string, signal: AbortSignal): Promise<HeldLease> => {
+    const before = kept.get(project);
+    clearTimeout(before?.timer);
+    kept.delete(project);
+    if (before !== undefined && (await before.lease.renew())) return before;
+    const lease = await waitedFor(folder(project), clock, signal);
+    return { lease, lastAsked: await lastAsked(folder(project)) };
   };
   return {
     hold: (project, work, signal) =>
       queue.hold(
         project,
         async () => {
-          const before = kept.get(project);
-          clearTimeout(before?.timer);
-          const lease = before?.lease ?? (await waitedFor(folder(project), clock, signal));
-          kept.set(project, { lease });
+          const mine = await taken(project, signal);
+          kept.set(project, mine);
           try {
             return await work();
           } finally {
-            if (await isWanted(folder(project), clock.now())) {
+            if ((await lastAsked(folder(project))) !== mine.lastAsked) {
               await giveBack(project);
               await clock.sleep(TURN_MS);
             } else {
               // What cannot be given back counts as dead soon, and another process takes it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
-              kept.set(project, { lease, timer: setTimeout(later, KEEP_MS) });
+              kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
           }
         },
@@ -85,29 +91,31 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
   };
 }
 
-interface KeptLease {
-  readonly lease: Lease;
+interface HeldLease {
+  readonly lease: KeptLease;
+  /** When others had asked for it last, when it was taken. */
+  readonly lastAsked: number;
   /** Gives it back. */
   readonly timer?: NodeJS.Timeout;
 }
 
 const NEVER = new AbortController().signal;
 
-async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Promise<Lease> {
+async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Promise<KeptLease> {
   for (;;) {
     const lease = await tryLease(folder, "write", () => clock.now());
     if (lease !== undefined) return lease;
-    await writeFile(join(folder, WANTED), "", { mode: 0o600 });
+    await writeFile(join(folder, ASKED), `${randomUUID()}\n`, { mode: 0o600 });
     await clock.sleep(LOOK_AGAIN_MS, signal);
   }
 }
 
-/** Whether another process has looked for the lease just now; where that cannot be told, one may have. */
-async function isWanted(folder: string, now: number): Promise<boolean> {
+/** When a process asked for the lease of another one last, by the clock of the file system; NaN where nobody can tell. */
+async function lastAsked(folder: string): Promise<number> {
   try {
-    return Math.abs(now - (await stat(join(folder, WANTED))).mtimeMs) < WANTED_MS;
+    return (await stat(join(folder, ASKED))).mtimeMs;
   } catch (thrown) {
-    return !hasCode(thrown, "ENOENT");
+    return hasCode(thrown, "ENOENT") ? 0 : Number.NaN;
   }
 }
 

@@ -66,7 +66,7 @@ function boundField(step: number, binding: Binding, idOf: Writing["idOf"], isNam
 function itemOf(steps: StepList, id: number, bound: Buffer): readonly Uint8Array[] {
   const item = steps.bytesOf(id);
   if (item.length === 0) return [bound];
-  const own = item.subarray(steps.isWhole(id) ? boundFieldOf(steps.bindingsOf(id)).length : 1);
+  const own = item.subarray(steps.isWhole(id) ? Buffer.byteLength(boundFieldOf(steps.bindingsOf(id))) : 1);
   return item.length > EMPTY_ITEM_BYTES && bound.length > 0 ? [BRACE, bound, COMMA, own] : [BRACE, bound, own];
 }
 

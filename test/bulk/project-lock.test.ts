@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, symlink, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -77,4 +77,48 @@ test("whoever is stopped while it waits takes nothing", async () => {
   await expect(waiting).rejects.toThrow("stopped");
   finish();
   await holding;
+});
+
+test("a process that stood still, so that another took over, takes the lease anew", async () => {
+  const [still, other] = [lockOfAProcess(), lockOfAProcess()];
+  let holders = 0;
+  const work = async (ms: number) => {
+    holders += 1;
+    expect(holders).toBe(1);
+    await delay(ms);
+    holders -= 1;
+  };
+  await still.hold("p", () => work(1), signal);
+  const [file = ""] = (await readdir(folder)).filter((name) => name.startsWith("write.lease."));
+  const before = new Date(Date.now() - 11_000);
+  await utimes(join(folder, file), before, before);
+  await delay(1);
+  const taken = other.hold("p", () => work(300), signal);
+  await expect.poll(generation).toBe(2);
+  for (let request = 0; request < 5; request += 1) await still.hold("p", () => work(5), signal);
+  await taken;
+});
+
+test("a clock that differs from that of the file system lets nobody starve, and nobody wait in vain", async () => {
+  const ahead = machineLock(() => folder, { ...systemClock, now: () => Date.now() + 3000 });
+  let isOver = false;
+  await ahead.hold("p", async () => {}, signal);
+  const late = lockOfAProcess().hold("p", async () => {}, signal);
+  const busy = (async () => {
+    while (!isOver) await ahead.hold("p", () => delay(10), signal);
+  })();
+  await late;
+  isOver = true;
+  await busy;
+  const asked = new Date(Date.now() + 3_600_000);
+  await utimes(join(folder, "write.asked"), asked, asked);
+  const before = await generation();
+  for (let request = 0; request < 5; request += 1) await ahead.hold("p", async () => {}, signal);
+  expect(await generation()).toBeLessThan(before + 3);
+});
+
+test("where nobody can tell who asked, what was done counts, and the lease is given back", async () => {
+  await symlink("write.asked", join(folder, "write.asked"));
+  expect(await lockOfAProcess().hold("p", async () => "answered", signal)).toBe("answered");
+  expect(await isHeld()).toBe(false);
 });

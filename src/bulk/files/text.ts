@@ -63,7 +63,7 @@ function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
   // The chunk may begin inside a character of the one before.
   const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
-  const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)));
+  const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)), { stream: true });
   return text.slice(0, Math.max(text.indexOf(LOST), 0)).split("\n").length - 1;
 }
 

@@ -37,3 +37,13 @@ test.each([1, 2, 5, 100])(
     await expect(decoded([...KOREAN, 0x41, 0xb0], "euc-kr", size)).rejects.toThrow("line 2 ");
   },
 );
+
+test("a stray byte at the beginning of a part is named, although the part ends inside a character", async () => {
+  const line = `${"n".repeat(99)}\n`;
+  const bytes = Buffer.concat([
+    Buffer.from(`${line.repeat(81)}${"m".repeat(91)}\n`),
+    Buffer.from([0x80]),
+    Buffer.from(`${line.repeat(81)}${"m".repeat(90)}가\nend\n`),
+  ]);
+  await expect(decoded(bytes, "utf-8", bytes.length)).rejects.toThrow("line 83 ");
+});
