@@ -2,7 +2,7 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { mapConcurrently, readOptionContents } from "./option-contents.ts";
 
-/** How many options are looked into one by one, at the most: lists tell how many Context IDs each has, not which. */
+/** How many options are looked into one by one where nothing speaks for another writer. */
 const LOOKED_INTO = 100;
 
 /** An option with the Context IDs that it is to hold. */
@@ -11,24 +11,50 @@ interface Expected {
   readonly contexts: readonly string[];
 }
 
+/** Options that hold other Context IDs than expected, and those that could not be read. */
+interface Compared {
+  readonly different: ReadonlySet<string>;
+  readonly unread: ReadonlySet<string>;
+}
+
 /**
- * Tells which options hold other Context IDs than expected, and which could not be read. Beyond the first hundred
- * nothing is read: those have the right number of them, and that has to do.
+ * Tells which options hold other Context IDs than expected, and which could not be read. Lists tell how many each has,
+ * not which: where `isAlone`, so that nothing speaks for another writer, a hundred are looked into, spread over all, and
+ * the right number has to do for the others; but once one of them differs, every one is looked into.
  */
 export async function compareContexts(
   api: ManagementApi,
   expected: readonly Expected[],
-): Promise<{ readonly different: ReadonlySet<string>; readonly unread: ReadonlySet<string> }> {
+  { isAlone, signal }: { readonly isAlone: boolean; readonly signal: AbortSignal },
+): Promise<Compared> {
+  const step = isAlone ? Math.max(1, Math.ceil(expected.length / LOOKED_INTO)) : 1;
+  const first = await compared(
+    api,
+    expected.filter((_, at) => at % step === 0),
+    signal,
+  );
+  if (step === 1 || first.different.size === 0) return first;
+  const rest = await compared(
+    api,
+    expected.filter((_, at) => at % step !== 0),
+    signal,
+  );
+  return {
+    different: new Set([...first.different, ...rest.different]),
+    unread: new Set([...first.unread, ...rest.unread]),
+  };
+}
+
+async function compared(api: ManagementApi, expected: readonly Expected[], signal: AbortSignal): Promise<Compared> {
   const [different, unread] = [new Set<string>(), new Set<string>()];
-  const never = new AbortController().signal;
-  await mapConcurrently(expected.slice(0, LOOKED_INTO), async ({ _id, contexts }) => {
+  await mapConcurrently(expected, async ({ _id, contexts }) => {
     try {
-      const held = new Set((await readOptionContents(api, _id, never)).contexts);
+      const held = new Set((await readOptionContents(api, _id, signal)).contexts);
       if (contexts.some((each) => !held.has(each))) different.add(_id);
     } catch (thrown) {
-      if (!isApiError(thrown)) throw thrown;
+      if (!isApiError(thrown) && !signal.aborted) throw thrown;
       // What is gone by now cannot be looked at later either.
-      if (thrown.effect === "rejected") different.add(_id);
+      if (isApiError(thrown) && thrown.effect === "rejected") different.add(_id);
       else unread.add(_id);
     }
     return undefined;

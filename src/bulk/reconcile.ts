@@ -202,7 +202,15 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  const { different, unread: closed } = await compareContexts(driver.api, alike);
+  // What is there and is not what was sent is somebody else's.
+  const isAlone = wanted.every(({ step, ids }) =>
+    ids.every((_id) => {
+      const record = found.get(_id);
+      return record === undefined || isAsSent(step, record);
+    }),
+  );
+  const { signal } = driver;
+  const { different, unread: closed } = await compareContexts(driver.api, alike, { isAlone, signal });
   const same = [...found].filter(([_id]) => !different.has(_id) && !closed.has(_id));
   return { found: new Map(same), unread: new Set([...unread, ...closed]) };
 }

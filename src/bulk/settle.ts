@@ -41,6 +41,11 @@ export async function settleAnswers(
   const made: Made[] = [];
   const maker = StepMaker.after(driver.state.steps);
   const namesIn = optionNamesOnce(driver.api, driver.signal);
+  const follow = (then: Consequences): void => {
+    changes.push(...then.changes);
+    steps.push(...(then.steps ?? []));
+    settlements.push(...(then.settlements ?? []));
+  };
   let madeNow = wasFree;
   for (const { step, result } of answered) {
     if (result.success) {
@@ -60,22 +65,21 @@ export async function settleAnswers(
     if (madeBefore === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
     else if (madeBefore !== "free") met.push(madeBefore);
     if (madeBefore !== "free") continue;
-    const then = await refused(driver, step, reason, { maker, namesIn });
-    changes.push(...then.changes);
-    steps.push(...(then.steps ?? []));
-    settlements.push(...(then.settlements ?? []));
+    follow(await refused(driver, step, reason, { maker, namesIn }));
   }
   for (const change of await reconcileCreates(driver, met, madeNow)) {
     const step = driver.state.steps.at(change.step);
+    const whoever = step && change.to === "unknown" ? whoeverMadeIt(driver, step, change.reason, maker) : undefined;
+    if (whoever !== undefined) {
+      follow(whoever);
+      continue;
+    }
     if (change.to !== "failed" || step === undefined) {
       if (step !== undefined && change.to === "done" && step.objects.length > 1) made.push({ step, change });
       else changes.push(change);
       continue;
     }
-    const then = await refused(driver, step, change.reason, { maker, namesIn });
-    changes.push(...then.changes);
-    steps.push(...(then.steps ?? []));
-    settlements.push(...(then.settlements ?? []));
+    follow(await refused(driver, step, change.reason, { maker, namesIn }));
   }
   changes.push(...(await withInsideIds(driver, made)));
   driver.change(changes, { steps, settlements });
@@ -134,6 +138,12 @@ async function refused(
   if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
+}
+
+/** Where an option that is there already is as good as a new one, it does not matter who made it. */
+function whoeverMadeIt(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+  const isPlain = step.operation === "addOptions" && step.objects.length === 1;
+  return isPlain && reason.code === "OWNER_UNCLEAR" ? existingOption(driver, step, reason, maker) : undefined;
 }
 
 const texts = z.array(z.string());

@@ -101,6 +101,39 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     expect(await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others })).toEqual(["unknown"]);
   });
 
+  const many = (count: number, contextOf: (at: number) => string) =>
+    Array.from({ length: count }, (_, at) => ({ name: `New ${at}`, contexts: [contextOf(at)] }));
+  const rivalOf = (items: readonly { readonly name: string; readonly contexts: string[] }[]) => {
+    const request = { operation: "addOptions" as const, items: items.map((item) => ({ targeting, ...item })) };
+    return [{ on: 0, moment: "after" as const, write: { by: "api" as const, request } }];
+  };
+
+  test("nor is it told of any of many, although lists tell the same of each", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const others = rivalOf(many(250, (at) => `other ${at}`));
+    const outcomes = await outcomesOf(add(...many(250, (at) => `own ${at}`)), { faults, others });
+    expect(outcomes).toEqual(Array.from({ length: 250 }, () => "unknown"));
+  });
+
+  test("of many, those are not told that hold others, and nobody else's is taken for ours", async () => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const others = rivalOf(many(250, (at) => (at % 5 === 0 ? `other ${at}` : `own ${at}`)));
+    const outcomes = await outcomesOf(add(...many(250, (at) => `own ${at}`)), { faults, others });
+    expect(outcomes.filter((_, at) => at % 5 === 0)).toEqual(Array.from({ length: 50 }, () => "unknown"));
+  });
+
+  test.each([
+    ["addContexts", "succeeded"],
+    ["skip", "alreadyDone"],
+  ] as const)("whoever made it, %s comes to its end", async (onExisting, outcome) => {
+    const faults = [{ on: 0, fault: lost("none") }];
+    const call = (project: Project): WriteCall => {
+      const made = add({ name: "New", contexts: ["own"] })(project);
+      return made.tool === "bulk_add_options" ? { ...made, input: { ...made.input, onExisting } } : made;
+    };
+    expect(await outcomesOf(call, { faults, others: rival("New", ["other"]) })).toEqual([outcome]);
+  });
+
   test("what somebody made before our first attempt is not ours, where the clocks tell", async () => {
     const call = (project: Project): WriteCall => {
       const items = [
