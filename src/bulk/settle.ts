@@ -140,10 +140,13 @@ async function refused(
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Where an option that is there already is as good as a new one, it does not matter who made it. */
+/** Where an option that is there is to get the Context IDs in any case, it does not matter who made it. */
 function whoeverMadeIt(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const isPlain = step.operation === "addOptions" && step.objects.length === 1;
-  return isPlain && reason.code === "OWNER_UNCLEAR" ? existingOption(driver, step, reason, maker) : undefined;
+  if (!isPlain || reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
+  const then = existingOption(driver, step, reason, maker);
+  // Left as it is, nobody could say whether this run made it.
+  return then?.steps === undefined ? undefined : then;
 }
 
 const texts = z.array(z.string());

@@ -123,12 +123,13 @@ describe("whose an option is whose name is met again after a lost answer", () =>
   });
 
   test.each([
-    ["addContexts", "succeeded"],
-    ["skip", "alreadyDone"],
-  ] as const)("whoever made it, %s comes to its end", async (onExisting, outcome) => {
+    ["addContexts", ["own"], "succeeded"],
+    ["addContexts", [], "unknown"],
+    ["skip", ["own"], "unknown"],
+  ] as const)("whoever made it: %s of %j comes out as %s", async (onExisting, contexts, outcome) => {
     const faults = [{ on: 0, fault: lost("none") }];
     const call = (project: Project): WriteCall => {
-      const made = add({ name: "New", contexts: ["own"] })(project);
+      const made = add({ name: "New", contexts })(project);
       return made.tool === "bulk_add_options" ? { ...made, input: { ...made.input, onExisting } } : made;
     };
     expect(await outcomesOf(call, { faults, others: rival("New", ["other"]) })).toEqual([outcome]);
