@@ -63,16 +63,24 @@ export async function tryLease(folder: string, name: string, now: () => number):
   return {
     async renew() {
       await showLife(file);
-      // The next number is there before this one is removed.
-      const isMine = Math.max(0, ...(await generations(folder, name))) === number;
-      if (!isMine) clearInterval(beat);
-      return isMine;
+      if (await isNewest(folder, name, number)) return true;
+      clearInterval(beat);
+      return false;
     },
     async release() {
       clearInterval(beat);
       await replaceFile(file, { ...mine, released: true });
     },
   };
+}
+
+/** Whether nobody took a later number, which is there before this one is removed; false where that cannot be told. */
+async function isNewest(folder: string, name: string, number: number): Promise<boolean> {
+  try {
+    return Math.max(0, ...(await generations(folder, name))) === number;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether somebody holds a lease now. */
