@@ -120,7 +120,7 @@ export async function noteNewest(driver: Driver): Promise<void> {
 }
 
 /** How often the service's clock is read, at the most, to tell old from new. */
-const CLOCK_READINGS = 8;
+const CLOCK_READINGS = 10;
 
 /** Reads the service's clock until it is known well enough. A reading that fails leaves it as it is. */
 async function sharpen(driver: Driver, met: readonly MetItsName[]): Promise<void> {

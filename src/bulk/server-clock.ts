@@ -7,7 +7,7 @@ export interface ClockReading {
 }
 
 /** A difference known this well needs no more readings, in milliseconds. */
-const FINE_ENOUGH_MS = 20;
+const FINE_ENOUGH_MS = 4;
 
 /** How a time of the service lies to a time of ours. */
 export type Order = "before" | "after" | "unclear";
