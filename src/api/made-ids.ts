@@ -1,4 +1,4 @@
-/** `"[^"\\]*…"`: a text in JSON. */
+/** A text in JSON, its quotes included. */
 const TEXT = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"';
 const VALUE = `(?:${TEXT}|-?(?:0|[1-9]\\d*)(?:\\.\\d+)?|true|false|null)`;
 /** A further field that says nothing about what became of the item. */

@@ -30,6 +30,7 @@ export function stepsOf({ state }: Driver, ids: readonly number[]): readonly Ste
   return ids.flatMap((id) => state.steps.at(id) ?? []);
 }
 
+/** The IDs of steps, in their order. */
 export function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
