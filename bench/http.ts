@@ -18,7 +18,7 @@ import { callsUnderWay } from "../src/server/calls-under-way.ts";
 import { httpFace } from "../src/server/http.ts";
 import { allowedHostnames } from "../src/server/http-guards.ts";
 import { listedTools, toolsThatWrite } from "../src/server/listing.ts";
-import { createLog } from "../src/server/log.ts";
+import { createLog, followWork } from "../src/server/log.ts";
 import { createMcpServer } from "../src/server/mcp-server.ts";
 import { contextIdShelf } from "../src/tools/context-id-shelf.ts";
 import { TOOLS } from "../src/tools/registry.ts";
@@ -45,7 +45,13 @@ function bare(): Server {
 
 function ours(): Server {
   const redactor = redactorFor(["some-secret-key", "some-other-key"]);
-  const log = createLog({ level: "info", write: () => undefined, redact: redactor.text, now: Date.now, follows: true });
+  const log = createLog({
+    level: "info",
+    write: () => undefined,
+    redact: redactor.text,
+    now: Date.now,
+    work: followWork(),
+  });
   const key = randomBytes(32);
   const parts = {
     version: "0.0.0",
@@ -79,9 +85,10 @@ function ours(): Server {
   };
   return httpFace({
     hostnames: allowedHostnames([]),
-    authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, ownKeys: false }),
-    partsFor: () => parts,
+    authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, addresses: [], ownKeys: false }),
+    partsFor: () => ({ ...parts, use: () => () => undefined }),
     createServer: createMcpServer,
+    toolsWithLists: new Set(),
     metadata: new Map(),
     sessions: false,
     maxConcurrency: 64,

@@ -6,23 +6,29 @@ export interface ProxyRoute {
   readonly except: string;
 }
 
-/** An answer above this many bytes is not read: the largest that the documents allow for is far below it. */
 const LARGEST_ANSWER = 64 * 1_048_576;
 
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;
 
+/** How requests travel: the time for one, the proxy, and the largest answer in bytes. */
+interface Way {
+  readonly requestTimeoutMs: number;
+  readonly proxy?: ProxyRoute | undefined;
+  readonly largestAnswer?: number;
+}
+
 /** Kept-alive connections to one origin. Whoever sends is to limit the time of a whole request. */
 export function dispatcherTo(
   origin: string,
-  { requestTimeoutMs, proxy }: { readonly requestTimeoutMs: number; readonly proxy?: ProxyRoute | undefined },
+  { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER }: Way,
 ): Dispatcher {
   const options = {
     connections: CONNECTIONS,
     headersTimeout: 0,
     bodyTimeout: 0,
     connectTimeout: Math.min(CONNECT_TIMEOUT_MS, requestTimeoutMs),
-    maxResponseSize: LARGEST_ANSWER,
+    maxResponseSize: largestAnswer,
   };
   if (proxy === undefined) return new Pool(origin, options);
   return new EnvHttpProxyAgent({ ...options, httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: proxy.except });

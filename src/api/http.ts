@@ -13,6 +13,8 @@ export interface HttpSettings {
   /** For one request, from its first step to the last byte of its answer. */
   readonly requestTimeoutMs: number;
   readonly proxy?: ProxyRoute | undefined;
+  /** An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for. */
+  readonly largestAnswer?: number;
 }
 
 /** One request: `path` with its query, below the base address; `body` is JSON text, or its UTF-8. */

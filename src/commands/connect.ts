@@ -18,7 +18,7 @@ import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
-import { createLog, type Log } from "../server/log.ts";
+import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ROUTES, type RouteTable } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
@@ -48,21 +48,21 @@ export interface Shared {
   readonly stopping: AbortSignal;
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** Whether each line of the log says to which request it belongs; at the level `debug` it always does. */
-  readonly follows: boolean;
+  /** Where each line of the log says to which request it belongs; at the level `debug` it does in any case. */
+  readonly work?: FollowedWork;
   /** Secrets besides those of the settings. */
   readonly secrets?: readonly string[];
 }
 
 /** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
-export function connect(settings: Settings, { stopping, sealKey, follows, secrets = [] }: Shared): Connected {
+export function connect(settings: Settings, { stopping, sealKey, work, secrets = [] }: Shared): Connected {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
     write: (line) => process.stderr.write(line),
     redact: redactor.text,
     now: systemClock.now,
-    follows: follows || settings.logLevel === "debug",
+    work: work ?? (settings.logLevel === "debug" ? followWork() : undefined),
   });
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };

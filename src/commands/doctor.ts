@@ -79,7 +79,6 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   const connected = connect(forProbing(settings), {
     stopping: new AbortController().signal,
     sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
-    follows: false,
   });
   try {
     const stateFolder = await checkStateFolder(settings.stateDir);

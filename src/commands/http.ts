@@ -2,17 +2,21 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { questionSeal } from "../server/ask.ts";
-import { type AuthOptions, asksWho, authenticator, type Caller } from "../server/auth.ts";
+import type { Audit } from "../server/audit.ts";
+import { type AuthOptions, asksWho, authenticator } from "../server/auth.ts";
 import { jwtVerifier } from "../server/auth-jwt.ts";
 import { type CallsUnderWay, callsUnderWay } from "../server/calls-under-way.ts";
-import { type HttpFace, httpFace, MCP_PATH, protectedResource } from "../server/http.ts";
+import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../server/http.ts";
 import { allowedHostnames } from "../server/http-guards.ts";
-import { catalogue, offered, toolsThatWrite } from "../server/listing.ts";
+import { catalogue, offered, toolsThatWrite, toolsWithLists } from "../server/listing.ts";
+import { followWork } from "../server/log.ts";
 import { createMcpServer, type ServerParts } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
-import { type Access, readAccess, secretsIn } from "../settings/access.ts";
+import { readAccess, secretsIn } from "../settings/access.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { text, wholeNumber } from "../settings/forms.ts";
+import { givenText } from "../settings/given.ts";
+import { SETTINGS } from "../settings/registry.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { cannotListen } from "./cannot-listen.ts";
@@ -46,18 +50,20 @@ export async function runHttp(line: CommandLine): Promise<number> {
     stopping: stopping.signal,
     secrets,
     sealKey: () => seals("confirmation"),
-    follows: true,
+    work: followWork(),
   });
   const { log, services, start } = all.of(undefined);
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? addressOf(host, port);
-  const { auth, metadata } = authOf(settings, access, publicUrl);
+  const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
+  const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
   const face = httpFace({
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
     partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")) }),
     createServer: createMcpServer,
+    toolsWithLists: toolsWithLists(catalogue(TOOLS)),
     metadata,
     sessions: settings.http.sessions,
     maxConcurrency: settings.http.maxConcurrency,
@@ -76,15 +82,12 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-function authOf({ http, proxies }: Settings, access: Access, publicUrl: string) {
-  const { oauth, ownKeys } = http;
-  if (oauth === undefined)
-    return { auth: { access, ownKeys } satisfies AuthOptions, metadata: new Map<string, unknown>() };
+function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publicUrl: string) {
+  if (oauth === undefined) return { auth: known, metadata: new Map<string, unknown>() };
   const { issuer, audience = publicUrl, jwksUrl, projectClaim } = oauth;
   const resource = protectedResource(publicUrl, issuer);
   const auth: AuthOptions = {
-    access,
-    ownKeys,
+    ...known,
     jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim, proxies }),
     resourceMetadataUrl: resource.url,
   };
@@ -92,14 +95,16 @@ function authOf({ http, proxies }: Settings, access: Access, publicUrl: string) 
 }
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
-function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">): (caller: Caller) => ServerParts {
+function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">): HttpOptions["partsFor"] {
   const tools = catalogue(TOOLS);
   const writingTools = toolsThatWrite(TOOLS);
-  return ({ name: caller, keys, readOnly, folders }) => {
-    const { services, offer, redactor, log, audit } = all.of(keys);
+  return ({ name, owner: caller, keys, readOnly, folders }) => {
+    const { services, offer, redactor, log, use, forgotten, ...project } = all.of(keys);
+    const audit: Audit = (line) => project.audit({ ...line, caller: name });
     const mine = { ...services, readOnly: services.readOnly || readOnly, allowedDirs: folders };
     const listed = offered(tools, { ...offer, readOnly: mine.readOnly });
-    return { ...shared, version: VERSION, caller, tools: listed, writingTools, services: mine, redactor, log, audit };
+    const own = { caller, tools: listed, services: mine, redactor, log, audit, use, forgotten };
+    return { ...shared, version: VERSION, writingTools, ...own };
   };
 }
 

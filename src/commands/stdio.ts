@@ -30,8 +30,6 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
     stopping: stopping.signal,
     sealKey: () => seals("confirmation"),
-    // One client, one call at a time mostly: a line of the log hardly needs more than its tool.
-    follows: false,
   });
   // Runs that go on in the background would otherwise outlive their client.
   stopping.signal.addEventListener("abort", () => void stopRuns());

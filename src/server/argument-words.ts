@@ -8,6 +8,15 @@ const MOST_SHOWN = 3;
 /** Of all words together, in characters: whatever came, the answer stays short. */
 const LONGEST_WORDS = 1500;
 
+/**
+ * The names of arguments that the schema does not know. Looks at names alone, so that what no tool takes costs nothing,
+ * however much it is.
+ */
+export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
+  if (!isSchema(given)) return [];
+  return Object.keys(given).filter((name) => !isSchema(properties) || !Object.hasOwn(properties, name));
+}
+
 /** What is wrong with arguments, in our words: which one, what was expected, what came, and what would be valid. */
 export function argumentWords(issues: readonly z.core.$ZodIssue[], given: unknown, schema: JsonSchema): string {
   const words: string[] = [];
@@ -45,7 +54,8 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   }
 }
 
-function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
+/** Which names are unknown at a path, and which are valid there. */
+export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
   const valid = validKeys(path, schema);
   const what = path.length === 0 ? "argument" : "field";
   const words = keys.slice(0, MOST_SHOWN).map((key) => {

@@ -2,12 +2,21 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
 import type { Access, AccessToken, ProjectKeys } from "../settings/access.ts";
 import { headerKey } from "../settings/forms.ts";
-import { type AccessClaims, IssuerUnreachable, type JwtVerifier } from "./auth-jwt.ts";
+import type { AccessClaims, JwtVerifier } from "./auth-jwt.ts";
+import { IssuerUnreachable } from "./issuer-keys.ts";
 
 /** Who calls over HTTP: under which name, with whose keys, and what they may do. */
 export interface Caller {
-  /** Runs and confirmations are theirs alone: no two callers have the same. */
+  /**
+   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` of an access token without `sub`,
+   * `key:HASH` of addresses and own keys, or `local` where nobody is asked. For records, and for what each may have.
+   */
   readonly name: string;
+  /**
+   * Whose runs and confirmations they see. With keys other than the configured ones a caller works in another project,
+   * and is another owner there: a run must not go on with the keys of a project that it was not begun in.
+   */
+  readonly owner: string;
   readonly readOnly: boolean;
   /** Folders that `file` and `saveTo` may use. */
   readonly folders: readonly string[];
@@ -28,6 +37,8 @@ const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-ev
 
 /** How callers are known. */
 export interface AuthOptions {
+  /** Where callers' own keys are sent. */
+  readonly addresses: readonly string[];
   readonly access: Access;
   /** Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
@@ -68,7 +79,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
   return challenge(error, scope, resourceMetadataUrl);
 }
 
-const NOBODY: Caller = { name: "local", readOnly: false, folders: [], keys: undefined };
+const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
 /** A request that is understood and refused, whatever token comes with it. */
 class NoAccess extends Error {
@@ -114,13 +125,13 @@ async function tokenCaller(
   const known = findToken(token);
   if (known !== undefined) {
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);
-    return { name: `token:${known.name}`, readOnly: known.readOnly, folders: known.folders, keys };
+    return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
   }
   if (jwt === undefined) throw invalid("the bearer token is not known");
   return claimedCaller(await jwt.verify(token), access);
 }
 
-function claimedCaller({ subject, scopes, project }: AccessClaims, { projects }: Access): Caller {
+function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Access): Caller {
   const writes = scopes.includes(SCOPES.write);
   if (!writes && !scopes.includes(SCOPES.read)) {
     throw new OAuthError(
@@ -130,7 +141,7 @@ function claimedCaller({ subject, scopes, project }: AccessClaims, { projects }:
   }
   const keys = project === undefined ? undefined : projects.get(project);
   if (project !== undefined && keys === undefined) throw new NoAccess(403, "the token's project is not known here");
-  const caller = { name: `oauth:${subject}`, readOnly: !writes, folders: [], keys };
+  const caller = named(name, { readOnly: !writes, folders: [], keys });
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
@@ -152,8 +163,9 @@ function invalid(message: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, message);
 }
 
-/** Puts the keys that a request brings in place of others. Callers with different keys are different callers. */
-function withOwnKeys(caller: Caller, { headers }: Request, { ownKeys }: AuthOptions, needed: boolean): Caller {
+/** Puts the keys that a request brings in place of others; who sends no token is known by them. */
+function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions, isKnownByKeys: boolean): Caller {
+  const { ownKeys, addresses } = options;
   const keys: ProjectKeys = {
     targetingApiKey: headers.get(KEY_HEADERS.targetingApiKey) ?? undefined,
     eventAppKey: headers.get(KEY_HEADERS.eventAppKey) ?? undefined,
@@ -161,16 +173,28 @@ function withOwnKeys(caller: Caller, { headers }: Request, { ownKeys }: AuthOpti
   const given = [keys.targetingApiKey, keys.eventAppKey].filter((key) => key !== undefined);
   const names = Object.values(KEY_HEADERS).join(" or ");
   if (given.length === 0) {
-    if (needed) throw new NoAccess(401, `your own key is needed, in the header ${names}`);
-    return caller.keys === undefined ? caller : { ...caller, name: named(caller.name, caller.keys) };
+    if (isKnownByKeys) throw new NoAccess(401, `your own key is needed, in the header ${names}`);
+    return caller;
   }
   if (!ownKeys) throw new NoAccess(403, `this server takes no keys of callers: leave out ${names}`);
   if (given.some((key) => headerKey.read(key) === undefined)) {
     throw new NoAccess(403, `a key in ${names} must be ${headerKey.words}`);
   }
-  return { ...caller, keys, name: named(caller.name, keys) };
+  if (!isKnownByKeys) return named(caller.name, { ...caller, keys });
+  const name = `key:${hashOf([...addresses, ...keyTexts(keys)])}`;
+  return { ...caller, name, owner: name, keys };
 }
 
-function named(name: string, { targetingApiKey = "", eventAppKey = "" }: ProjectKeys): string {
-  return `${name}@${digestOf(`${targetingApiKey}\n${eventAppKey}`).toString("hex").slice(0, 16)}`;
+function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
+  // No name of a caller begins like this.
+  const owner = rest.keys === undefined ? name : `keys:${hashOf(keyTexts(rest.keys))} ${name}`;
+  return { ...rest, name, owner };
+}
+
+function keyTexts({ targetingApiKey = "", eventAppKey = "" }: ProjectKeys): readonly string[] {
+  return [targetingApiKey, eventAppKey];
+}
+
+function hashOf(texts: readonly string[]): string {
+  return digestOf(JSON.stringify(texts)).toString("hex").slice(0, 32);
 }

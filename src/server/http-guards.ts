@@ -1,5 +1,14 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
+
+/** Does something as soon as an answer is over, however it ends; at once where its client is gone already. */
+export function whenOver(outgoing: ServerResponse, give: () => void): void {
+  if (outgoing.destroyed) give();
+  else outgoing.once("close", give);
+}
+
+/** All that may be kept for callers is in use: a request is to be tried again. */
+export class NoRoom extends Error {}
 
 /** An answer before any MCP server has seen the request: a JSON-RPC error under an HTTP status. */
 export function httpError(
@@ -25,54 +34,4 @@ export function foreignHost(headers: Headers, hostnames: string[]): Response | u
   if (!host.ok) return httpError(403, `${host.message}; TARGETING_MCP_ALLOWED_HOSTS lists the names to be served`);
   const origin = validateOriginHeader(headers.get("origin"), hostnames);
   return origin.ok ? undefined : httpError(403, origin.message);
-}
-
-/** A body as text, or the reason why there is none. */
-export type BodyRead = { readonly text: string } | { readonly tooLarge: true } | { readonly broken: true };
-
-/**
- * Reads a body of at most so many bytes. Of a larger one nothing is kept: the rest is let run out, so that whoever is
- * still sending gets to read the answer.
- */
-export async function readBody(incoming: IncomingMessage, mostBytes: number): Promise<BodyRead> {
-  const chunks: Buffer[] = [];
-  let bytes = Number(incoming.headers["content-length"] ?? 0) > mostBytes ? Number.POSITIVE_INFINITY : 0;
-  return new Promise((resolve) => {
-    incoming.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= mostBytes) chunks.push(chunk);
-      else resolve({ tooLarge: true });
-    });
-    incoming.once("end", () => resolve({ text: Buffer.concat(chunks).toString("utf8") }));
-    incoming.once("error", () => resolve({ broken: true }));
-    incoming.once("close", () => resolve({ broken: true }));
-    if (bytes > mostBytes) {
-      incoming.resume();
-      resolve({ tooLarge: true });
-    }
-  });
-}
-
-/** Counts requests under way. */
-export interface Slots {
-  /** Takes a place until the response is over, or until the given function is called; undefined where none is free. */
-  take(response: ServerResponse): (() => void) | undefined;
-}
-
-/** So many places. */
-export function slots(most: number): Slots {
-  let taken = 0;
-  return {
-    take(response) {
-      if (taken >= most) return undefined;
-      taken += 1;
-      let isMine = true;
-      const give = (): void => {
-        if (isMine) taken -= 1;
-        isMine = false;
-      };
-      response.once("close", give);
-      return give;
-    },
-  };
 }

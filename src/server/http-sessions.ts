@@ -1,78 +1,148 @@
 import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import {
-  type HandleRequestOptions,
+  type AuthInfo,
   isInitializeRequest,
   type McpServer,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { httpError } from "./http-guards.ts";
+import { httpError, whenOver } from "./http-guards.ts";
 
 /** A session that nobody has used for so long ends. */
 const IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
+/** Of all callers together, and of one. */
 const MOST_SESSIONS = 1000;
+const MOST_OF_ONE = MOST_SESSIONS / 2;
 
 const HEADER = "mcp-session-id";
 
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
-  /** Only who opened a session may use it. */
-  readonly caller: string | undefined;
+  /** Whose it is. */
+  readonly caller: string;
+  readonly authInfo: AuthInfo;
+  /** Called once it has ended. */
+  readonly release: () => void;
+  /** Requests under way. */
+  requests: number;
   usedAt: number;
+}
+
+/** A request of a 2025-era client. */
+export interface SessionCall {
+  readonly request: Request;
+  readonly outgoing: ServerResponse;
+  readonly body: unknown;
+  /** Whose it is, and what its token allows: only the like may use the session that it opens. */
+  readonly authInfo: AuthInfo;
+  /** Who calls: nobody has more than half of all sessions. */
+  readonly caller: string;
+  /** Aborted when a session that this request opens must end; absent: it may live on. */
+  readonly forgotten?: AbortSignal | undefined;
 }
 
 /** Sessions of 2025-era clients: each keeps its server, so that its client can be asked. */
 export interface HttpSessions {
   /** Answers a 2025-era request; `createServer` makes the server of a session that it opens. */
-  answer(request: Request, options: HandleRequestOptions, createServer: () => McpServer): Promise<Response>;
+  answer(call: SessionCall, createServer: () => McpServer): Promise<Response>;
   close(): Promise<void>;
 }
 
 /** Keeps sessions in this process; `onerror` is told what could not be handled. */
 export function httpSessions(onerror: (error: Error) => void): HttpSessions {
+  /** The one used last at the end. */
   const sessions = new Map<string, Session>();
-  const end = async (id: string, { transport, server }: Session): Promise<void> => {
+  const remove = (id: string): void => {
+    sessions.get(id)?.release();
     sessions.delete(id);
+  };
+  const end = async (id: string, { transport, server }: Session): Promise<void> => {
+    remove(id);
     await Promise.all([transport.close(), server.close()]);
   };
   const sweep = setInterval(() => {
     for (const [id, session] of sessions) {
-      if (Date.now() - session.usedAt > IDLE_MS) end(id, session).catch(onerror);
+      if (session.requests === 0 && Date.now() - session.usedAt > IDLE_MS) end(id, session).catch(onerror);
     }
   }, SWEEP_MS).unref();
 
-  const open = async (request: Request, options: HandleRequestOptions, server: McpServer): Promise<Response> => {
-    if (sessions.size >= MOST_SESSIONS) return httpError(503, "too many sessions are open", { "retry-after": "60" });
+  /** The sessions of which one must go before this caller opens another, the oldest first; none where there is room. */
+  const crowd = (caller: string): readonly (readonly [id: string, session: Session])[] => {
+    const all = [...sessions];
+    const own = all.filter(([, session]) => session.caller === caller);
+    if (own.length >= MOST_OF_ONE) return own;
+    return all.length >= MOST_SESSIONS ? all : [];
+  };
+
+  const add = (id: string, session: Session): void => {
+    const [oldest] = crowd(session.caller).filter(isIdle);
+    if (oldest !== undefined) end(...oldest).catch(onerror);
+    sessions.set(id, session);
+  };
+
+  const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
+    // A stream on which a client waits for news may stay open for hours, and no work is going on in it.
+    if (request.method !== "GET") {
+      session.requests += 1;
+      whenOver(outgoing, () => {
+        session.requests -= 1;
+        session.usedAt = Date.now();
+      });
+    }
+    return session.transport.handleRequest(request, { authInfo, parsedBody: body });
+  };
+
+  const open = async (call: SessionCall, server: McpServer): Promise<Response> => {
+    const { caller, authInfo, forgotten } = call;
+    const inTheWay = crowd(caller);
+    if (inTheWay.length > 0 && !inTheWay.some(isIdle))
+      return httpError(503, "too many sessions are open", { "retry-after": "60" });
+    const id = randomUUID();
     const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: randomUUID,
-      onsessioninitialized: (id) => {
-        sessions.set(id, { transport, server, caller: options.authInfo?.clientId, usedAt: Date.now() });
+      sessionIdGenerator: () => id,
+      onsessioninitialized: () => {
+        add(id, session);
+        forgotten?.addEventListener("abort", endNow, { once: true });
       },
-      onsessionclosed: (id) => void sessions.delete(id),
+      onsessionclosed: remove,
     });
+    const endNow = (): void => void end(id, session).catch(onerror);
+    const release = (): void => forgotten?.removeEventListener("abort", endNow);
+    const session: Session = { transport, server, caller, authInfo, release, requests: 0, usedAt: Date.now() };
     transport.onerror = onerror;
     await server.connect(transport);
-    return transport.handleRequest(request, options);
+    return answerIn(session, call);
   };
 
   return {
-    async answer(request, options, createServer) {
-      const id = request.headers.get(HEADER);
+    async answer(call, createServer) {
+      const id = call.request.headers.get(HEADER);
       if (id === null) {
-        if (isInitializeRequest(options.parsedBody)) return open(request, options, createServer());
+        if (isInitializeRequest(call.body)) return open(call, createServer());
         return httpError(400, `the header ${HEADER} is missing: a session begins with initialize`);
       }
       const session = sessions.get(id);
-      if (session === undefined || session.caller !== options.authInfo?.clientId) {
+      if (session === undefined || !isOfSame(session.authInfo, call.authInfo)) {
         return httpError(404, "there is no such session: begin a new one with initialize", {}, -32_001);
       }
       session.usedAt = Date.now();
-      return session.transport.handleRequest(request, options);
+      sessions.delete(id);
+      sessions.set(id, session);
+      return answerIn(session, call);
     },
     async close() {
       clearInterval(sweep);
       await Promise.all([...sessions].map(([id, session]) => end(id, session)));
     },
   };
+}
+
+function isIdle([, { requests }]: readonly [id: string, session: Session]): boolean {
+  return requests === 0;
+}
+
+function isOfSame(one: AuthInfo, other: AuthInfo): boolean {
+  return one.clientId === other.clientId && one.scopes.join() === other.scopes.join();
 }

@@ -1,32 +1,27 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type Server as HttpServer } from "node:http";
+import { createServer, type Server as HttpServer, type ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import {
-  type AuthInfo,
-  createMcpHandler,
-  isJsonContentType,
-  isLegacyRequest,
-  type McpServer,
-} from "@modelcontextprotocol/server";
+import { type AuthInfo, createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
-import * as z from "zod";
 import { SettingsError } from "../settings/error.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
-import { foreignHost, httpError, readBody, slots } from "./http-guards.ts";
+import { bodyReader, type Message, type ReadBody } from "./http-bodies.ts";
+import { foreignHost, httpError, NoRoom, whenOver } from "./http-guards.ts";
 import { httpSessions } from "./http-sessions.ts";
 import type { Log } from "./log.ts";
 import type { ServerParts } from "./mcp-server.ts";
+import { shares } from "./shares.ts";
 
 /** Where MCP is served. */
 export const MCP_PATH = "/mcp";
 
-/** The largest body that is read, in bytes: twice what one request to the API may hold. */
-const LARGEST_BODY = 16 * 1_048_576;
-/** For a client to send its headers, and its whole request. */
+/** For a client to send its headers, and its whole request, read or refused; looked after this often. */
 const HEADERS_TIMEOUT_MS = 15_000;
-const REQUEST_TIMEOUT_MS = 120_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const TIMEOUTS_EVERY_MS = 5000;
 /** Longer than load balancers keep a connection, so that they never send into one that is just closing. */
 const KEEP_ALIVE_MS = 65_000;
+/** Of all callers together. */
 const MOST_SUBSCRIPTIONS = 256;
 
 /** What the HTTP face needs. */
@@ -34,19 +29,33 @@ export interface HttpOptions {
   /** The names that `Host` and `Origin` may carry. */
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
-  /** What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here. */
-  readonly partsFor: (caller: Caller) => ServerParts;
+  /**
+   * What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here, and NoRoom
+   * where no more keys can be kept.
+   */
+  readonly partsFor: (caller: Caller) => CallerParts;
   /** Makes a server of them: for one request, in which perhaps one tool is called, or for a session. */
   readonly createServer: (parts: ServerParts, called?: string) => McpServer;
+  /** Names of tools whose arguments hold lists that may be long: calls of others are small. */
+  readonly toolsWithLists: ReadonlySet<string>;
   /** Protected-resource metadata (RFC 9728), by path. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
   /** Whether 2025-era clients get sessions. */
   readonly sessions: boolean;
+  /** Messages of all callers that are worked on at once; one caller has at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
   /** Aborted when the process is about to end: nothing new is taken. */
   readonly stopping: AbortSignal;
+}
+
+/** What a caller's servers are made of, for as long as it is kept. */
+export interface CallerParts extends ServerParts {
+  /** A request begins to use them; the given function says that it is over. */
+  readonly use: () => () => void;
+  /** Aborted when they are to be let go; absent: never. */
+  readonly forgotten?: AbortSignal | undefined;
 }
 
 /** The HTTP face: give it a port with `server.listen`. */
@@ -59,17 +68,17 @@ export interface HttpFace {
 type Env = { Bindings: HttpBindings };
 
 /** A request that may pass: who sent it, what its servers are made of, and what it holds. */
-interface Admitted {
+interface Admitted extends ReadBody {
   readonly request: Request;
+  readonly outgoing: ServerResponse;
   readonly caller: Caller;
-  readonly parts: ServerParts;
+  readonly parts: CallerParts;
   readonly authInfo: AuthInfo;
-  readonly body: unknown;
 }
 
 /**
  * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and `/healthz`. `Host`
- * and `Origin` are looked at before anything else, then who calls, then whether there is room, then the body.
+ * and `Origin` are looked at before anything else, then who calls, then the body, then whether there is room.
  */
 export function httpFace(options: HttpOptions): HttpFace {
   const { log, stopping } = options;
@@ -96,7 +105,12 @@ export function httpFace(options: HttpOptions): HttpFace {
     return httpError(500, "the request failed for a reason inside this server; its log says more");
   });
   const server = createServer(
-    { headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_EVERY_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
     getRequestListener(app.fetch, { overrideGlobalObjects: false }),
   );
   return { server, close: serve.close };
@@ -104,7 +118,9 @@ export function httpFace(options: HttpOptions): HttpFace {
 
 function mcpRoute(options: HttpOptions) {
   const { log, stopping } = options;
-  const free = slots(options.maxConcurrency);
+  const places = shares(options.maxConcurrency);
+  const subscriptions = shares(MOST_SUBSCRIPTIONS);
+  const read = bodyReader(options.toolsWithLists);
   const serverOf = new WeakMap<Request, () => McpServer>();
   const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
   const handler = createMcpHandler(
@@ -116,35 +132,48 @@ function mcpRoute(options: HttpOptions) {
     { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
   );
   const sessions = options.sessions ? httpSessions(onerror) : undefined;
-  const pass = async ({ request, caller, parts, authInfo, body }: Admitted): Promise<Response> => {
-    const called = calledTool(body);
-    const scope = called !== undefined && parts.writingTools.has(called) ? caller.missingScope : undefined;
-    if (scope !== undefined) return scopeChallenge(scope, options.resourceMetadataUrl);
+  const pass = async (admitted: Admitted): Promise<Response> => {
+    const { request, outgoing, caller, parts, authInfo, body, messages } = admitted;
+    const { missingScope: scope } = caller;
+    const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
+    if (writes && scope !== undefined) return scopeChallenge(scope, options.resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
-      return sessions.answer(request, { authInfo, parsedBody: body }, () => options.createServer(parts));
+      const { forgotten } = parts;
+      const call = { request, outgoing, body, authInfo, caller: caller.name, forgotten };
+      return sessions.answer(call, () => options.createServer(parts));
     }
-    serverOf.set(request, () => options.createServer(parts, called));
+    const only = Array.isArray(body) ? undefined : messages[0]?.tool;
+    serverOf.set(request, () => options.createServer(parts, only));
     return handler.fetch(request, { authInfo, parsedBody: body });
   };
+  /** Takes a place for each message until the answer is over; gives the refusal where there are too few. */
+  const refusedFor = (outgoing: ServerResponse, { name }: Caller, messages: readonly Message[]) => {
+    const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
+    whenOver(outgoing, claim.end);
+    const count = messages.length;
+    if (count > places.forOne)
+      return httpError(400, `a caller has at most ${places.forOne} requests under way, and this batch holds ${count}`);
+    if (claim.more(count)) return undefined;
+    return httpError(503, "too many requests are under way; try again", { "retry-after": "1" });
+  };
   return {
-    async answer(request: Request, { incoming, outgoing }: HttpBindings): Promise<Response> {
+    async answer(request: Request, at: HttpBindings): Promise<Response> {
+      const { outgoing } = at;
       if (stopping.aborted)
         return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
       const caller = await options.authenticate(request);
       if (caller instanceof Response) return told(caller, log);
-      const give = free.take(outgoing);
-      if (give === undefined) {
-        return told(httpError(503, "too many requests are under way; try again", { "retry-after": "1" }), log);
-      }
-      const body = await bodyOf(request, incoming);
-      if (body instanceof Response) return told(body, log);
-      if (isOpenEnded(request, body)) give();
+      const held = await read(request, at, caller.name);
+      if (held instanceof Response) return told(held, log);
+      const refused = refusedFor(outgoing, caller, held.messages);
+      if (refused !== undefined) return told(refused, log);
       const parts = partsOrRefusal(options, caller);
       if (parts instanceof Response) return told(parts, log);
-      const authInfo = { token: "", clientId: caller.name, scopes: [] };
+      if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
+      const scopes = [caller.readOnly ? SCOPES.read : SCOPES.write];
+      const authInfo = { token: "", clientId: caller.owner, scopes };
       log.debug("a request", { caller: caller.name, method: request.method });
-      // A caller with other keys has a log of their own, which knows them and takes them out.
-      return parts.log.during(log.facts(), () => pass({ request, caller, parts, authInfo, body }));
+      return pass({ request, outgoing, caller, parts, authInfo, ...held });
     },
     async close() {
       await Promise.all([handler.close(), sessions?.close()]);
@@ -152,10 +181,11 @@ function mcpRoute(options: HttpOptions) {
   };
 }
 
-function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): ServerParts | Response {
+function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts | Response {
   try {
     return partsFor(caller);
   } catch (thrown) {
+    if (thrown instanceof NoRoom) return httpError(503, thrown.message, { "retry-after": "5" });
     if (!(thrown instanceof SettingsError)) throw thrown;
     return httpError(403, "a key was given for an API of which this server has no address");
   }
@@ -172,33 +202,9 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** The body as data; undefined where there is none to be read here, since the method or media type is refused later. */
-async function bodyOf(request: Request, incoming: HttpBindings["incoming"]): Promise<unknown> {
-  if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type"))) return undefined;
-  const read = await readBody(incoming, LARGEST_BODY);
-  if ("broken" in read) return httpError(400, "the body did not arrive whole");
-  if ("tooLarge" in read) {
-    const message = `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`;
-    return httpError(413, message, { connection: "close" });
-  }
-  try {
-    return JSON.parse(read.text);
-  } catch {
-    return httpError(400, "the body is no JSON", {}, -32_700);
-  }
-}
-
-const message = z.object({ method: z.string(), params: z.object({ name: z.string().optional() }).optional() });
-
-/** A stream on which a client waits for news takes no place: it may stay open for hours. */
-function isOpenEnded(request: Request, body: unknown): boolean {
-  return request.method === "GET" || message.safeParse(body).data?.method === "subscriptions/listen";
-}
-
-/** The name of the tool that a message calls. */
-function calledTool(body: unknown): string | undefined {
-  const { data } = message.safeParse(body);
-  return data?.method === "tools/call" ? data.params?.name : undefined;
+/** A stream on which a client waits for news may stay open for hours: it takes no place of those that work. */
+function isSubscription(messages: readonly Message[]): boolean {
+  return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
 
 /** What clients find out about who may call (RFC 9728), by the paths at which they look. */

@@ -1,7 +1,8 @@
 import type { ToolDefinition, Toolset } from "../tools/definition.ts";
 import type { Tool } from "../tools/registry.ts";
-import { advertised, type JsonSchema } from "./json-schema.ts";
+import { advertised, isSchema, type JsonSchema } from "./json-schema.ts";
 import { MADE_SCHEMAS } from "./made-schemas.ts";
+import { formsOf } from "./understand.ts";
 
 /** What decides which tools there are. */
 export interface Offer {
@@ -68,6 +69,21 @@ export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
 /** The names of the tools that change an API. */
 export function toolsThatWrite(tools: readonly Tool[]): ReadonlySet<string> {
   return new Set(tools.filter(({ effect }) => effect === "adds" || effect === "changes").map(({ name }) => name));
+}
+
+/**
+ * The names of the tools whose arguments are large where a caller has much to do: lists without a bound, and objects of
+ * any form, such as a suite.
+ */
+export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
+  const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
+    (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
+  const hasList = ({ inputSchema }: ListedTool): boolean => {
+    const schema = inputSchema();
+    const fields = isSchema(schema.properties) ? Object.values(schema.properties).filter(isSchema) : [];
+    return fields.flatMap((field) => formsOf(field, schema)).some(isLarge);
+  };
+  return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
 }
 
 function once<Value>(make: () => Value): () => Value {

@@ -24,12 +24,24 @@ interface LogOptions {
   readonly write: (line: string) => void;
   readonly redact: (line: string) => string;
   readonly now: () => number;
-  /** Whether work is followed: before Node 24 that makes every promise of the process slower. */
-  readonly follows: boolean;
+  /** What work goes on, for logs that follow it; undefined: this one does not. */
+  readonly work: FollowedWork | undefined;
+}
+
+/** The facts of the work that goes on, wherever it has got to. */
+export type FollowedWork = AsyncLocalStorage<LogFields>;
+
+/**
+ * Begins to follow work. Made once for a process, and shared by its logs: before Node 24 each such storage makes every
+ * promise of the process slower for as long as the process lives.
+ */
+export function followWork(): FollowedWork {
+  return new AsyncLocalStorage();
 }
 
 /** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
-export function createLog(options: LogOptions, always: LogFields = {}, work = followed(options)): Log {
+export function createLog(options: LogOptions, always: LogFields = {}): Log {
+  const { work } = options;
   const least = LOG_LEVELS.indexOf(options.level);
   const at =
     (level: LogLevel) =>
@@ -50,14 +62,10 @@ export function createLog(options: LogOptions, always: LogFields = {}, work = fo
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
-    with: (fields) => createLog(options, { ...always, ...fields }, work),
+    with: (fields) => createLog(options, { ...always, ...fields }),
     during: (fields, goOn) => (work === undefined ? goOn() : work.run({ ...work.getStore(), ...fields }, goOn)),
     facts: () => work?.getStore() ?? {},
   };
-}
-
-function followed({ follows }: LogOptions): AsyncLocalStorage<LogFields> | undefined {
-  return follows ? new AsyncLocalStorage() : undefined;
 }
 
 function loggable(value: unknown): unknown {

@@ -9,7 +9,7 @@ import {
 import type { Redactor } from "../render/redact.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
-import { argumentWords } from "./argument-words.ts";
+import { argumentWords, unknownArguments, unknownWords } from "./argument-words.ts";
 import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
 import { type Audit, auditCall, isAudited } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
@@ -153,11 +153,9 @@ async function answerCall(
     );
   };
   try {
-    if (isTooDeep(given)) throw TOO_DEEP;
-    if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
-    const prepared = prepare(listed, given);
+    const prepared = checked(listed, given, redactor);
     if (!prepared.fits) {
-      const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;
+      const message = `${tool.name}: ${prepared.words}`;
       return resultOf(failureAnswer({ message }, services.environment));
     }
     const asked = { tool: tool.name, input: prepared.input };
@@ -210,10 +208,21 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
   };
 }
 
-/** Arguments that do not fit as they are may fit as they were meant; where not, `read` is what was looked at. */
-function prepare({ tool, inputSchema }: ListedTool, given: unknown) {
+/**
+ * Arguments as the tool takes them, or in words why it does not: those that do not fit as they are may fit as they were
+ * meant. What it does not know is refused before any value is looked at. Throws a ToolError for what no tool takes.
+ */
+function checked({ tool, inputSchema }: ListedTool, given: unknown, redactor: Redactor) {
+  const schema = inputSchema();
+  const refused = (words: string) => ({ fits: false, words }) as const;
+  const unknown = unknownArguments(given, schema);
+  if (redactor.holds(unknown)) throw KEY_IN_ARGUMENTS;
+  if (unknown.length > 0) return refused(unknownWords(unknown, [], schema));
+  if (isTooDeep(given)) throw TOO_DEEP;
+  if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
   const asGiven = tool.prepare(given);
   if (asGiven.fits) return asGiven;
-  const read = understood(given, inputSchema());
-  return { ...tool.prepare(read), read };
+  const read = understood(given, schema);
+  const asMeant = tool.prepare(read);
+  return asMeant.fits ? asMeant : refused(argumentWords(asMeant.issues, read, schema));
 }

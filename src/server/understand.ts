@@ -1,23 +1,42 @@
+import { ToolError } from "../tools/definition.ts";
 import { isTooDeep } from "./depth.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
+import { valuesIn } from "./json-values.ts";
+
+/** The most values that the texts of one call may hold: as many as a whole body over HTTP. */
+const MOST_VALUES = 1_000_000;
+
+const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
+
+/** One reading of arguments. */
+interface Reading {
+  readonly root: JsonSchema;
+  /** How many values may still be read from texts. */
+  left: number;
+}
 
 /**
  * Reads arguments as they were meant: where the schema takes no text, a text that holds a JSON array or object, a
- * number, or true or false, becomes what it holds, at any depth. What cannot be read stays as it is.
+ * number, or true or false, becomes what it holds, at any depth. What cannot be read stays as it is. Throws a ToolError
+ * where the texts hold too much.
  */
-export function understood(value: unknown, schema: JsonSchema, root: JsonSchema = schema): unknown {
-  const forms = formsOf(schema, root);
-  if (typeof value === "string") return fromText(value, forms, root);
+export function understood(given: unknown, schema: JsonSchema): unknown {
+  return read(given, schema, { root: schema, left: MOST_VALUES });
+}
+
+function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
+  const forms = formsOf(schema, reading.root);
+  if (typeof value === "string") return fromText(value, forms, reading);
   if (Array.isArray(value)) {
     const items = forms.find((form) => form.type === "array")?.items;
-    return isSchema(items) ? value.map((item) => understood(item, items, root)) : value;
+    return isSchema(items) ? value.map((item) => read(item, items, reading)) : value;
   }
   if (typeof value !== "object" || value === null) return value;
   const properties = forms.find((form) => isSchema(form.properties))?.properties;
   if (!isSchema(properties)) return value;
   const readField = ([name, field]: [string, unknown]): [string, unknown] => {
     const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return [name, isSchema(known) ? understood(field, known, root) : field];
+    return [name, isSchema(known) ? read(field, known, reading) : field];
   };
   return Object.fromEntries(Object.entries(value).map(readField));
 }
@@ -37,25 +56,23 @@ function stepInto(node: unknown, name: string): unknown {
   return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
 }
 
-function fromText(text: string, forms: readonly JsonSchema[], root: JsonSchema): unknown {
-  if (forms.some((form) => form.type === "string" || form.type === undefined)) return text;
-  for (const form of forms) {
-    const value = parsedAs(form.type, text.trim());
-    if (value !== undefined) return understood(value, form, root);
-  }
-  return text;
+function fromText(text: string, forms: readonly JsonSchema[], reading: Reading): unknown {
+  if (forms.length === 0 || forms.some((form) => form.type === "string" || form.type === undefined)) return text;
+  const parsed = parseJson(text.trim(), reading);
+  const form = forms.find(({ type }) => isOfType(parsed, type));
+  return form === undefined ? text : read(parsed, form, reading);
 }
 
-function parsedAs(type: unknown, text: string): unknown {
-  const parsed = parseJson(text);
-  if (type === "array") return Array.isArray(parsed) ? parsed : undefined;
-  if (type === "object") return isSchema(parsed) ? parsed : undefined;
-  if (type === "boolean") return typeof parsed === "boolean" ? parsed : undefined;
-  if (type === "number" || type === "integer") return typeof parsed === "number" ? parsed : undefined;
-  return undefined;
+function isOfType(value: unknown, type: unknown): boolean {
+  if (type === "array") return Array.isArray(value);
+  if (type === "object") return isSchema(value);
+  if (type === "integer") return typeof value === "number";
+  return (type === "boolean" || type === "number") && typeof value === type;
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, reading: Reading): unknown {
+  reading.left -= valuesIn(Buffer.from(text), reading.left);
+  if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MOST_VALUES} values`, REMEDY);
   try {
     const parsed: unknown = JSON.parse(text);
     return isTooDeep(parsed) ? undefined : parsed;

@@ -42,6 +42,12 @@ export const issuer: Form<string> = {
   },
 };
 
+/** An address whose content is trusted: https, or http on this machine. */
+export const secureAddress: Form<string> = {
+  words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
+  read: (given) => (issuer.read(given) === undefined ? undefined : address.read(given)),
+};
+
 const SEAL_BYTES = 32;
 
 /** A key that seals: base64 or base64url. */

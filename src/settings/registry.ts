@@ -9,6 +9,7 @@ import {
   path,
   proxyAddress,
   sealKey,
+  secureAddress,
   someOf,
   text,
   toggle,
@@ -158,7 +159,7 @@ export const SETTINGS = {
   ),
   oauthJwksUrl: setting(
     "TARGETING_MCP_OAUTH_JWKS_URL",
-    address,
+    secureAddress,
     undefined,
     "where the issuer's public keys are",
     "as the issuer's metadata says",
@@ -195,7 +196,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MAX_CONCURRENCY",
     wholeNumber(1, 10_000),
     64,
-    "over HTTP: most requests under way at once; one more is answered with 503",
+    "over HTTP: most requests under way at once, of which one caller has at most half; one more is answered with 503",
   ),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",

@@ -9,7 +9,7 @@ import { authenticator } from "../../src/server/auth.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
 import { httpFace, MCP_PATH } from "../../src/server/http.ts";
 import { allowedHostnames } from "../../src/server/http-guards.ts";
-import { createLog } from "../../src/server/log.ts";
+import { createLog, followWork } from "../../src/server/log.ts";
 import { testServices } from "../support/tool-context.ts";
 import { type RoundState, registerAskingTools } from "./asking-fixtures.ts";
 import { registerPlainPrompts, registerPlainTools, registerTestResources } from "./plain-fixtures.ts";
@@ -39,7 +39,7 @@ const log = createLog({
   write: (line) => process.stderr.write(line),
   redact: redactor.text,
   now: Date.now,
-  follows: true,
+  work: followWork(),
 });
 const parts = {
   version: "1.0.0",
@@ -55,9 +55,10 @@ const parts = {
 };
 const { server } = httpFace({
   hostnames: allowedHostnames([]),
-  authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, ownKeys: false }),
-  partsFor: () => parts,
+  authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, addresses: [], ownKeys: false }),
+  partsFor: () => ({ ...parts, use: () => () => undefined }),
   createServer,
+  toolsWithLists: new Set(),
   metadata: new Map(),
   sessions: process.env.TARGETING_MCP_SESSIONS === "on",
   maxConcurrency: 64,

@@ -20,6 +20,13 @@ const report = z.looseObject({
 });
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
+/** Who made the writes of which the audit tells, in their order. */
+async function callersIn(stateDir: string): Promise<readonly string[]> {
+  const audit = await readFile(join(stateDir, "audit.ndjson"), "utf8").catch(() => "");
+  const lines = audit.split("\n").filter((line) => line !== "");
+  return lines.map((line) => z.looseObject({ caller: z.string() }).parse(JSON.parse(line)).caller);
+}
+
 async function accessFile(content: unknown): Promise<string> {
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
   await writeFile(file, JSON.stringify(content));
@@ -169,13 +176,13 @@ describe("access tokens of an authorization server", () => {
   async function start() {
     const issuer = await startIssuer();
     const service = await startService();
-    const { url } = await startHttp({
+    const { url, stateDir } = await startHttp({
       ...service.live,
       TARGETING_MCP_OAUTH_ISSUER: issuer.url,
       TARGETING_MCP_PUBLIC_URL: AUDIENCE,
     });
     const list = async (token: string) => post(url, "tools/list", {}, { headers: bearer(token) });
-    return { issuer, service, url, list };
+    return { issuer, service, url, stateDir, list };
   }
 
   test("only valid ones, meant for this server", async () => {
@@ -246,10 +253,32 @@ describe("access tokens of an authorization server", () => {
     expect(refused.headers.get("retry-after")).toBe("5");
   });
 
-  test("an issuer in clear text on another machine is refused", async () => {
-    const command = startCommand(["http"], { TARGETING_MCP_OAUTH_ISSUER: "http://issuer.example" });
+  test.each([
+    ["TARGETING_MCP_OAUTH_ISSUER", "http://issuer.example"],
+    ["TARGETING_MCP_OAUTH_JWKS_URL", "http://issuer.example/keys"],
+    ["TARGETING_MCP_OAUTH_JWKS_URL", "http://127.0.0.1.issuer.example/keys"],
+  ])("%s in clear text on another machine is refused: %s", async (variable, value) => {
+    const command = startCommand(["http"], { TARGETING_MCP_OAUTH_ISSUER: "https://issuer.example", [variable]: value });
     expect((await command.exited).code).toBe(2);
+    expect(command.stderr()).toContain(`${variable} (--`);
     expect(command.stderr()).toContain("must be an https:// address");
+  });
+
+  test("a user and a program of one name are two, and see nothing of each other", async () => {
+    const { issuer, url, stateDir } = await start();
+    const good = { aud: AUDIENCE, scope: "targeting:write" };
+    const [user, program] = await Promise.all([
+      issuer.token({ ...good, sub: "alice" }),
+      issuer.token({ ...good, sub: undefined, client_id: "alice" }),
+    ]);
+    const [one, other] = [
+      await connect({ url, headers: bearer(user) }),
+      await connect({ url, headers: bearer(program) }),
+    ];
+    const made = report.parse((await one.callTool("create_targetings", { items: [{ name: "S1" }] })).structuredContent);
+    expect(textOf(await other.callTool("get_run", { runId: made.runId }))).toContain("there is no run");
+    await other.callTool("create_targetings", { items: [{ name: "S2" }] });
+    await expect.poll(() => callersIn(stateDir)).toEqual([`oauth:${issuer.url} alice`, `client:${issuer.url} alice`]);
   });
 });
 
@@ -299,7 +328,7 @@ describe("keys that callers bring", () => {
 
   test("two callers with different keys are two", async () => {
     const service = await startService({ keys: { managementKeys: [{ key: "key-one" }, { key: "key-two" }] } });
-    const { url } = await startHttp({
+    const { url, stateDir } = await startHttp({
       TARGETING_API_URL: service.url,
       TARGETING_MCP_MODE: "live",
       TARGETING_MCP_OWN_KEYS: "on",
@@ -309,6 +338,25 @@ describe("keys that callers bring", () => {
     const made = report.parse((await one.callTool("create_targetings", { items: optionItems(2) })).structuredContent);
     expect(textOf(await two.callTool("get_run", { runId: made.runId }))).toContain("there is no run");
     expect(textOf(await one.callTool("get_run", { runId: made.runId }))).toContain(made.runId);
+    await expect.poll(() => callersIn(stateDir)).toEqual([expect.stringMatching(/^key:[0-9a-f]{32}$/)]);
+  });
+
+  test("with a token, they are another project of the same caller", async () => {
+    const service = await startService({ keys: { managementKeys: [{ key: "key-one" }, { key: "key-two" }] } });
+    const token = "token-of-alice-0001";
+    const { url, stateDir } = await startHttp({
+      TARGETING_API_URL: service.url,
+      TARGETING_API_KEY: "key-one",
+      TARGETING_MCP_MODE: "live",
+      TARGETING_MCP_OWN_KEYS: "on",
+      TARGETING_MCP_ACCESS_FILE: await accessFile({ tokens: [{ name: "alice", token }] }),
+    });
+    const one = await connect({ url, headers: bearer(token) });
+    const two = await connect({ url, headers: { ...bearer(token), "x-targeting-api-key": "key-two" } });
+    const made = report.parse((await one.callTool("create_targetings", { items: optionItems(2) })).structuredContent);
+    expect(textOf(await two.callTool("get_run", { runId: made.runId }))).toContain("there is no run");
+    await two.callTool("create_targetings", { items: [{ name: "Spring" }] });
+    await expect.poll(() => callersIn(stateDir)).toEqual(["token:alice", "token:alice"]);
   });
 
   test("are refused where they are not asked for, or are of no use", async () => {

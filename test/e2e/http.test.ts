@@ -159,7 +159,7 @@ describe("what is refused before anything else", () => {
     expect(await send("{")).toBe(400);
     expect(await send("{}", "text/plain")).toBe(415);
     expect(await statusOf(url, {}, "PUT")).toBe(405);
-    const large = await post(url, "tools/call", { name: "get_targeting", arguments: { x: "a".repeat(12_000_000) } });
+    const large = await post(url, "tools/call", { name: "bulk_add_options", arguments: { x: "a".repeat(12_000_000) } });
     expect(large.status).toBe(200);
   });
 

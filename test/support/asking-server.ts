@@ -37,7 +37,7 @@ const log = createLog({
   write: (line) => process.stderr.write(line),
   redact: redactor.text,
   now: Date.now,
-  follows: false,
+  work: undefined,
 });
 const calls = callsUnderWay();
 const parts = {

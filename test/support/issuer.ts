@@ -8,7 +8,9 @@ export async function startIssuer() {
   const pair = await generateKeyPair(ALGORITHM);
   const stranger = await generateKeyPair(ALGORITHM);
   const jwk = { ...(await exportJWK(pair.publicKey)), kid: "one", alg: ALGORITHM, use: "sig" };
-  const { url } = await startStub((request) => {
+  let isAway = false;
+  const { url, received } = await startStub((request) => {
+    if (isAway) return { status: 503, json: {} };
     if (request.url === "/.well-known/oauth-authorization-server") {
       return {
         status: 200,
@@ -18,10 +20,14 @@ export async function startIssuer() {
     return request.url === "/keys" ? { status: 200, json: { keys: [jwk] } } : { status: 404, json: {} };
   });
   const now = () => Math.floor(Date.now() / 1000);
+  /** Whether it answers nobody. */
+  const away = (is: boolean): void => {
+    isAway = is;
+  };
   /** An access token that is valid, but for what is given otherwise. */
-  const token = (claims: Record<string, unknown>, by: "issuer" | "stranger" = "issuer") =>
+  const token = (claims: Record<string, unknown>, by: "issuer" | "stranger" = "issuer", kid = "one") =>
     new SignJWT({ iss: url, sub: "alice", exp: now() + 300, ...claims })
-      .setProtectedHeader({ alg: ALGORITHM, kid: "one" })
+      .setProtectedHeader({ alg: ALGORITHM, kid })
       .sign(by === "issuer" ? pair.privateKey : stranger.privateKey);
-  return { url, token, now };
+  return { url, token, now, away, received };
 }

@@ -1,0 +1,46 @@
+const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
+const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
+
+/**
+ * How many values a JSON text holds, itself included, names of members not: what parsing it would make. Looks at its
+ * bytes alone, and stops a little above `most`. Of what is no JSON it counts what stands before the fault, at least.
+ */
+export function valuesIn(json: Uint8Array, most: number): number {
+  let values = 0;
+  // A name counts until its colon comes: one above `most` may still turn out to be none.
+  for (let at = 0; at < json.length && values <= most + 1; at += 1) {
+    const byte = json[at] ?? SPACE;
+    if (byte === COLON) values -= 1;
+    else if (byte === QUOTE) {
+      values += 1;
+      at = endOfString(json, at);
+    } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) values += 1;
+    else if (!endsWord(byte)) {
+      values += 1;
+      at = endOfWord(json, at);
+    }
+  }
+  return values;
+}
+
+/** Where the string ends that begins here. */
+function endOfString(json: Uint8Array, from: number): number {
+  let at = from + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+/** The last byte of the number or literal that begins here. */
+function endOfWord(json: Uint8Array, from: number): number {
+  let at = from;
+  while (at + 1 < json.length && !endsWord(json[at + 1] ?? SPACE)) at += 1;
+  return at;
+}
+
+function endsWord(byte: number): boolean {
+  return byte <= SPACE || byte === COMMA || byte === CLOSE_LIST || byte === CLOSE_OBJECT || isOpening(byte);
+}
+
+function isOpening(byte: number): boolean {
+  return byte === QUOTE || byte === COLON || byte === OPEN_LIST || byte === OPEN_OBJECT;
+}

@@ -1,0 +1,141 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { WriteCall } from "../../src/bulk/call.ts";
+import type { Plan } from "../../src/bulk/plan/plan.ts";
+import { projects } from "../../src/commands/projects.ts";
+import { NoRoom } from "../../src/server/http-guards.ts";
+import { createLog, followWork } from "../../src/server/log.ts";
+import { readSettings } from "../../src/settings/settings.ts";
+
+const made = vi.hoisted(() => ({ storages: 0 }));
+vi.mock("node:async_hooks", async (importOriginal) => {
+  const hooks = await importOriginal<typeof import("node:async_hooks")>();
+  return {
+    ...hooks,
+    AsyncLocalStorage: class<Stored> extends hooks.AsyncLocalStorage<Stored> {
+      constructor() {
+        super();
+        made.storages += 1;
+      }
+    },
+  };
+});
+
+// The limits of the contract, by hand.
+const MOST_PAIRS = 256;
+const FORGOTTEN_AFTER_MS = 15 * 60_000;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function start() {
+  const environment = {
+    TARGETING_API_URL: "http://127.0.0.1:9",
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_OWN_KEYS: "on",
+    TARGETING_MCP_LOG_LEVEL: "silent",
+    TARGETING_MCP_STATE_DIR: mkdtempSync(join(tmpdir(), "targeting-mcp-")),
+  };
+  const input = {
+    environment,
+    flags: new Map<string, string>(),
+    home: tmpdir(),
+    platform: process.platform,
+    overHttp: true,
+  } as const;
+  const all = projects(input, readSettings(input), {
+    stopping: new AbortController().signal,
+    sealKey: async () => new Uint8Array(32),
+    work: followWork(),
+  });
+  onTestFinished(() => all.close());
+  return { all, of: (n: number) => all.of({ targetingApiKey: `key-${n}` }) };
+}
+
+test("one storage follows the work of a process, however many keys come", () => {
+  const before = made.storages;
+  const { of } = start();
+  for (let n = 0; n < 2 * MOST_PAIRS; n += 1) of(n);
+  expect(made.storages - before).toBe(1);
+});
+
+test("logs that share it know the facts of the work that goes on, each with its own redaction", () => {
+  const lines: string[] = [];
+  const work = followWork();
+  const log = (secret: string) =>
+    createLog({
+      level: "info",
+      write: (line) => lines.push(line),
+      redact: (line) => line.replaceAll(secret, "***"),
+      now: () => 0,
+      work,
+    });
+  log("one").during({ requestId: "r1" }, () => log("two").info("two", { key: "two" }));
+  expect(lines.map((line) => JSON.parse(line))).toEqual([expect.objectContaining({ requestId: "r1", key: "***" })]);
+});
+
+describe("keys of callers", () => {
+  test("are kept while they are used, and forgotten when nobody uses them for 15 minutes", () => {
+    const { of } = start();
+    const [used, unused] = [of(1), of(2)];
+    for (let minute = 0; minute < 20; minute += 1) {
+      vi.advanceTimersByTime(60_000);
+      expect(of(1)).toBe(used);
+    }
+    expect(used.forgotten?.aborted).toBe(false);
+    expect(unused.forgotten?.aborted).toBe(true);
+    expect(of(2)).not.toBe(unused);
+  });
+
+  test("are 256 pairs at most, and the one unused for longest goes first", () => {
+    const { of } = start();
+    const [first, second] = [of(0), of(1)];
+    for (let n = 2; n < MOST_PAIRS; n += 1) of(n);
+    expect(of(0)).toBe(first);
+    of(MOST_PAIRS);
+    expect(second.forgotten?.aborted).toBe(true);
+    expect(of(0)).toBe(first);
+  });
+
+  test("stay while a request needs them", () => {
+    const { of } = start();
+    const busy = Array.from({ length: MOST_PAIRS }, (_, n) => of(n).use());
+    const [first] = [of(0)];
+    expect(() => of(MOST_PAIRS)).toThrow(NoRoom);
+    vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
+    expect(of(0)).toBe(first);
+    busy[7]?.();
+    // Twice over is over once.
+    busy[7]?.();
+    of(MOST_PAIRS).use();
+    expect(() => of(MOST_PAIRS + 1)).toThrow(NoRoom);
+  });
+
+  test("stay while a run needs them", async () => {
+    const { of } = start();
+    const { services, forgotten } = of(0);
+    const { runs } = services;
+    if (runs === undefined) throw new Error("there are no runs");
+    const call: WriteCall = { tool: "create_targetings", input: { items: [{ name: "Spring" }] } };
+    const header = await runs.keep(call, "someone", undefined, true);
+    let refuse = (_reason: Error): void => {};
+    const plan = new Promise<Plan>((_resolve, reject) => {
+      refuse = reject;
+    });
+    const run = runs.prepare(header, { plan, stop: () => {} }, () => true);
+    for (let n = 1; n < 2 * MOST_PAIRS; n += 1) of(n);
+    vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
+    expect(forgotten?.aborted).toBe(false);
+    expect(of(0).services.runs).toBe(runs);
+    refuse(new Error("the end of the test"));
+    await run.rest;
+    vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
+    expect(forgotten?.aborted).toBe(true);
+  });
+});

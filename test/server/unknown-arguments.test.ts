@@ -1,0 +1,73 @@
+import { randomBytes } from "node:crypto";
+import { InMemoryTransport } from "@modelcontextprotocol/server";
+import { expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
+import { redactorFor } from "../../src/render/redact.ts";
+import { questionSeal } from "../../src/server/ask.ts";
+import { callsUnderWay } from "../../src/server/calls-under-way.ts";
+import { listedTools, toolsThatWrite } from "../../src/server/listing.ts";
+import { createLog } from "../../src/server/log.ts";
+import { createMcpServer } from "../../src/server/mcp-server.ts";
+import { TOOLS } from "../../src/tools/registry.ts";
+import { testServices } from "../support/tool-context.ts";
+
+const SECRET = "secret-key-0123456789";
+
+/** A server in this process, so that values reach it as they are; `call` gives its answer as text. */
+async function start() {
+  const redactor = redactorFor([SECRET]);
+  const parts = {
+    version: "0.0.0",
+    tools: listedTools(TOOLS, {
+      readOnly: false,
+      toolsets: ["targeting", "events"],
+      configured: ["targeting", "events"],
+      hasSandbox: true,
+    }),
+    services: testServices(systemClock),
+    seal: questionSeal(randomBytes(32)),
+    redactor,
+    log: createLog({ level: "silent", write: () => {}, redact: redactor.text, now: Date.now, work: undefined }),
+    calls: callsUnderWay(),
+    caller: "local",
+    audit: () => undefined,
+    writingTools: toolsThatWrite(TOOLS),
+  };
+  const server = createMcpServer(parts);
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const answers: ((text: string) => void)[] = [];
+  near.onmessage = (message) => answers.shift()?.(JSON.stringify(message));
+  await server.connect(far);
+  onTestFinished(() => server.close());
+  const ask = async (method: string, params: Record<string, unknown>) => {
+    const answer = new Promise<string>((resolve) => answers.push(resolve));
+    await near.send({ jsonrpc: "2.0", id: 1, method, params });
+    return answer;
+  };
+  const clientInfo = { name: "test", version: "1" };
+  await ask("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+  return (name: string, args: Record<string, unknown>) => ask("tools/call", { name, arguments: args });
+}
+
+/** Fails whoever looks at what is in it. */
+function untouchable(): object {
+  const refuse = (): never => {
+    throw new Error("somebody looked");
+  };
+  return new Proxy([], { get: refuse, ownKeys: refuse, getOwnPropertyDescriptor: refuse, has: refuse });
+}
+
+test("an unknown argument is refused by its name alone, and so are the others then", async () => {
+  const call = await start();
+  for (const name of ["get_targeting", "bulk_add_options", "track_events"]) {
+    const answer = await call(name, { x: untouchable(), items: untouchable() });
+    expect(answer, name).toMatch(/unknown argument \\"x\\".* \(valid arguments: /);
+  }
+});
+
+test("a key of ours as a name is not repeated, nor the beginning of one", async () => {
+  const call = await start();
+  const answer = await call("get_targeting", { [`${"x".repeat(50)}${SECRET}`]: 1 });
+  expect(answer).toContain("the arguments hold a key or token of this server");
+  expect(answer).not.toContain(SECRET.slice(0, 8));
+});
