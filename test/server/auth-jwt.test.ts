@@ -64,43 +64,43 @@ describe("while the issuer is away", () => {
     const issuer = await startIssuer();
     const verifier = jwtVerifier({ ...options, issuer: issuer.url, jwksUrl: undefined, proxies: {} });
     const token = await issuer.token({ aud: AUDIENCE, exp: issuer.now() + 86_400 });
-    const after = (minutes: number) => {
+    const later = (minutes: number) => {
       vi.setSystemTime(Date.now() + minutes * MINUTE);
       return verifier.verify(token);
     };
-    return { issuer, verifier, after };
+    return { issuer, verifier, later };
   }
 
   test("the last good keys are used on for an hour, and no longer", async () => {
-    const { issuer, after } = await start();
-    await after(0);
+    const { issuer, later } = await start();
+    await later(0);
     issuer.away(true);
-    for (const minutes of [5, 15, 20, 19]) expect(await after(minutes)).toMatchObject({ name: expect.any(String) });
-    await expect(after(2)).rejects.toThrow(IssuerUnreachable);
+    for (const minutes of [5, 15, 20, 19]) expect(await later(minutes)).toMatchObject({ name: expect.any(String) });
+    await expect(later(2)).rejects.toThrow(IssuerUnreachable);
     issuer.away(false);
-    expect(await after(1)).toMatchObject({ name: expect.any(String) });
+    expect(await later(1)).toMatchObject({ name: expect.any(String) });
   });
 
   test("it is not asked anew for every token", async () => {
-    const { issuer, after } = await start();
-    await after(0);
+    const { issuer, later } = await start();
+    await later(0);
     issuer.away(true);
-    await after(20);
+    await later(20);
     const asked = issuer.received.length;
-    await Promise.all([after(0), after(0), after(0.1)]);
+    await Promise.all([later(0), later(0), later(0.1)]);
     expect(issuer.received).toHaveLength(asked);
-    await after(1);
+    await later(1);
     expect(issuer.received.length).toBeGreaterThan(asked);
   });
 
   test("a token whose key is not among them cannot be judged, but for a while after they were read", async () => {
-    const { issuer, verifier, after } = await start();
-    await after(0);
+    const { issuer, verifier, later } = await start();
+    await later(0);
     const other = await startIssuer();
     const stranger = await other.token({ aud: AUDIENCE }, "issuer", "two");
     await expect(verifier.verify(stranger)).rejects.toThrow("the token is not valid");
     issuer.away(true);
-    await after(1);
+    await later(1);
     await expect(verifier.verify(stranger)).rejects.toThrow(IssuerUnreachable);
   });
 });
