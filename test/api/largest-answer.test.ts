@@ -1,0 +1,61 @@
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import { openHttp } from "../../src/api/http.ts";
+import { startRaw, startStub } from "../support/stub-server.ts";
+
+// The limit of the contract, by hand.
+const LARGEST = 64 * 1_048_576;
+
+/** A proxy that leads every address to one server. */
+function startProxy(to: string): Promise<string> {
+  return startRaw((socket) =>
+    socket.once("data", () => {
+      const onward = connect(Number(new URL(to).port), "127.0.0.1");
+      onward.on("error", () => socket.destroy());
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      socket.pipe(onward).pipe(socket);
+    }),
+  );
+}
+
+/** An API whose answers have so many bytes: declared beforehand, or not. */
+async function startApi(bytes: number, isDeclared: boolean) {
+  const { url } = await startStub(() => (response) => {
+    if (isDeclared) response.setHeader("content-length", bytes);
+    const chunk = Buffer.alloc(1_048_576, 0x20);
+    let left = bytes;
+    const more = (): void => {
+      while (left > 0 && !response.destroyed) {
+        const part = chunk.subarray(0, left);
+        left -= part.length;
+        if (!response.write(part)) return void response.once("drain", more);
+      }
+      response.end();
+    };
+    more();
+  });
+  return url;
+}
+
+test.each([
+  [true, false],
+  [false, false],
+  [false, true],
+])("an answer ends at 64 MB (length declared: %s, through a proxy: %s)", async (isDeclared, isProxied) => {
+  const read = async (bytes: number) => {
+    const url = await startApi(bytes, isDeclared);
+    const proxy = isProxied ? { url: await startProxy(url), except: "" } : undefined;
+    const at = isProxied ? "http://api.example.test" : url;
+    const http = openHttp({ url: at, credential: {}, requestTimeoutMs: 20_000, proxy });
+    try {
+      return await http.send({ operation: "getTargeting", method: "GET", path: "/" });
+    } finally {
+      await http.close();
+    }
+  };
+  expect((await read(LARGEST)).body).toHaveLength(LARGEST);
+  await expect(read(LARGEST + 1)).rejects.toMatchObject({
+    effect: "ambiguous",
+    reason: "the answer is too large to read",
+  });
+});
