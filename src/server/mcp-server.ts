@@ -7,6 +7,7 @@ import {
   type StandardSchemaWithJSON,
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
+import { checkNotHalf } from "../tools/apis.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { argumentWords } from "./argument-words.ts";
@@ -155,6 +156,7 @@ async function answerCall(
   try {
     if (isTooDeep(given)) throw TOO_DEEP;
     if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
+    checkNotHalf(tool.toolset, services);
     const prepared = prepare(listed, given);
     if (!prepared.fits) {
       const message = `${tool.name}: ${argumentWords(prepared.issues, prepared.read, listed.inputSchema())}`;
