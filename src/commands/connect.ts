@@ -76,7 +76,10 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
       readOnly: settings.readOnly,
       toolsets: settings.toolsets,
       hasSandbox: services.sandbox !== undefined,
-      configured: [...(apis.management ? ["targeting" as const] : []), ...(apis.events ? ["events" as const] : [])],
+      configured: [
+        ...((services.management ?? services.half?.targeting) ? ["targeting" as const] : []),
+        ...((services.events ?? services.half?.events) ? ["events" as const] : []),
+      ],
     },
     redactor,
     log,
@@ -98,6 +101,7 @@ type Services = Omit<ToolServices, "stopping" | "sealKey">;
 function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs } = settings;
+  const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
   const retry = { clock: systemClock, budgetMs: Math.min(retryBudgetMs, waitMs) };
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
@@ -111,6 +115,9 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   });
   return {
     environment: environment.kind,
+    ...(half !== undefined && {
+      half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
+    }),
     ...(api && { management: api, runs: runsOver(api, routes, memory, settings) }),
     ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
     ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),

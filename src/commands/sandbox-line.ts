@@ -3,12 +3,12 @@ import { address, path, text, wholeNumber } from "../settings/forms.ts";
 
 import { acceptedKeys } from "./embedded-sandbox.ts";
 import { runSandbox } from "./sandbox.ts";
-import { settingsOf } from "./settings-input.ts";
+import { inputOf, settingsFrom } from "./settings-input.ts";
 
 /** Serves the sandbox as the command line says; it accepts the keys of the settings, too. Gives the exit code. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
   // This command talks to no API, whatever else is set.
-  const { environment } = settingsOf({ ...line, flags: new Map([...line.flags, ["mode", "sandbox"]]) });
+  const { environment } = settingsFrom(inputOf({ ...line, flags: new Map([...line.flags, ["mode", "sandbox"]]) }));
   const data = optionOf(line, "data", path);
   const forward = optionOf(line, "forward", address);
   await runSandbox({

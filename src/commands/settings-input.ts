@@ -10,11 +10,6 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Reads the settings of this process. Throws a SettingsError, also for what only the API documents can judge. */
-export function settingsOf(line: CommandLine): Settings {
-  return settingsFrom(inputOf(line));
-}
-
 /** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */
 export function settingsFrom(input: SettingsInput): Settings {
   const settings = readSettings(input);

@@ -27,19 +27,14 @@ export interface ServerList {
 /** A file that is not changed; the message completes "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/**
- * The command that starts the server: `program`, where that is a clone's own, or else the published package. On Windows
- * npx is a script, which only a shell starts.
- */
-export function commandOn(platform: NodeJS.Platform, program?: string): Pick<Entry, "command" | "args"> {
-  if (program !== undefined) return { command: "node", args: [program] };
-  const args = ["-y", "targeting-mcp"];
-  return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
-}
-
 /** What a host that asks for a key calls the answer. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
+}
+
+/** Whether a text of a file only says where a value is taken from; one with a value to fall back on is none. */
+export function isReference(text: string): boolean {
+  return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
 /** Whether a text of a file is a value: one that is empty or refers to something else is filled in elsewhere. */

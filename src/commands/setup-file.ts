@@ -15,8 +15,12 @@ import {
 import { dirname } from "node:path";
 import { UnsafeChange } from "./setup-entry.ts";
 
-/** A file that was never there may get keys later: it is nobody else's. */
-const MODE_OF_NEW = 0o600;
+/** For its owner alone: files that hold keys, copies of what may hold some, and new ones, which may get some later. */
+const PRIVATE = 0o600;
+/** What others may do with a file. */
+const OTHERS = 0o077;
+/** Windows keeps access lists instead of modes, and a person's folders are theirs there. */
+const HAS_MODES = process.platform !== "win32";
 
 /** Behind a link stands the file that is meant. Throws an UnsafeChange where the link leads nowhere. */
 export async function targetOf(file: string): Promise<string> {
@@ -53,28 +57,55 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
+/** The permissions of a file that others than its owner can use (such as 0o644); undefined where there are none. */
+export async function modeForOthers(file: string): Promise<number | undefined> {
+  const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
+  return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
+}
+
+/** Leaves a file to its owner. Throws an UnsafeChange where its file system keeps no modes. */
+export async function makePrivate(file: string): Promise<void> {
+  await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
+  if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
+}
+
+const NO_MODES = "others could read the keys in it, since its file system keeps no permissions";
+
 /** What came of an exchange: `kept` is the copy of the file as it was. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
+/** What a file is to hold, and whether that is nobody else's. */
+interface Content {
+  /** Undefined: it is not to be there. */
+  readonly before: Buffer | undefined;
+  readonly after: string;
+  /** Whether `after` holds keys. */
+  readonly isPrivate: boolean;
+}
+
 /**
  * Exchanges the content of a file in one step, so that no host ever reads half of it, and keeps the file as it was
- * beside it. Does nothing where the file no longer holds `before` (undefined: is not there).
+ * beside it, for its owner alone. What holds keys is for its owner alone, too; else a file keeps its permissions. Does
+ * nothing where the file no longer holds `before`. Throws an UnsafeChange where keys cannot be kept from others.
  */
-export async function exchange(file: string, before: Buffer | undefined, after: string): Promise<Exchange> {
+export async function exchange(file: string, { before, after, isPrivate }: Content): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
-  const mode = (await ifThere(() => stat(file)))?.mode ?? MODE_OF_NEW;
+  const found = (await ifThere(() => stat(file)))?.mode ?? PRIVATE;
+  const mode = found & 0o777 & ~(isPrivate ? OTHERS : 0);
   const fresh = `${file}.${randomUUID()}.new`;
   const kept = before && `${file}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.backup`;
   const made: string[] = [];
-  const make = async (path: string, content: string | Buffer): Promise<void> => {
-    await writeFile(path, content, { mode: MODE_OF_NEW, flag: "wx" });
+  const make = async (path: string, content: string | Buffer, itsMode: number): Promise<void> => {
+    await writeFile(path, "", { mode: PRIVATE, flag: "wx" });
     made.push(path);
-    await chmod(path, mode & 0o777);
+    await chmod(path, itsMode);
+    if (isPrivate && (await modeForOthers(path)) !== undefined) throw new UnsafeChange(NO_MODES);
+    await writeFile(path, content);
   };
   const unmake = () => Promise.all(made.map((path) => rm(path, { force: true })));
   try {
-    await make(fresh, after);
-    if (before !== undefined && kept !== undefined) await make(kept, before);
+    await make(fresh, after, mode);
+    if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
     // The last moment: what a host writes from here on until the next line would be lost.
     if (!areSame(await bytesOf(file), before)) {
       await unmake();

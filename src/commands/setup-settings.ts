@@ -4,11 +4,12 @@ import { givenText } from "../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../settings/registry.ts";
 import type { SettingsInput } from "../settings/settings.ts";
 import { routesOf, settingsFrom } from "./settings-input.ts";
-import { commandOn, type Entry, type Fields, isFilledIn, tableOf } from "./setup-entry.ts";
+import { type Entry, type Fields, isFilledIn, isReference, tableOf } from "./setup-entry.ts";
 import type { Host } from "./setup-hosts.ts";
+import type { Launch } from "./setup-launch.ts";
 
 /** The entry for the settings that are given; keys are only referred to. */
-export function entryOf(host: Host, input: SettingsInput, clone: string | undefined): Entry {
+export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
   for (const setting of SETTING_LIST) {
@@ -18,7 +19,7 @@ export function entryOf(host: Host, input: SettingsInput, clone: string | undefi
     if (!secret && given !== undefined) values[variable] = writtenText(setting, given.text);
     if (secret && (given !== undefined || isNeeded(variable, input))) references[variable] = host.reference(variable);
   }
-  return { ...commandOn(input.platform, clone), values, references };
+  return { ...launch, values, references };
 }
 
 /** A text as it is understood from any folder. */
@@ -43,6 +44,15 @@ export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
     if (given !== undefined) keys.set(setting.variable, given.text);
   }
   return keys;
+}
+
+/** The variables of keys whose values stand in the fields themselves. */
+export function keysHeld(fields: Fields): readonly string[] {
+  const env = tableOf(fields.env) ?? {};
+  return SETTING_LIST.flatMap(({ variable, secret }) => {
+    const value = env[variable];
+    return secret && typeof value === "string" && !isReference(value) ? [variable] : [];
+  });
 }
 
 /** Stands for a key that only the host knows; long enough for every one. */

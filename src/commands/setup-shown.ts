@@ -1,5 +1,5 @@
 import { SETTING_LIST } from "../settings/registry.ts";
-import { type Entry, type Fields, type ServerList, tableOf } from "./setup-entry.ts";
+import { type Entry, type Fields, isReference, type ServerList, tableOf } from "./setup-entry.ts";
 
 const HIDDEN = "[redacted]";
 const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
@@ -50,8 +50,7 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
   if (typeof value !== "string") return HIDDEN;
   const setting = SETTING_LIST.find((one) => one.variable === variable);
   if (setting?.secret === false && setting.form.read(value) !== undefined) return value;
-  // A reference may hold a value to fall back on.
-  if (/^(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\})?$/.test(value)) return value;
+  if (isReference(value)) return value;
   return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
 }
 

@@ -1,4 +1,4 @@
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { redactorFor } from "../render/redact.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
@@ -7,9 +7,20 @@ import { toggle } from "../settings/forms.ts";
 import type { SettingsInput } from "../settings/settings.ts";
 import { inputOf } from "./settings-input.ts";
 import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./setup-entry.ts";
-import { bytesOf, checkWritable, exchange, isFileError, isThere, targetOf, textOf } from "./setup-file.ts";
+import {
+  bytesOf,
+  checkWritable,
+  exchange,
+  isFileError,
+  isThere,
+  makePrivate,
+  modeForOthers,
+  targetOf,
+  textOf,
+} from "./setup-file.ts";
 import { HOSTS, type Host } from "./setup-hosts.ts";
-import { checkAsServer, doctorLine, entryOf, givenKeys } from "./setup-settings.ts";
+import { type Launch, launchOf } from "./setup-launch.ts";
+import { checkAsServer, doctorLine, entryOf, givenKeys, keysHeld } from "./setup-settings.ts";
 import { linesChanged } from "./setup-shown.ts";
 import { askInTerminal, Interrupted } from "./setup-terminal.ts";
 
@@ -20,8 +31,8 @@ export interface Person {
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
   /** The person has agreed to everything but keys. */
   readonly agreed: boolean;
-  /** The built command that runs, where it is a clone's; undefined where it was installed as a package. */
-  readonly clone?: string | undefined;
+  /** How a host starts the command that runs. */
+  readonly launch: Launch;
 }
 
 /** What a shell expects of a program that Ctrl-C ended. */
@@ -37,18 +48,13 @@ export async function runSetup(line: CommandLine): Promise<number> {
       say,
       ask: isTerminal && !agreed ? askInTerminal : undefined,
       agreed,
-      clone: cloneOf(fileURLToPath(import.meta.url)),
+      launch: await launchOf(fileURLToPath(import.meta.url), { platform: process.platform, node: process.execPath }),
     });
   } catch (thrown) {
     if (!(thrown instanceof Interrupted)) throw thrown;
     say("\nNothing was written.");
     return INTERRUPTED_CODE;
   }
-}
-
-/** The command of the clone that a built file belongs to; undefined where that is an installed package. */
-export function cloneOf(file: string): string | undefined {
-  return /[\\/]node_modules[\\/]/.test(file) ? undefined : join(dirname(file), "main.js");
 }
 
 /**
@@ -59,7 +65,7 @@ export function cloneOf(file: string): string | undefined {
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = hostOf(word);
-  const entry = entryOf(host, input, person.clone);
+  const entry = entryOf(host, input, person.launch);
   const instead = host.instead?.(input);
   let file = host.file(input);
   try {
@@ -117,19 +123,42 @@ async function change(task: Task): Promise<number | undefined> {
   }
   const keys = await keysToWrite(task, tableOf(first.fields.env) ?? {});
   const { fields, after } = withKeys(keys);
-  if (after === content) return 0;
+  const held = keysHeld(fields);
+  if (after === content) return keepPrivate(task, held);
   if (isThereAlready) show(fields);
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode !== undefined) {
+    person.say(
+      `${file} is open to others (${octal(mode)}), and will hold ${held.join(" and ")}: it becomes yours alone.`,
+    );
+  }
   const names = Object.keys(keys).join(" and ");
   const question = names === "" ? "Write this?" : `Write this, with the value of ${names}?`;
   if (!person.agreed && (await person.ask?.(question)) !== true) {
     person.say("Nothing was written. (--yes writes without asking, and without keys.)");
     return 1;
   }
-  const exchanged = await exchange(file, bytes, after);
+  const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
   if (!exchanged.done) return undefined;
   person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
   sayWhatIsNext(task, fields, keys);
   return 0;
+}
+
+/** Leaves a file that holds keys, and is right as it is, to its owner; gives the exit code. */
+async function keepPrivate({ file, person }: Task, held: readonly string[]): Promise<number> {
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode === undefined) return 0;
+  person.say(`${file} holds ${held.join(" and ")}, and is open to others (${octal(mode)}).`);
+  if (!person.agreed && (await person.ask?.("Make it yours alone?")) !== true) return 1;
+  await makePrivate(file);
+  person.say(`${file} is yours alone now.`);
+  return 0;
+}
+
+/** Permissions as `ls` and `chmod` number them. */
+function octal(mode: number): string {
+  return `mode ${mode.toString(8)}`;
 }
 
 /** The keys that the person wants to have in the file; `env` is what stands there without them. */

@@ -7,6 +7,7 @@ import {
   type StandardSchemaWithJSON,
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
+import { checkNotHalf } from "../tools/apis.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { argumentWords, unknownArguments, unknownWords } from "./argument-words.ts";
@@ -153,6 +154,7 @@ async function answerCall(
     );
   };
   try {
+    checkNotHalf(tool.toolset, services);
     const prepared = checked(listed, given, redactor);
     if (!prepared.fits) {
       const message = `${tool.name}: ${prepared.words}`;

@@ -7,12 +7,27 @@ export interface Endpoint {
   readonly key: string;
 }
 
-/** The real APIs. An absent one is not configured: its tools are not listed. */
+/** An address without its key, or a key without its address: the variables of both. */
+export interface HalfPair {
+  readonly missing: string;
+  readonly present: string;
+}
+
+/** The real APIs. An absent one is not configured: its tools are not listed, unless it is half set. */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;
   readonly events?: Endpoint;
+  /** The pairs that are half set, where that does not keep the server from starting. */
+  readonly half?: { readonly management?: HalfPair; readonly events?: HalfPair };
 }
+
+/**
+ * What becomes of half a pair: `refused` throws; `told` starts, so that each call of such an API can say what is
+ * missing, since hosts show people nothing of a server that does not start; `callersBringKeys` takes an address without
+ * a key for an API that is just not configured for whoever brings none.
+ */
+export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
 /** The emulated APIs: a running sandbox at `url`, or one of our own on `port` (0: any free one). */
 export interface SandboxEnvironment {
@@ -42,25 +57,48 @@ const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as
 
 /**
  * Decides between the real APIs and the sandbox. Throws a SettingsError that names the missing variable where a pair
- * of address and key is half set, and where live mode has no pair at all. Where callers bring keys, an address without
- * a key is no error: that API is just not configured for whoever brings none.
+ * of address and key is half set and that is refused, and where live mode has no pair at all.
  */
-export function resolveEnvironment(settings: EnvironmentSettings, callersBringKeys = false): Environment {
+export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: HalfPairs = "refused"): Environment {
   const { targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey } = settings;
   const nothingSet = [targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey].every((one) => one === undefined);
   if (settings.mode === "sandbox" || (settings.mode === "auto" && nothingSet)) return sandboxOf(settings);
-  const pair = (url: Named, key: Named) => (callersBringKeys && key[1] === undefined ? undefined : pairOf(url, key));
-  const management = pair(["TARGETING_API_URL", targetingApiUrl], ["TARGETING_API_KEY", targetingApiKey]);
-  const events = pair(["EVENT_API_URL", eventApiUrl], ["EVENT_APP_KEY", eventAppKey]);
-  const hasAddress = targetingApiUrl !== undefined || eventApiUrl !== undefined;
-  if (management === undefined && events === undefined && !(callersBringKeys && hasAddress)) {
-    throw new SettingsError(
-      "live mode (TARGETING_MCP_MODE, --mode) needs TARGETING_API_URL with TARGETING_API_KEY, " +
-        "or EVENT_API_URL with EVENT_APP_KEY; neither pair is set",
-      "TARGETING_MCP_MODE",
-    );
+  const management = pairOf(["TARGETING_API_URL", targetingApiUrl], ["TARGETING_API_KEY", targetingApiKey]);
+  const events = pairOf(["EVENT_API_URL", eventApiUrl], ["EVENT_APP_KEY", eventAppKey]);
+  if (nothingSet) throw nothingToUse();
+  const halves = {
+    ...(management.half && { management: management.half }),
+    ...(events.half && { events: events.half }),
+  };
+  const refused = Object.values(halves).find(({ missing }) => isRefused(missing, halfPairs));
+  if (refused !== undefined) {
+    const { missing, present } = refused;
+    throw new SettingsError(`${halfWords(refused)}. Set ${missing}, or unset ${present}`, missing);
   }
-  return { kind: "live", ...(management && { management }), ...(events && { events }) };
+  return {
+    kind: "live",
+    ...(management.whole && { management: management.whole }),
+    ...(events.whole && { events: events.whole }),
+    ...(halfPairs === "told" && Object.keys(halves).length > 0 && { half: halves }),
+  };
+}
+
+function nothingToUse(): SettingsError {
+  return new SettingsError(
+    "live mode (TARGETING_MCP_MODE, --mode) needs TARGETING_API_URL with TARGETING_API_KEY, " +
+      "or EVENT_API_URL with EVENT_APP_KEY; neither pair is set",
+    "TARGETING_MCP_MODE",
+  );
+}
+
+function isRefused(missing: string, halfPairs: HalfPairs): boolean {
+  if (halfPairs === "callersBringKeys") return missing.endsWith("_URL");
+  return halfPairs === "refused";
+}
+
+/** What is wrong with half a pair, as the beginning of a sentence. */
+export function halfWords({ missing, present }: HalfPair): string {
+  return `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
 
 /** Given keys go to the sandbox only where it is on this machine: they may be real. */
@@ -78,12 +116,12 @@ function sandboxOf(settings: EnvironmentSettings): SandboxEnvironment {
 
 type Named = readonly [variable: string, value: string | undefined];
 
-function pairOf([urlVariable, url]: Named, [keyVariable, key]: Named): Endpoint | undefined {
-  if (url === undefined && key === undefined) return undefined;
-  if (url !== undefined && key !== undefined) return { url, key };
-  const [missing, present] = url === undefined ? [urlVariable, keyVariable] : [keyVariable, urlVariable];
-  throw new SettingsError(
-    `${missing} is missing: ${present} is set, and each is of use only with the other. Set ${missing}, or unset ${present}`,
-    missing,
-  );
+/** An address with its key, or which of them is missing; neither where neither is set. */
+function pairOf(
+  [urlVariable, url]: Named,
+  [keyVariable, key]: Named,
+): { readonly whole?: Endpoint; readonly half?: HalfPair } {
+  if (url !== undefined && key !== undefined) return { whole: { url, key } };
+  if (url !== undefined) return { half: { missing: keyVariable, present: urlVariable } };
+  return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type Environment, type EnvironmentSettings, resolveEnvironment } from "./environment.ts";
+import { type Environment, type EnvironmentSettings, type HalfPairs, resolveEnvironment } from "./environment.ts";
 import { SettingsError } from "./error.ts";
 import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, readHttpSettings } from "./http.ts";
@@ -46,6 +46,8 @@ export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
   /** Set where callers may bring keys of their own: an address may then stand without its key. */
   readonly overHttp?: true;
+  /** Set where half a pair of address and key is told in each call, instead of refused at the start. */
+  readonly overStdio?: true;
 }
 
 /**
@@ -69,8 +71,7 @@ export function readSettings(input: SettingsInput): Settings {
     sandboxPort: read(SETTINGS.sandboxPort),
   };
   const forHttp = readHttpSettings(read);
-  const callersBringKeys = input.overHttp === true && (forHttp.ownKeys || forHttp.accessFile !== undefined);
-  const environment = resolveEnvironment(addresses, callersBringKeys);
+  const environment = resolveEnvironment(addresses, halfPairsOf(input, forHttp));
   const projectName = read(SETTINGS.project);
   const https = read(SETTINGS.httpsProxy);
   const http = read(SETTINGS.httpProxy);
@@ -100,6 +101,11 @@ export function readSettings(input: SettingsInput): Settings {
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
+}
+
+function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFile }: HttpSettings): HalfPairs {
+  if (overStdio === true) return "told";
+  return overHttp === true && (ownKeys || accessFile !== undefined) ? "callersBringKeys" : "refused";
 }
 
 function parse<Value>(setting: Setting<Value, unknown>, text: string): Value {

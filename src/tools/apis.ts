@@ -3,8 +3,31 @@ import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
 import type { EventRuns } from "../events/event-runs.ts";
-import type { TestBench, ToolContext } from "./context.ts";
-import { ToolError } from "./definition.ts";
+import type { HalfPair, TestBench, ToolContext, ToolServices } from "./context.ts";
+import { ToolError, type Toolset } from "./definition.ts";
+
+/**
+ * Throws a ToolError where a tool works with an API of which the address or the key is missing; a tool of either API
+ * where that leaves none.
+ */
+export function checkNotHalf(toolset: Toolset, { half, management, events }: ToolServices): void {
+  if (half === undefined) return;
+  const missing = toolset === "either" ? eitherHalf(half, management ?? events) : half[toolset];
+  if (missing === undefined) return;
+  const { missing: variable, present } = missing;
+  throw new ToolError(
+    `${variable} is missing: ${present} is set, and each is of use only with the other; nothing was sent`,
+    `Tell the person to set ${variable} where this server is started, which is the env of its entry in the ` +
+      `host's configuration (or to take ${present} out there), and to restart it; targeting-mcp doctor checks it.`,
+  );
+}
+
+function eitherHalf(
+  half: NonNullable<ToolServices["half"]>,
+  whole: ManagementApi | EventApi | undefined,
+): HalfPair | undefined {
+  return whole === undefined ? (half.targeting ?? half.events) : undefined;
+}
 
 /** The management API, for a tool that is listed only where it is configured. */
 export function managementOf({ management }: ToolContext): ManagementApi {

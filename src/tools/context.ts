@@ -14,6 +14,12 @@ export interface TestBench {
   readonly sandbox: SandboxApi;
 }
 
+/** An address without its key, or a key without its address: the variables of both. */
+export interface HalfPair {
+  readonly missing: string;
+  readonly present: string;
+}
+
 /** What stays the same for every call that a server takes. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
@@ -21,6 +27,8 @@ export interface ToolServices {
   readonly management?: ManagementApi;
   /** Absent where the event API is not configured; its tools are then not listed. */
   readonly events?: EventApi;
+  /** The APIs that are half set, by the toolset that works with them: its tools are listed, and say what is missing. */
+  readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   /** The targetings that were seen before, by name. */
   readonly memory: TargetingMemory;
   /** Context IDs read a short while ago. */

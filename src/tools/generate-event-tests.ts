@@ -61,7 +61,7 @@ export const generateEventTestsTool = {
       seed: suite.seed,
       ...contentsOf(suite, format),
       ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
-      ...(place !== undefined && { savedTo: place }),
+      ...(place !== undefined && { savedTo: place.path }),
       preview: previewOf(text),
     };
     return { structured: { environment, ...facts }, text: suiteText(facts), isError: false };

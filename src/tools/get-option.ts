@@ -68,7 +68,7 @@ async function saveContexts(optionId: string, saveTo: string, context: ToolConte
   const { environment, signal, allowedDirs } = context;
   const place = await freePlaceFor(saveTo, allowedDirs);
   const { option, contexts } = await readOptionContents(managementOf(context), optionId, signal);
-  await saveFile(place.path, contextLines(option, contexts, place.format));
+  await saveFile(place, contextLines(option, contexts, place.format));
   const saved = { savedTo: place.path, counts: { options: 1, contextIds: contexts.length } };
   return {
     structured: { environment, option: optionRow(option, "concise"), total: contexts.length, ...saved },

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { parseJson } from "../api/answers.ts";
-import { bytesOf } from "../bulk/files/bytes.ts";
+import { bytesAt } from "../bulk/files/bytes.ts";
 import { FileError } from "../bulk/files/file-error.ts";
-import { findFile, findFreePlace } from "../bulk/files/folders.ts";
+import { findFile, findFreePlace, type Place } from "../bulk/files/folders.ts";
 import { inOnePiece, saveFile } from "../bulk/files/save-file.ts";
 import { textOf } from "../bulk/files/text.ts";
 import { junitXml } from "../events/junit.ts";
@@ -89,7 +89,7 @@ const LONGEST_FILE = 64 * 1_048_576;
 
 /** What a JSON file in an allowed folder holds. Throws a FileError where it may not or cannot be read. */
 async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
-  const bytes = bytesOf(await findFile(file, allowedDirs));
+  const bytes = bytesAt(await findFile(file, allowedDirs));
   let text = "";
   for await (const piece of textOf(bytes, "utf-8")) {
     text += piece;
@@ -103,7 +103,7 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
 }
 
 /** Where the report is to be written; looked at before anything is sent. */
-async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<string | undefined> {
+async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
   return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
 }
 
@@ -122,7 +122,7 @@ function readSuite(given: unknown, what: string): EventSuite {
 /** Asks before test events go to a live endpoint, where they count. */
 async function runLive(
   kept: KeptSuite,
-  { saveTo, place }: { readonly saveTo: string | undefined; readonly place: string | undefined },
+  { saveTo, place }: { readonly saveTo: string | undefined; readonly place: Place | undefined },
   context: ToolContext,
 ): Promise<ToolOutcome> {
   refuseReadOnly(context);
@@ -186,7 +186,7 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
 async function runOnce(
   yes: string,
   kept: KeptSuite,
-  place: string | undefined,
+  place: Place | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
@@ -198,14 +198,14 @@ async function answerOf(
   kept: KeptSuite,
   target: Input["target"],
   report: SuiteReport,
-  place: string | undefined,
+  place: Place | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const run = { ...about(kept, context), target, report };
   if (place === undefined) return suiteReportAnswer(run);
   try {
     await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
-    return suiteReportAnswer({ ...run, savedTo: place });
+    return suiteReportAnswer({ ...run, savedTo: place.path });
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;
     return suiteReportAnswer({ ...run, notSaved: thrown.message });

@@ -37,12 +37,12 @@ export async function saveOptions(query: SaveQuery, saveTo: string, context: Too
   };
   let note: string | undefined;
   try {
-    await saveFile(place.path, optionLines(inTime(withContexts(api, options, signal)), place.format));
+    await saveFile(place, optionLines(inTime(withContexts(api, options, signal)), place.format));
   } catch (thrown) {
     if (!(thrown instanceof TimeIsUp)) throw thrown;
     counts.contextIds = 0;
     note = "One wait was too short to read the Context IDs: the file has none of them. Save a part: parent or search.";
-    await saveFile(place.path, optionLines(withoutContexts(options), place.format));
+    await saveFile(place, optionLines(withoutContexts(options), place.format));
   }
   const saved = { savedTo: place.path, counts, ...(note !== undefined && { note }) };
   return { structured: { environment, ...saved }, text: savedText(saved), isError: false };

@@ -31,7 +31,7 @@ describe("questions", () => {
     expect(shown).toContain('-       "command": "old"');
     expect(await again.exited).toBe(0);
     expect(JSON.parse(place.text())).toMatchObject({ account: "signed in" });
-    expect(place.entry().command).toBe("node");
+    expect(place.entry().command).toBe(process.execPath);
     expect(place.backup()).toBe(meanwhile);
     expect(place.beside()).toHaveLength(1);
   });
@@ -93,7 +93,7 @@ describe("an entry that is there", () => {
     const place = home(JSON.stringify({ mcpServers: { targeting: { ...old, disabled: true } } }));
     const { code, said } = await run(place);
     expect(code).toBe(0);
-    expect(place.entry()).toEqual({ disabled: true, command: "node", args: [COMMAND] });
+    expect(place.entry()).toEqual({ disabled: true, command: process.execPath, args: [COMMAND] });
     for (const line of ['-       "type": "http"', '-       "url": ', '-         "Authorization": "[redacted]"']) {
       expect(said).toContain(line);
     }
@@ -144,7 +144,7 @@ describe("settings", () => {
     const last = said.split("\n").at(-1) ?? "";
     const quote = ON_POSIX ? "'" : '"';
     const flags = `--mode=sandbox ${quote}--project=my project${quote} --read-only=on`;
-    expect(last).toContain(`node ${COMMAND} doctor`);
+    expect(last).toContain(`${COMMAND} doctor`);
     for (const flag of flags.match(/--[^ ]+/g) ?? []) expect(last).toContain(flag);
   });
 });

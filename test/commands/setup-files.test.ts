@@ -12,6 +12,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { COMMAND, startCommand } from "../support/server-process.ts";
 import { home, runSetup as run } from "../support/setup-home.ts";
+import { startInTerminal } from "../support/terminal.ts";
 
 const ADDRESS = { TARGETING_API_URL: "https://api.example.com" };
 const KEY = { TARGETING_API_KEY: 'the-"secret"-key' };
@@ -50,7 +51,7 @@ describe("the rest of the file stays to the letter", () => {
   ])("$before", async ({ before, after, unit, eol = "\n" }) => {
     const place = home(before);
     expect((await run(place)).code).toBe(0);
-    const fields = JSON.stringify({ command: "node", args: [COMMAND] }, null, unit);
+    const fields = JSON.stringify({ command: process.execPath, args: [COMMAND] }, null, unit);
     const lines = `"targeting": ${fields}`.split("\n");
     expect(place.text()).toBe(after.replace("ENTRY", () => lines.join(eol + unit + unit)));
     expect(place.backup()).toBe(before);
@@ -64,7 +65,7 @@ describe("the rest of the file stays to the letter", () => {
     expect((await run(place)).code).toBe(0);
     const args = `"args": [\n        ${JSON.stringify(COMMAND)}\n      ]`;
     expect(place.text()).toBe(
-      `{\n  "mcpServers": {\n    "targeting": {\n      "n":  1.0, // mine\n      "command": "node",\n      ${args}\n    }\n  }\n}`,
+      `{\n  "mcpServers": {\n    "targeting": {\n      "n":  1.0, // mine\n      "command": ${JSON.stringify(process.execPath)},\n      ${args}\n    }\n  }\n}`,
     );
   });
 
@@ -126,16 +127,73 @@ describe("files that are not plain files", () => {
     expect(readFileSync(target, "utf8")).toContain('"targeting"');
   });
 
-  test.runIf(ON_POSIX)("the file and its copy keep its mode, whatever an earlier attempt left", async () => {
-    for (const mode of [0o600, 0o664]) {
-      const place = home("{}");
-      chmodSync(place.file, mode);
-      writeFileSync(`${place.file}.new`, "junk", { mode: 0o644 });
-      expect((await run(place)).code).toBe(0);
-      const [backup = ""] = place.beside().filter((name) => name.endsWith(".backup"));
-      expect(statSync(place.file).mode & 0o777).toBe(mode);
-      expect(statSync(join(dirname(place.file), backup)).mode & 0o777).toBe(mode);
-      expect(place.beside()).toHaveLength(2);
-    }
+  test.runIf(ON_POSIX)(
+    "the file keeps its mode, whatever an earlier attempt left; its copy is nobody else's",
+    async () => {
+      for (const mode of [0o600, 0o664]) {
+        const place = home("{}");
+        chmodSync(place.file, mode);
+        writeFileSync(`${place.file}.new`, "junk", { mode: 0o644 });
+        expect((await run(place)).code).toBe(0);
+        const [backup = ""] = place.beside().filter((name) => name.endsWith(".backup"));
+        expect(statSync(place.file).mode & 0o777).toBe(mode);
+        expect(statSync(join(dirname(place.file), backup)).mode & 0o777).toBe(0o600);
+        expect(place.beside()).toHaveLength(2);
+      }
+    },
+  );
+});
+
+describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
+  const modeOf = (path: string) => statSync(path).mode & 0o777;
+  const entryWith = (env: Readonly<Record<string, string>>) =>
+    JSON.stringify({ mcpServers: { targeting: { command: "old", env } } });
+  /** The modes of the copies that `setup` left beside the file. */
+  const copies = (place: ReturnType<typeof home>) =>
+    place.beside().map((name) => modeOf(join(dirname(place.file), name)));
+
+  test("when the key is written, and that is said before", async () => {
+    const place = home("{}");
+    chmodSync(place.file, 0o644);
+    const command = startInTerminal(["setup", "cursor"], { ...place.environment, ...ADDRESS, ...KEY });
+    await command.answer("Write the value", "y");
+    const said = await command.answer("Write this, with the value of TARGETING_API_KEY?", "y");
+    expect(said).toContain("is open to others (mode 644), and will hold TARGETING_API_KEY: it becomes yours alone.");
+    expect(await command.exited).toBe(0);
+    expect(place.entry().env).toMatchObject(KEY);
+    expect({ file: modeOf(place.file), copies: copies(place) }).toEqual({ file: 0o600, copies: [0o600] });
+  });
+
+  test.each([
+    ["a key", KEY.TARGETING_API_KEY],
+    ["a key to fall back on", "$" + "{TARGETING_API_KEY:-some-key-of-mine}"],
+  ])("when %s that was there stays, and so is the copy", async (_, key) => {
+    const place = home(entryWith({ ...ADDRESS, TARGETING_API_KEY: key }));
+    chmodSync(place.file, 0o664);
+    const { code, said } = await run(place, ["--read-only"], ADDRESS);
+    expect(code).toBe(0);
+    expect(said).toContain("is open to others (mode 664), and will hold TARGETING_API_KEY");
+    expect(place.entry().env.TARGETING_API_KEY).toBe(key);
+    expect({ file: modeOf(place.file), copies: copies(place) }).toEqual({ file: 0o600, copies: [0o600] });
+  });
+
+  test("when nothing else is to be changed: after a yes", async () => {
+    const place = home(entryWith({ ...ADDRESS, ...KEY }));
+    expect((await run(place, [], ADDRESS)).code).toBe(0);
+    chmodSync(place.file, 0o644);
+    const command = startInTerminal(["setup", "cursor"], { ...place.environment, ...ADDRESS });
+    const said = await command.answer("Make it yours alone?", "n");
+    expect(said).toContain("holds TARGETING_API_KEY, and is open to others (mode 644)");
+    expect({ code: await command.exited, mode: modeOf(place.file) }).toEqual({ code: 1, mode: 0o644 });
+    const again = await run(place, [], ADDRESS);
+    expect(again).toMatchObject({ code: 0, said: expect.stringContaining("is yours alone now") });
+    expect(modeOf(place.file)).toBe(0o600);
+  });
+
+  test("a file that only refers to keys keeps its mode, and its copy is private all the same", async () => {
+    const place = home(entryWith({ ...ADDRESS, TARGETING_API_KEY: REFERENCE }));
+    chmodSync(place.file, 0o644);
+    expect((await run(place, ["--read-only"], ADDRESS)).said).not.toContain("open to others");
+    expect({ file: modeOf(place.file), copies: copies(place) }).toEqual({ file: 0o644, copies: [0o600] });
   });
 });

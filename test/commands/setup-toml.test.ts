@@ -6,7 +6,7 @@ const SETTINGS = { TARGETING_API_URL: "https://api.example.com", TARGETING_API_K
 
 const BLOCK = [
   "[mcp_servers.targeting]",
-  'command = "node"',
+  `command = ${JSON.stringify(process.execPath)}`,
   `args = [ ${JSON.stringify(COMMAND)} ]`,
   "startup_timeout_sec = 60",
   'env_vars = [ "TARGETING_API_KEY" ]',
@@ -59,7 +59,8 @@ test.each([
 });
 
 test("an entry that a person added to, or wrote in another form, is the same one", async () => {
-  const inline = `{ command = "node", args = [${JSON.stringify(COMMAND)}], startup_timeout_sec = 90, enabled = false }`;
+  const [program, file] = [process.execPath, COMMAND].map((path) => JSON.stringify(path));
+  const inline = `{ command = ${program}, args = [${file}], startup_timeout_sec = 90, enabled = false }`;
   const place = home(`[mcp_servers]\n"targeting" = ${inline}\n`, "codex");
   expect(await run(place)).toMatchObject({ code: 0, said: expect.stringContaining("has this entry already") });
 });

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { cloneOf, setUp } from "../../src/commands/setup.ts";
-import { commandOn } from "../../src/commands/setup-entry.ts";
+import { setUp } from "../../src/commands/setup.ts";
 import { HOSTS } from "../../src/commands/setup-hosts.ts";
+import { launchOf, publishedLaunch } from "../../src/commands/setup-launch.ts";
 import { SettingsError } from "../../src/settings/error.ts";
 import { startCommand } from "../support/server-process.ts";
 
@@ -45,7 +45,7 @@ async function setup({ host, before, environment = {}, flags = {}, answers, agre
     return answers?.[asked.length - 1] ?? false;
   };
   const input = { flags: new Map(Object.entries(flags)), environment, platform: "linux", home } as const;
-  const person = { say: (text: string) => void said.push(text), ask: answers && ask, agreed };
+  const person = { say: (text: string) => void said.push(text), ask: answers && ask, agreed, launch: PLAIN };
   const code = await setUp(host, input, person);
   const files = readdirSync(dirname(file));
   const text = files.includes(file.slice(dirname(file).length + 1)) ? readFileSync(file, "utf8") : undefined;
@@ -112,15 +112,24 @@ describe("where each host looks on other platforms", () => {
     expect(HOSTS[host]?.file({ platform: "linux", home: "/home/a", environment })).toBe(file);
   });
 
-  test("a clone is started itself, wherever a package would be fetched", () => {
-    const clone = cloneOf("/home/a/targeting-mcp/dist/setup-ABC.js");
-    expect(clone).toBe("/home/a/targeting-mcp/dist/main.js");
-    expect(commandOn("linux", clone)).toEqual({ command: "node", args: [clone] });
-    expect(cloneOf("/home/a/.npm/_npx/1/node_modules/targeting-mcp/dist/setup-ABC.js")).toBeUndefined();
+  test.each([
+    ["^0.1.0", true],
+    ["latest", true],
+    ["file:../../../targeting-mcp-0.1.0.tgz", false],
+    ["https://example.com/targeting-mcp-0.1.0.tgz", false],
+    ["github:someone/targeting-mcp", false],
+    [undefined, false],
+  ])("in the cache of npx, asked for as %j: fetched again %s", async (asked, isFetched) => {
+    const cache = join(mkdtempSync(join(tmpdir(), "targeting-mcp-cache-")), "_npx", "30ec5365116b323c");
+    mkdirSync(cache, { recursive: true });
+    writeFileSync(join(cache, "package.json"), JSON.stringify({ dependencies: { "targeting-mcp": asked } }));
+    const dist = join(cache, "node_modules", "targeting-mcp", "dist");
+    const launch = await launchOf(join(dist, "setup-ABC.js"), { platform: "linux", node: "/usr/bin/node" });
+    expect(launch).toEqual(isFetched ? PLAIN : { command: "/usr/bin/node", args: [join(dist, "main.js")] });
   });
 
   test("Windows starts npx through a shell, since it is a script there", () => {
-    expect(commandOn("win32")).toEqual({ command: "cmd", args: ["/c", "npx", "-y", "targeting-mcp"] });
+    expect(publishedLaunch("win32")).toEqual({ command: "cmd", args: ["/c", "npx", "-y", "targeting-mcp"] });
   });
 });
 

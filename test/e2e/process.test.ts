@@ -89,8 +89,8 @@ test("a message over 16 MB is refused, and the connection lives", async () => {
 
 describe("what refuses to start", () => {
   test.each([
-    [{ TARGETING_API_URL: "https://api.example.com" }, [], "TARGETING_API_KEY is missing"],
-    [{ EVENT_APP_KEY: "secret-key" }, [], "EVENT_API_URL is missing"],
+    [{ TARGETING_API_URL: "https://api.example.com" }, ["http"], "TARGETING_API_KEY is missing"],
+    [{ EVENT_APP_KEY: "secret-key" }, ["http"], "EVENT_API_URL is missing"],
     [{}, ["--mode", "live"], "neither pair is set"],
     [{}, ["--nonsense"], "unknown flag --nonsense"],
     [{}, ["serve"], "there is no command serve; the commands are stdio, http, sandbox, doctor, setup"],

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { fileAt } from "../../scripts/packaging/generated.ts";
-import { commandOn } from "../../src/commands/setup-entry.ts";
 import { HOSTS } from "../../src/commands/setup-hosts.ts";
+import { publishedLaunch } from "../../src/commands/setup-launch.ts";
 import { readAccess } from "../../src/settings/access.ts";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
 import { routesWith } from "../../src/spec/routes.ts";
@@ -95,7 +95,7 @@ describe("hosts", () => {
     const references = Object.entries(keys).map(([name, key]) => {
       return [name, host === undefined || host.keysFrom === "file" ? key : host.reference(name)] as const;
     });
-    const entry = { ...commandOn("linux"), values, references: Object.fromEntries(references) };
+    const entry = { ...publishedLaunch("linux"), values, references: Object.fromEntries(references) };
     const written = host?.list.withFields("", host.list.fieldsOf(entry, undefined)) ?? "";
     const [block] = BLOCKS.filter(({ page, under, language }) => {
       return page === "README.md" && under === heading && language !== "sh";
@@ -113,7 +113,7 @@ describe("hosts", () => {
       const config = link.searchParams.get("config") ?? "";
       return JSON.parse(config.startsWith("{") ? config : Buffer.from(config, "base64").toString("utf8"));
     });
-    expect(configurations).toEqual([{ type: "stdio", ...commandOn("linux") }, commandOn("linux")]);
+    expect(configurations).toEqual([{ type: "stdio", ...publishedLaunch("linux") }, publishedLaunch("linux")]);
   });
 });
 

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
+import { holdFolder, LinkOnTheWay, openHeld, type Place } from "../../disk/held-folder.ts";
 import { FileError } from "./file-error.ts";
+import { linkRefused } from "./folders.ts";
 
 /** Opens a file's content from its beginning, as often as it is needed, in pieces of so many bytes where it can. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
@@ -10,15 +12,37 @@ const PIECE_BYTES = 65_536;
 /** What is not looked at goes faster in large ones. */
 const LARGE_PIECE_BYTES = 524_288;
 
-/** The content of a file on the disk, which may not be a link. Reading throws the error of the operating system. */
+/** The content of a file of our own, which may not be a link. Reading throws the error of the operating system. */
 export function bytesOf(path: string): ByteSource {
-  return async function* (pieceBytes = PIECE_BYTES) {
-    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    for await (const chunk of handle.createReadStream({ highWaterMark: pieceBytes })) {
-      const bytes: unknown = chunk;
-      if (bytes instanceof Uint8Array) yield bytes;
-    }
-  };
+  return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
+}
+
+/**
+ * The content of a file that the caller named. Reading throws a FileError where a link leads there by then, and the
+ * error of the operating system.
+ */
+export function bytesAt(place: Place): ByteSource {
+  return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
+}
+
+async function openPlace(place: Place): Promise<FileHandle> {
+  try {
+    const folder = await holdFolder(place);
+    return await openHeld(folder, place.steps.at(-1) ?? "").finally(() => folder.close());
+  } catch (thrown) {
+    if (!(thrown instanceof LinkOnTheWay)) throw thrown;
+    throw linkRefused(place.path, "It changed while it was used: call again once it is left alone.", {
+      cause: thrown,
+    });
+  }
+}
+
+async function* piecesOf(opened: () => Promise<FileHandle>, pieceBytes = PIECE_BYTES): AsyncGenerator<Uint8Array> {
+  const handle = await opened();
+  for await (const chunk of handle.createReadStream({ highWaterMark: pieceBytes })) {
+    const bytes: unknown = chunk;
+    if (bytes instanceof Uint8Array) yield bytes;
+  }
 }
 
 /** The SHA-256 of a content, as hexadecimal digits: it tells whether two contents are the same. */

@@ -1,42 +1,46 @@
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { holdFolder, LinkOnTheWay, type Place } from "../../disk/held-folder.ts";
 import { FileError, hasCode } from "./file-error.ts";
+
+export type { Place } from "../../disk/held-folder.ts";
 
 /** How many near file names an error lists. */
 const NAMES_SHOWN = 5;
 
 /**
- * The real path of an existing regular file inside one of the allowed folders. A relative path is looked for in each
- * of them. Throws a FileError that names the folders, and near file names where there is no such file; links and `..`
- * are refused.
+ * Where an existing regular file lies inside one of the allowed folders. A relative path is looked for in each of
+ * them. Throws a FileError that names the folders, and near file names where there is no such file; links and `..` are
+ * refused.
  */
-export async function findFile(given: string, allowedDirs: readonly string[]): Promise<string> {
-  for (const place of await placesOf(given, allowedDirs)) {
-    if (await exists(place)) return place;
+export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
+  const places = await placesOf(given, allowedDirs);
+  for (const place of places) {
+    if (await exists(place.path)) return place;
   }
   throw new FileError(
     `there is no file ${quoted(given)} in ${folderWords(allowedDirs)}`,
-    await nearWords(given, allowedDirs),
+    await nearWords(given, places, allowedDirs),
   );
 }
 
 /**
- * The path of a file that does not exist yet, in an existing folder inside one of the allowed ones. Throws a FileError
+ * Where a file will lie that does not exist yet, in an existing folder inside one of the allowed ones. Throws a FileError
  * where there is something already: nothing is overwritten.
  */
-export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<string> {
+export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   for (const place of places) {
-    if (await exists(place, "any")) {
+    if (await exists(place.path, "any")) {
       throw new FileError(`${quoted(given)} exists already, and nothing is overwritten`, "Give another name.");
     }
   }
-  for (const place of places) if (await exists(dirname(place), "folder")) return place;
+  for (const place of places) if (await exists(dirname(place.path), "folder")) return place;
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
 /** Where a path may lead to: one place in each allowed folder that it lies in, free of links. */
-async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly string[]> {
+async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FileError(
       "file and saveTo are refused: no folder is allowed",
@@ -48,18 +52,26 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
   if (given.split(/[\\/]/).includes(".."))
     throw new FileError(`${quoted(given)} has .. in it, which is refused`, inside);
   if (given.includes("\0") || given.trim() === "") throw new FileError(`${quoted(given)} is no path`, inside);
-  const places: string[] = [];
+  const places: Place[] = [];
   for (const folder of allowedDirs) {
     const root = await realFolder(folder);
     if (root === undefined) continue;
     const parts = partsInside(root, resolve(root, given)) ?? partsInside(folder, resolve(folder, given));
     if (parts === undefined) continue;
-    if (await hasLink(root, parts))
-      throw new FileError(`${quoted(given)} goes through a link, which is refused`, inside);
-    places.push(join(root, ...parts));
+    if (await hasLink(root, parts)) throw linkRefused(given, inside);
+    places.push(placeIn(root, parts));
   }
   if (places.length === 0) throw new FileError(`${quoted(given)} lies outside of the folders that are allowed`, inside);
   return places;
+}
+
+function placeIn(root: string, steps: readonly string[]): Place {
+  return { root, steps, path: join(root, ...steps) };
+}
+
+/** The error for a path that goes through a link, or did so by the time it was used. */
+export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
+  return new FileError(`${quoted(path)} goes through a link, which is refused`, remedy, options);
 }
 
 /** The steps from a folder down to a path in it; undefined where the path lies outside. */
@@ -113,10 +125,9 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-async function nearWords(given: string, allowedDirs: readonly string[]): Promise<string> {
-  const found = await Promise.all(
-    [...allowedDirs, ...allowedDirs.map((dir) => dirname(resolve(dir, given)))].map(filesIn),
-  );
+async function nearWords(given: string, places: readonly Place[], allowedDirs: readonly string[]): Promise<string> {
+  const tops = places.map(({ root }) => placeIn(root, [basename(given)]));
+  const found = await Promise.all([...tops, ...places].map(filesBeside));
   const wanted = pairsOf(basename(given));
   const near = [...new Set(found.flat())]
     .map((name) => ({ name, likeness: likeness(wanted, pairsOf(name)) }))
@@ -126,12 +137,14 @@ async function nearWords(given: string, allowedDirs: readonly string[]): Promise
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** The names of the files of a folder; none where it cannot be read, since they are only a hint. */
-async function filesIn(folder: string): Promise<readonly string[]> {
+/** The names of the files beside a place; none where its folder cannot be read, since they are only a hint. */
+async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
-    return (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name);
+    const folder = await holdFolder(place);
+    const entries = await readdir(folder.at("."), { withFileTypes: true }).finally(() => folder.close());
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
   } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown) return [];
+    if (thrown instanceof LinkOnTheWay || (thrown instanceof Error && "code" in thrown)) return [];
     throw thrown;
   }
 }

@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { bytesOf, digestOf } from "./bytes.ts";
+import { bytesAt, digestOf } from "./bytes.ts";
 import { FileError } from "./file-error.ts";
 import { findFile } from "./folders.ts";
 import type { Format, OpenedFile } from "./rows.ts";
@@ -25,7 +25,7 @@ export async function openFile(path: string, encoding: Encoding, allowedDirs: re
       "Name it .csv (a header and rows), .ndjson (one JSON object a line) or .json (one JSON array).",
     );
   }
-  const bytes = bytesOf(found);
+  const bytes = bytesAt(found);
   return { file: { format, encoding, digest: await digestOf(bytes) }, bytes };
 }
 

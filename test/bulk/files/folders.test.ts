@@ -28,23 +28,27 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   throw new Error("nothing was refused");
 }
 
+async function pathOf(given: string, allowed: readonly string[]): Promise<string> {
+  return (await findFile(given, allowed)).path;
+}
+
 async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
   yield* texts;
 }
 
 test("files of allowed folders are found, by absolute and by relative path", async () => {
   const { one, two, allowed } = await folders();
-  expect(await findFile(join(one, "options.csv"), allowed)).toBe(join(one, "options.csv"));
-  expect(await findFile("second.csv", allowed)).toBe(join(two, "second.csv"));
-  expect(await findFile(join("deep", "more.csv"), allowed)).toBe(join(one, "deep", "more.csv"));
+  expect(await pathOf(join(one, "options.csv"), allowed)).toBe(join(one, "options.csv"));
+  expect(await pathOf("second.csv", allowed)).toBe(join(two, "second.csv"));
+  expect(await pathOf(join("deep", "more.csv"), allowed)).toBe(join(one, "deep", "more.csv"));
 });
 
 test("an allowed folder may be named through a link", async () => {
   const { one, other } = await folders();
   const linked = join(other, "link");
   await symlink(one, linked, "junction");
-  expect(await findFile(join(linked, "options.csv"), [linked])).toBe(join(one, "options.csv"));
-  expect(await findFile(join(one, "options.csv"), [linked])).toBe(join(one, "options.csv"));
+  expect(await pathOf(join(linked, "options.csv"), [linked])).toBe(join(one, "options.csv"));
+  expect(await pathOf(join(one, "options.csv"), [linked])).toBe(join(one, "options.csv"));
 });
 
 test("whatever leads out of the folders is refused, and the folders are named", async () => {
@@ -86,37 +90,38 @@ test("without allowed folders the setting is named", async () => {
 
 test("a file is saved as a whole, and never over another", async () => {
   const { one, allowed } = await folders();
-  const { path, format } = await freePlaceFor("new.csv", allowed);
+  const place = await freePlaceFor("new.csv", allowed);
+  const { path, format } = place;
   expect({ path, format }).toEqual({ path: join(one, "new.csv"), format: "csv" });
-  await saveFile(path, pieces("a", "b"));
+  await saveFile(place, pieces("a", "b"));
   expect(await readFile(path, "utf8")).toBe("ab");
   expect(await refusal(freePlaceFor("new.csv", allowed))).toContain("nothing is overwritten");
-  expect(await refusal(saveFile(path, pieces("c")))).toContain("nothing is overwritten");
+  expect(await refusal(saveFile(place, pieces("c")))).toContain("nothing is overwritten");
   expect(await readFile(path, "utf8")).toBe("ab");
   expect((await readdir(one)).sort()).toEqual(["deep", "new.csv", "options.csv"]);
 });
 
 test("what cannot be read to its end leaves no file", async () => {
   const { one, allowed } = await folders();
-  const { path } = await freePlaceFor("new.ndjson", allowed);
+  const place = await freePlaceFor("new.ndjson", allowed);
   const failing = async function* () {
     yield "a";
     throw new Error("no more");
   };
-  await expect(saveFile(path, failing())).rejects.toThrow("no more");
+  await expect(saveFile(place, failing())).rejects.toThrow("no more");
   expect((await readdir(one)).sort()).toEqual(["deep", "options.csv"]);
 });
 
 test.each(["ENOTSUP", "EPERM", "ENOSYS", "EISDIR"])(
   "where there are no links (%s) a file is copied, over none",
   async (code) => {
-    const { one } = await folders();
+    const { one, allowed } = await folders();
     const noLink = () => Promise.reject(Object.assign(new Error(code), { code, syscall: "link" }));
-    const path = join(one, "new.csv");
-    await saveFile(path, pieces("a", "b"), noLink);
-    expect(await readFile(path, "utf8")).toBe("ab");
-    expect(await refusal(saveFile(path, pieces("c"), noLink))).toContain("nothing is overwritten");
-    expect(await readFile(path, "utf8")).toBe("ab");
+    const place = await freePlaceFor("new.csv", allowed);
+    await saveFile(place, pieces("a", "b"), noLink);
+    expect(await readFile(place.path, "utf8")).toBe("ab");
+    expect(await refusal(saveFile(place, pieces("c"), noLink))).toContain("nothing is overwritten");
+    expect(await readFile(place.path, "utf8")).toBe("ab");
     expect((await readdir(one)).filter((name) => name.endsWith(".unfinished"))).toEqual([]);
   },
 );

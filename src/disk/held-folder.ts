@@ -1,0 +1,118 @@
+import { constants, existsSync } from "node:fs";
+import { type FileHandle, lstat, open } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Where something lies: below a folder that is trusted, down so many steps, none of which may be a link. */
+export interface Place {
+  /** The real path of the trusted folder. */
+  readonly root: string;
+  /** Names of folders, and at last the name of the file; at least one. */
+  readonly steps: readonly string[];
+  /** Both together. */
+  readonly path: string;
+}
+
+/** A step on the way is a link, or no longer what it was when it was looked at. */
+export class LinkOnTheWay extends Error {}
+
+/** A folder that stays the same one, whatever is put into the place of its path meanwhile. */
+export interface HeldFolder {
+  /** Whether nothing can come between; else `check` has to be asked before and after each use. */
+  readonly isFirm: boolean;
+  /** The path through which a name in the folder is opened, made, linked or removed. */
+  readonly at: (name: string) => string;
+  /** Throws a LinkOnTheWay where the path of the folder leads elsewhere by now. */
+  readonly check: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** Linux: a descriptor for names alone, for which the folder need not be readable. Node has no name for it. */
+const O_PATH = 0o10_000_000;
+/** macOS: no step of the path may be a link. Node has no name for it; older versions pass it over. */
+const O_NOFOLLOW_ANY = 0x2000_0000;
+/** Where Linux lets a path begin at an open folder, which is what `openat` does. */
+const DESCRIPTORS = "/proc/self/fd";
+const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
+
+/**
+ * Holds the folder in which a place lies. On Linux each step is opened from the one before, so that no link is
+ * followed at any moment. Elsewhere Node can only look at each step, which `check` does again. Throws a LinkOnTheWay, and what the operating system says where there is no such folder.
+ */
+export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<HeldFolder> {
+  const folders = place.steps.slice(0, -1);
+  const identity = () => identityOf(place.root, folders);
+  if (!isFirm) {
+    const held = await identity();
+    const path = join(place.root, ...folders);
+    return { isFirm, at: (name) => join(path, name), check: () => same(identity, held), close: async () => undefined };
+  }
+  const handle = await descend(place.root, folders);
+  return {
+    isFirm,
+    at: (name) => `${DESCRIPTORS}/${handle.fd}/${name}`,
+    check: async () => {
+      const { dev, ino } = await handle.stat({ bigint: true });
+      await same(identity, `${dev}:${ino}`);
+    },
+    close: () => handle.close(),
+  };
+}
+
+/**
+ * Opens a file of a held folder for reading, and does not wait where it is a pipe. Throws a LinkOnTheWay where it is
+ * no regular file, or was reached through a link.
+ */
+export async function openHeld(folder: HeldFolder, name: string): Promise<FileHandle> {
+  const path = folder.at(name);
+  const onMac = process.platform === "darwin" ? O_NOFOLLOW_ANY : 0;
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | onMac;
+  const handle = await linksRefused(open(path, flags));
+  try {
+    const opened = await handle.stat({ bigint: true });
+    if (!opened.isFile()) throw new LinkOnTheWay(`${name} is no file`);
+    if (folder.isFirm) return handle;
+    await folder.check();
+    const { dev, ino } = await lstat(path, { bigint: true });
+    if (dev !== opened.dev || ino !== opened.ino) throw new LinkOnTheWay(`${name} was exchanged`);
+    return handle;
+  } catch (thrown) {
+    await handle.close();
+    throw thrown;
+  }
+}
+
+async function descend(root: string, folders: readonly string[]): Promise<FileHandle> {
+  const flags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  let folder = await linksRefused(open(root, flags));
+  for (const name of folders) {
+    const outer = folder;
+    folder = await linksRefused(open(`${DESCRIPTORS}/${outer.fd}/${name}`, flags)).finally(() => outer.close());
+  }
+  return folder;
+}
+
+/** What tells a folder from every other; a link on the way is none. */
+async function identityOf(root: string, folders: readonly string[]): Promise<string> {
+  let identity = "";
+  for (let length = 0; length <= folders.length; length += 1) {
+    const found = await lstat(join(root, ...folders.slice(0, length)), { bigint: true });
+    if (!found.isDirectory()) throw new LinkOnTheWay(`${folders[length - 1] ?? root} is no folder`);
+    identity = `${found.dev}:${found.ino}`;
+  }
+  return identity;
+}
+
+async function same(identity: () => Promise<string>, held: string): Promise<void> {
+  if ((await identity()) !== held) throw new LinkOnTheWay("the folder was exchanged");
+}
+
+async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
+  try {
+    return await opening;
+  } catch (thrown) {
+    const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+    // What a link says where links are not followed: ELOOP as a file, ENOTDIR as a folder.
+    if (code === "ELOOP" || code === "ENOTDIR") throw new LinkOnTheWay("a link", { cause: thrown });
+    throw thrown;
+  }
+}

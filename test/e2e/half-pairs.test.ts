@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { startStub } from "../support/stub-server.ts";
+
+// Hosts show people nothing of a server that does not start, so that over stdio each call says what is missing.
+
+const TARGETING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+const listed = z.looseObject({ result: z.object({ tools: z.array(z.object({ name: z.string() })) }) });
+const OF_TARGETINGS = ["get_targeting", "create_targetings", "bulk_add_options", "delete_options"];
+const OF_EVENTS = ["list_event_types", "track_event", "generate_event_tests", "run_event_tests"];
+const OF_EITHER = ["get_run", "resume_run", "cancel_run"];
+
+async function started(environment: Readonly<Record<string, string>>) {
+  const command = startCommand([], environment);
+  for (const message of OPENING) command.send(message);
+  command.send({ jsonrpc: "2.0", id: "tools", method: "tools/list" });
+  const names = listed.parse(await command.answer("tools")).result.tools.map(({ name }) => name);
+  let calls = 0;
+  return {
+    command,
+    names,
+    async call(name: string, args: unknown = {}) {
+      calls += 1;
+      command.send(toolCall(calls, name, args));
+      return command.answer(calls);
+    },
+  };
+}
+
+const says = (variable: string) => ({
+  result: {
+    isError: true,
+    structuredContent: {
+      environment: "live",
+      error: {
+        message: expect.stringContaining(`${variable} is missing`),
+        remedy: expect.stringMatching(new RegExp(`set ${variable} where this server is started.*configuration`)),
+      },
+    },
+  },
+});
+
+/** A service that would answer, and counts what arrives. */
+async function service() {
+  const api = await startStub(() => ({ status: 200, json: { _id: TARGETING, name: "News", optionCount: 0 } }));
+  return { url: api.url, received: api.received };
+}
+
+describe("half a pair over stdio", () => {
+  test.each([
+    ["TARGETING_API_KEY", "TARGETING_API_URL", OF_TARGETINGS, OF_EVENTS],
+    ["EVENT_APP_KEY", "EVENT_API_URL", OF_EVENTS, OF_TARGETINGS],
+  ])("without %s every tool of that API says so, and nothing is sent", async (missing, present, tools, others) => {
+    const api = await service();
+    for (const mode of ["auto", "live"]) {
+      const { names, call, command } = await started({ [present]: api.url, TARGETING_MCP_MODE: mode });
+      expect(names).toEqual(expect.arrayContaining([...tools, ...OF_EITHER]));
+      for (const name of others) expect(names).not.toContain(name);
+      for (const name of [...tools, ...OF_EITHER]) expect(await call(name), name).toMatchObject(says(missing));
+      expect(command.stderr()).toContain(missing);
+    }
+    expect(api.received).toEqual([]);
+  });
+
+  test.each([
+    ["TARGETING_API_URL", { TARGETING_API_KEY: "some-management-key" }, "get_targeting"],
+    ["EVENT_API_URL", { EVENT_APP_KEY: "some-event-key" }, "track_event"],
+  ])("without %s, too, and no sandbox answers instead", async (missing, environment, tool) => {
+    const { call } = await started(environment);
+    const answer = await call(tool, { targetingId: TARGETING });
+    expect(answer).toMatchObject(says(missing));
+    expect(JSON.stringify(answer)).not.toContain("some-");
+  });
+
+  test("beside a pair that is complete: that API works", async () => {
+    const api = await service();
+    const { names, call } = await started({
+      TARGETING_API_URL: api.url,
+      TARGETING_API_KEY: "some-management-key",
+      EVENT_API_URL: api.url,
+    });
+    expect(names).toEqual(expect.arrayContaining([...OF_TARGETINGS, ...OF_EVENTS]));
+    expect(await call("track_event", { uid: "u", eventName: "app_open" })).toMatchObject(says("EVENT_APP_KEY"));
+    expect(api.received).toEqual([]);
+    expect(await call("get_targeting", { targetingId: TARGETING })).toMatchObject({ result: { isError: false } });
+    expect(await call("get_run")).toMatchObject({ result: { isError: false } });
+    expect(api.received.map(({ method }) => method)).toEqual(["GET"]);
+  });
+});
+
+test.each([
+  [["http", "--port", "0"], 2],
+  [["doctor"], 1],
+])("half a pair is refused by %j", async (args, code) => {
+  const command = startCommand(args, { TARGETING_API_URL: "https://api.example.com" });
+  expect((await command.exited).code).toBe(code);
+  expect(command.stderr() + command.lines.join("\n")).toContain("TARGETING_API_KEY is missing");
+});
