@@ -5,10 +5,12 @@ import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
-import type { Lease } from "./lease.ts";
+import { type HeldJournal, heldJournal } from "./held-journal.ts";
+import type { KeptLease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { Planning } from "./preparing.ts";
 import { ownReason, requestReason } from "./reasons.ts";
+import { type Reins, reinsOf } from "./reins.ts";
 import { rememberTargetings } from "./remember.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
 import { requestItems } from "./request-items.ts";
@@ -29,7 +31,7 @@ export interface DrivenParts {
   readonly header: RunHeader;
   readonly state: RunState;
   readonly journal: RunJournal;
-  readonly lease: Lease;
+  readonly lease: KeptLease;
 }
 
 /** Begins a run that is about to be driven; gives the requests that come first, where they are known. */
@@ -38,30 +40,38 @@ export type Begin = (driver: Driver) => Promise<Requests | undefined>;
 /** How much of a plan waits in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
+/** A run that this process drives. */
+export interface DrivenRun extends Run {
+  /** Whether another process has taken it over: then that one knows how it stands. */
+  isTakenOver(): boolean;
+}
+
 /** Drives a run in the background, beginning with `begin`. It never rejects: what goes wrong stops the run. */
-export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin): Run {
+export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin): DrivenRun {
   const { header, state } = of;
   const watchers = new Set<RunWatcher>();
-  const controller = new AbortController();
-  const standing: Standing = { cause: "interrupted", isResting: false, planningFailed: undefined };
+  const journal = heldJournal(of.journal, of.lease);
+  const reins = reinsOf(context.store, header.runId, () => journal);
+  const standing: Standing = { isResting: false, planningFailed: undefined };
   const tell = (waitingMs: number): void => {
     for (const watcher of watchers) watcher(countsOf(state), waitingMs);
   };
-  const driver = driverOf(context, { ...of, signal: controller.signal, tell });
+  const held = { ...of, journal };
+  const driver = driverOf(context, { ...held, reins, tell });
   return {
     header,
     state,
     status: () => (standing.isResting ? restingStatus(state) : "running"),
     problem: () => standing.planningFailed,
     asks: () => undefined,
-    rest: driveToRest(context, of, standing, { driver, begin }),
+    isTakenOver: () => journal.isLost(),
+    rest: driveToRest(context, held, standing, { driver, begin, reins }),
     watch: (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
     stop: (why) => {
-      standing.cause = why;
-      controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+      reins.stop(why);
       return true;
     },
   };
@@ -69,61 +79,63 @@ export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin
 
 /** How it stands with the driving of a run. */
 interface Standing {
-  /** What it means when it is stopped. */
-  cause: "cancelled" | "interrupted";
   isResting: boolean;
   /** Why it could not be planned. */
   planningFailed: unknown;
 }
 
+/** What is held of a run while it is driven. */
+interface HeldParts extends DrivenParts {
+  readonly journal: HeldJournal<JournalEntry>;
+}
+
 async function driveToRest(
   { lock, clock, project, store, words, memory }: DrivingContext,
-  { header, state, journal, lease }: DrivenParts,
+  { header, state, journal, lease }: HeldParts,
   standing: Standing,
-  { driver, begin }: { readonly driver: Driver; readonly begin: Begin },
+  { driver, begin, reins }: { readonly driver: Driver; readonly begin: Begin; readonly reins: Reins },
 ): Promise<void> {
   const stopped = (thrown: unknown): void => {
     if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
     state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
   };
-  const endings = [
+  const eachOf = async (steps: readonly (() => unknown)[]): Promise<void> => {
+    for (const step of steps) {
+      try {
+        await step();
+      } catch (thrown) {
+        if (!journal.isLost()) stopped(thrown);
+      }
+    }
+  };
+  await eachOf([
     async () => {
-      const beginning = await begun(driver, begin, standing);
+      const beginning = await begun(driver, begin, reins.cause);
       if (beginning === "stopped") return;
-      await drive(
-        driver,
-        (work) => lock.hold(project, work, driver.signal),
-        () => standing.cause,
-        beginning,
-      );
+      await drive(driver, (work) => lock.hold(project, work, driver.signal), reins.cause, beginning);
     },
     () => journal.close(),
-    () => keepRejects({ header, state }, { store, words }),
-    () => rememberTargetings(header.call, state, memory),
-    () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
-    () => lease.release(),
-  ];
-  for (const end of endings) {
-    try {
-      await end();
-    } catch (thrown) {
-      stopped(thrown);
-    }
+    () => reins.end(),
+  ]);
+  // What else belongs to the run is for the process that has taken it over, where one has.
+  if (!journal.isLost()) {
+    await eachOf([
+      () => keepRejects({ header, state }, { store, words }),
+      () => rememberTargetings(header.call, state, memory),
+      () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
+      () => lease.release(),
+    ]);
   }
   standing.isResting = true;
 }
 
 /** Begins a run that may be stopped while it is planned. */
-async function begun(
-  driver: Driver,
-  begin: Begin,
-  standing: Pick<Standing, "cause">,
-): Promise<Requests | "stopped" | undefined> {
+async function begun(driver: Driver, begin: Begin, cause: Reins["cause"]): Promise<Requests | "stopped" | undefined> {
   try {
     return await begin(driver);
   } catch (thrown) {
     if (!driver.signal.aborted || driver.state.planned) throw thrown;
-    driver.record({ t: "stop", cause: standing.cause, at: driver.clock.now() });
+    driver.record({ t: "stop", cause: cause(), at: driver.clock.now() });
     return "stopped";
   }
 }
@@ -169,9 +181,9 @@ export async function recordPlan(
 
 function driverOf(
   { api, clock, random, retryBudgetMs, routes, serverClock }: DrivingContext,
-  of: DrivenParts & { readonly signal: AbortSignal; readonly tell: (waitingMs: number) => void },
+  of: DrivenParts & { readonly reins: Reins; readonly tell: (waitingMs: number) => void },
 ): Driver {
-  const { state, journal, signal, tell } = of;
+  const { state, journal, reins, tell } = of;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   const record = (entry: JournalEntry): void => {
     journal.append(entry);
@@ -185,13 +197,14 @@ function driverOf(
     random,
     retryBudgetMs,
     onExisting: onExistingOf(of.header.call),
-    signal,
+    signal: reins.signal,
     record,
     change: (changes, more = {}) => {
       record({ t: "answer", at: clock.now(), changes, ...more });
       tell(0);
     },
     flush: () => journal.flush(),
+    mayLeave: reins.mayLeave,
     send: (operation, ids) => {
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state.steps, ids, {

@@ -35,6 +35,11 @@ export interface Driver {
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
   /** Resolves when everything recorded is on the disk. */
   flush(): Promise<void>;
+  /**
+   * Whether a request may leave whose intent is on the disk: false once somebody, in whatever process, asked the run to
+   * stop. To be asked right before it leaves.
+   */
+  mayLeave(): Promise<boolean>;
   /** Sends one request that carries these steps; throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[]): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */

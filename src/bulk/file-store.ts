@@ -1,23 +1,27 @@
-import { mkdir, open, stat, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { mkdir, open, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../api/answers.ts";
+import { systemClock } from "../api/clock.ts";
 import { isApiError } from "../api/errors.ts";
 import { moveOver } from "../disk/move-over.ts";
 import { FileError, hasCode } from "./files/file-error.ts";
 import { openJournal, readJournal, START_ANEW } from "./journal-file.ts";
 import { isLeased, tryLease } from "./lease.ts";
-import { sweeper } from "./old-runs.ts";
-import { FILES, isRunId, keptHeader, markAnew, markOf, namesIn, readSummary, readText, runsIn } from "./run-files.ts";
+import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./old-runs.ts";
+import { machineLock } from "./project-lock.ts";
+import { FILES, isRunId, isUnfinished, keptHeader, namesIn, readSummary, readText } from "./run-files.ts";
 import type { RunForm } from "./run-form.ts";
-import { type RunIndex, runIndex } from "./run-index.ts";
+import { INDEX_FOLDER, isOfCall, type OpenMark, runIndex, scopeOf } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
-import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "./store.ts";
+import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun, type Which } from "./store.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
 const VERSION = 1;
-/** So many runs of versions without an index are looked at for one call; the others once old runs are looked for. */
-const UNMARKED_AT_ONCE = 50;
+/** Calls take turns in so many groups. */
+const TURNS = 64;
+const NEVER = new AbortController().signal;
 
 const versioned = z.looseObject({ version: z.number() });
 
@@ -30,19 +34,34 @@ export function fileRunStore<Call, Entry>(
   folder: string,
   now: () => number,
   form: RunForm<Call, Entry>,
+  keep = DEFAULT_RETENTION,
 ): RunStore<Call, Entry> {
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
-  const newRun = sweeper(folder, index, now);
+  const old = sweeper({ folder, index, keep }, now);
+  const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
+  let adopting: Promise<void> | undefined;
+  /** The index knows every run once this process has looked for those without a mark. */
+  const known = (): Promise<void> => {
+    adopting ??= adoptRuns(folder, index).catch((thrown: unknown) => {
+      adopting = undefined;
+      throw thrown;
+    });
+    return adopting;
+  };
   return {
     async create(given) {
       await usable(folder, async () => {
+        await index.add(given);
         await mkdir(join(folder, given.runId), { recursive: true, mode: 0o700 });
-        await index.mayBeOpen(given.runId, given.fingerprint);
         await writeDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
-      newRun();
     },
+    reopen: (header) =>
+      usable(folder, async () => {
+        await index.reopen(header);
+        await rm(at(header.runId, FILES.summary), { force: true });
+      }),
     async keepCall(runId, call) {
       const text = await readText(at(runId, FILES.header));
       if (text === undefined) return;
@@ -56,19 +75,63 @@ export function fileRunStore<Call, Entry>(
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
-    list: () => usable(folder, () => runsIn(folder)),
-    unfinished: (fingerprint) => usable(folder, () => unfinishedIn(folder, index, fingerprint)),
+    list: (caller) =>
+      usable(folder, async () => {
+        await known();
+        return (await index.of(caller)).map(({ runId }) => runId);
+      }),
+    unfinished: (which) =>
+      usable(folder, async () => {
+        await known();
+        return (await index.open()).filter(isAskedFor(which)).map(({ runId }) => runId);
+      }),
+    last: (fingerprint) =>
+      usable(folder, async () => {
+        await known();
+        return index.last(fingerprint);
+      }),
+    async alone(fingerprint, work) {
+      const hold = () => turns.hold(turnOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
+      const [done] = await usable(folder, hold);
+      if (done.status === "rejected") throw done.reason;
+      return done.value;
+    },
     async summarise(runId, given) {
       await usable(folder, () => writeFile(at(runId, FILES.summary), JSON.stringify(given), { mode: 0o600 }));
-      if (markOf(given) === "atRest") await index.rests(runId, given.fingerprint);
-      else await index.mayBeOpen(runId, given.fingerprint);
+      await usable(folder, () => noteRest(folder, index, runId));
+      if (!isUnfinished(given)) old.ended(given.caller);
     },
     summary: (runId) => readSummary(folder, runId),
     lease: (runId) => usable(folder, () => tryLease(join(folder, runId), "driver", now)),
     async isDriven(runId) {
       return (await namesIn(join(folder, runId))).length > 0 && isLeased(join(folder, runId), "driver", now);
     },
+    askToStop: (runId) => usable(folder, () => writeDurably(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
+    stopAsked: async (runId) => (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED)),
+    async forgetStop(runId, asked) {
+      await usable(folder, () => Promise.all(asked.map((name) => rm(at(runId, name), { force: true }))));
+    },
+    async tidy() {
+      await usable(folder, async () => {
+        await known();
+        await old.all();
+      });
+    },
   };
+}
+
+/** What files are called that ask the driver of a run to stop. */
+const STOP_ASKED = "stop-asked.";
+
+function turnOf(fingerprint: string): string {
+  return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS);
+}
+
+function isAskedFor(which: Which | undefined): (mark: OpenMark) => boolean {
+  if (which === undefined) return () => true;
+  if ("fingerprint" in which) return (mark) => isOfCall(mark, which.fingerprint);
+  const scope = scopeOf(which);
+  return (mark) => mark.scope === scope;
 }
 
 async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
@@ -138,26 +201,6 @@ function parseHeader<Call>(runId: string, text: string, form: Pick<RunForm<Call,
     return { ...found, call: call.data };
   }
   throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-}
-
-/** Runs that the index does not show to be at rest, or to be of another call. */
-async function unfinishedIn(
-  folder: string,
-  index: RunIndex,
-  fingerprint: string | undefined,
-): Promise<readonly string[]> {
-  const [runs, marks] = await Promise.all([runsIn(folder), index.read()]);
-  const unmarked = runs.filter((runId) => !marks.has(runId));
-  const found = new Map(marks);
-  for (const runId of fingerprint === undefined ? unmarked : unmarked.slice(0, UNMARKED_AT_ONCE)) {
-    const mark = await markAnew(folder, index, runId);
-    if (mark !== undefined) found.set(runId, mark);
-  }
-  return runs.filter((runId) => {
-    const mark = found.get(runId);
-    if (mark === undefined || mark === "atRest") return false;
-    return fingerprint === undefined || mark.fingerprint === fingerprint;
-  });
 }
 
 /** Replaced files have another inode or time, and a journal that grew has another size. */

@@ -42,9 +42,9 @@ export async function openJournal<Entry>(
     // What goes wrong is told by the next flush.
     write: () => void flush().catch(() => undefined),
     flush,
-    async close() {
+    async close(how) {
       try {
-        await flush();
+        if (how !== "discard") await flush();
       } finally {
         await handle.close();
       }

@@ -1,4 +1,6 @@
 import type { Clock } from "../api/clock.ts";
+import type { Elsewhere } from "./elsewhere.ts";
+import type { KeptLease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import { ownReason } from "./reasons.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
@@ -37,17 +39,35 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/** A run that this process does not drive. */
-export function keptRun({ header, started, state }: KeptRun, isDriven: boolean): Run {
-  const atRest = started ? restingStatus(state) : unstartedStatus(header, state);
+/** A run that nobody drives. */
+export function keptRun({ header, started, state }: KeptRun): Run {
+  const status = started ? restingStatus(state) : unstartedStatus(header, state);
   return {
     header,
     state,
-    status: () => (started && isDriven ? "running" : atRest),
+    status: () => status,
     problem: () => undefined,
     asks: () => undefined,
     rest: Promise.resolve(),
     watch: () => () => {},
+    stop: () => false,
+  };
+}
+
+/** A run that another process drives, as it was read last; its counts grow while somebody waits for it. */
+export function runElsewhere({ header }: KeptRun, driven: Elsewhere<RunState>): Run {
+  return {
+    header,
+    get state() {
+      return driven.state();
+    },
+    status: () => (driven.isDriven() ? "running" : restingStatus(driven.state())),
+    problem: () => undefined,
+    asks: () => undefined,
+    get rest() {
+      return driven.rest();
+    },
+    watch: (watcher) => driven.watch(watcher),
     stop: () => false,
   };
 }
@@ -77,37 +97,80 @@ export async function withdraw(
 ): Promise<boolean> {
   if ((await store.read(runId))?.started !== false) return false;
   const found = await readBack(store, runId);
-  // Starting it is what only one can do, in whatever process.
-  if (found === undefined || !(await store.start(runId))) return false;
-  const lease = await store.lease(runId);
-  if (lease === undefined) return true;
+  if (found === undefined) return false;
+  const lease = await startedBy({ store, clock }, runId);
+  if (lease === undefined) return false;
   try {
-    const { header, state } = found;
-    const reason = ownReason("WITHDRAWN");
-    const at = clock.now();
-    const journal = await store.journal(runId);
-    const settled: JournalEntry = {
-      t: "settled",
-      settlements: range(state.objects.length).flatMap((object) =>
-        state.standing(object) === "pending" ? [{ object, outcome: "unattempted" as const, reason }] : [],
-      ),
-    };
-    const stop: JournalEntry = { t: "stop", cause: "cancelled", at, reason };
-    try {
-      const stored = await store.read(runId);
-      for await (const entry of stored?.proposed ?? []) journal.append(entry);
-      for (const entry of [settled, stop]) {
-        journal.append(entry);
-        state.apply(entry);
-      }
-    } finally {
-      await journal.close();
-    }
-    await store.summarise(runId, { ...summaryOf(header, state, restingStatus(state)), open: false });
+    await endCancelled({ store, clock }, found, "WITHDRAWN");
+    await store.summarise(runId, { ...summaryOf(found.header, found.state, restingStatus(found.state)), open: false });
   } finally {
     await lease.release();
   }
   return true;
+}
+
+/** Ends a run as cancelled that was cut short, and that nobody drives: to be called with its lease. */
+export async function cancelInterrupted(
+  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
+  runId: string,
+): Promise<void> {
+  const found = await readBack(store, runId);
+  if (found === undefined || restingStatus(found.state) !== "interrupted") return;
+  await endCancelled({ store, clock }, found, "CANCELLED");
+  await store.summarise(runId, summaryOf(found.header, found.state, restingStatus(found.state)));
+}
+
+/** Ends a run as cancelled in its journal and its state. What was only proposed so far is in the journal, too, then. */
+async function endCancelled(
+  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
+  { header: { runId }, state }: KeptRun,
+  code: "WITHDRAWN" | "CANCELLED",
+): Promise<void> {
+  const reason = ownReason(code);
+  const entries: JournalEntry[] = [];
+  if (!state.planned) {
+    for await (const entry of (await store.read(runId))?.proposed ?? []) entries.push(entry);
+    if (entries.length > 0) entries.unshift({ t: "replan" });
+    const settlements = range(state.objects.length).flatMap((object) =>
+      state.standing(object) === "pending" ? [{ object, outcome: "unattempted" as const, reason }] : [],
+    );
+    entries.push({ t: "settled", settlements });
+    state.apply({ t: "settled", settlements });
+  }
+  const stop: JournalEntry = { t: "stop", cause: "cancelled", at: clock.now(), reason };
+  const journal = await store.journal(runId);
+  try {
+    for (const entry of [...entries, stop]) journal.append(entry);
+    state.apply(stop);
+  } finally {
+    await journal.close();
+  }
+}
+
+/** How often a process looks again whether another one has started a run, in milliseconds. */
+const LOOK_AGAIN_MS = 20;
+
+/**
+ * Starts a run for the one caller who may drive it first; undefined where somebody else has started it. The lease comes
+ * first: so a run that is started and not driven was cut short.
+ */
+export async function startedBy(
+  {
+    store,
+    clock,
+  }: { readonly store: Pick<RunStore<unknown, unknown>, "lease" | "start" | "read">; readonly clock: Clock },
+  runId: string,
+): Promise<KeptLease | undefined> {
+  for (;;) {
+    const lease = await store.lease(runId);
+    if (lease !== undefined) {
+      if (await store.start(runId)) return lease;
+      await lease.release();
+      return undefined;
+    }
+    if ((await store.read(runId))?.started !== false) return undefined;
+    await clock.sleep(LOOK_AGAIN_MS);
+  }
 }
 
 function range(length: number): readonly number[] {

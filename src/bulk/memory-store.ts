@@ -1,5 +1,6 @@
+import { processLock } from "./project-lock.ts";
 import type { RunForm } from "./run-form.ts";
-import type { RunHeader, RunPart, RunStore, RunSummary } from "./store.ts";
+import type { RunHeader, RunPart, RunStore, RunSummary, Which } from "./store.ts";
 
 interface Kept<Call> {
   header: RunHeader<Call>;
@@ -8,12 +9,14 @@ interface Kept<Call> {
   readonly parts: Map<RunPart, Uint8Array[]>;
   started: boolean;
   driven: boolean;
+  stopAsked: readonly string[];
   summary: RunSummary | undefined;
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
 export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry>): RunStore<Call, Entry> {
   const runs = new Map<string, Kept<Call>>();
+  const turns = processLock();
   const kept = (runId: string): Kept<Call> => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
@@ -30,8 +33,12 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
         parts: new Map(),
         started: false,
         driven: false,
+        stopAsked: [],
         summary: undefined,
       });
+    },
+    reopen: async ({ runId }) => {
+      kept(runId).summary = undefined;
     },
     keepCall: async (runId, call) => {
       const run = kept(runId);
@@ -73,12 +80,10 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       );
     },
     revision: async () => undefined,
-    list: async () => [...runs.keys()].sort().reverse(),
-    unfinished: async (fingerprint) =>
-      [...runs.keys()]
-        .filter((runId) => fingerprint === undefined || runs.get(runId)?.header.fingerprint === fingerprint)
-        .sort()
-        .reverse(),
+    list: async (caller) => newestFirst(runs, ({ header }) => header.caller === caller),
+    unfinished: async (which) => newestFirst(runs, ({ header }) => isAskedFor(header, which)),
+    last: async (fingerprint) => newestFirst(runs, ({ header }) => header.fingerprint === fingerprint)[0],
+    alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
     summarise: async (runId, summary) => {
       kept(runId).summary = summary;
     },
@@ -88,13 +93,36 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       if (run.driven) return undefined;
       run.driven = true;
       return {
+        renew: async () => run.driven,
         release: async () => {
           run.driven = false;
         },
       };
     },
     isDriven: async (runId) => runs.get(runId)?.driven ?? false,
+    askToStop: async (runId) => {
+      kept(runId).stopAsked = ["asked"];
+    },
+    stopAsked: async (runId) => runs.get(runId)?.stopAsked ?? [],
+    forgetStop: async (runId) => {
+      kept(runId).stopAsked = [];
+    },
+    tidy: async () => {},
   };
+}
+
+function newestFirst<Call>(runs: ReadonlyMap<string, Kept<Call>>, wanted: (run: Kept<Call>) => boolean): string[] {
+  return [...runs]
+    .flatMap(([runId, run]) => (wanted(run) ? runId : []))
+    .sort()
+    .reverse();
+}
+
+function isAskedFor(header: RunHeader<unknown>, which: Which | undefined): boolean {
+  if (which === undefined) return true;
+  if ("fingerprint" in which) return header.fingerprint === which.fingerprint;
+  const { caller, project, environment } = which;
+  return header.caller === caller && header.project === project && header.environment === environment;
 }
 
 async function* each<T>(list: readonly T[]): AsyncGenerator<T> {

@@ -1,104 +1,178 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ulidTime } from "../spec/ulid.ts";
+import { hasCode } from "./files/file-error.ts";
 import { isLeased } from "./lease.ts";
-import { FILES, markAnew, readHeader, readSummary, readText, runsIn } from "./run-files.ts";
-import { INDEX_FOLDER, type RunIndex, type RunMark } from "./run-index.ts";
+import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-files.ts";
+import { callerFolder, type IndexedRun, type KeptMark, type RunIndex } from "./run-index.ts";
 
-const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-const KEEP_MS = 30 * DAY_MS;
-const KEEP_RUNS = 500;
-/** A planned run that nobody confirmed is of no use once its confirmation has expired. */
+/** A planned run that nobody confirmed is of no use once its confirmation has expired. They are looked for as rarely. */
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** Old runs are looked for once an hour, by one of all processes, and by each that makes so many. */
-const SWEEP_MS = HOUR_MS;
-const SWEEP_RUNS = 100;
+/** How long finished runs are kept, and how many of each caller. */
+export interface Retention {
+  readonly days: number;
+  readonly runs: number;
+}
 
-/** Where it is kept when somebody last looked for old runs. */
-const SWEPT = "swept";
+/** The settings' defaults. */
+export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
+
+/** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
+export interface Sweeper {
+  /** Looks at the runs of a caller, of whom one has come to rest. */
+  ended(caller: string): void;
+  /** Looks at all runs, once those that other versions kept have their marks. */
+  all(): Promise<void>;
+}
 
 /**
- * Removes finished runs after 30 days or beyond 500, and plans that nobody confirmed; never an unfinished run. Gives a
- * function that is told of every new run and looks for old ones once in a while, in the background: no call waits.
+ * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that hold what was
+ * taken away go by age alone. Plans that nobody confirmed go after a day; an unfinished run never does.
  */
-export function sweeper(folder: string, index: RunIndex, now: () => number): () => void {
-  let made = 0;
-  let last: number | undefined;
+export function sweeper(
+  { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
+  now: () => number,
+): Sweeper {
+  const waiting = new Set<string>();
   let going = false;
-  const sweepIfDue = async (isMany: boolean): Promise<void> => {
-    const at = now();
-    last = at;
-    made = 0;
-    const note = join(folder, INDEX_FOLDER, SWEPT);
-    const before = isMany ? Number.NaN : Number((await readText(note)) ?? Number.NaN);
-    if (before <= at && at - before < SWEEP_MS) return;
-    await mkdir(join(folder, INDEX_FOLDER), { recursive: true, mode: 0o700 });
-    await writeFile(note, String(at), { mode: 0o600 });
-    await sweep(folder, index, at);
+  let lastAll = now();
+  const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
+    const open = new Set((await index.open()).map(({ runId }) => runId));
+    for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
+      // A run that cannot be looked at or removed keeps nobody from the others.
+      await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
+    }
   };
-  return () => {
-    made += 1;
-    const isMany = made >= SWEEP_RUNS;
-    if (going || (!isMany && last !== undefined && now() - last < SWEEP_MS)) return;
-    going = true;
-    // What cannot be removed now is in nobody's way, and is tried again.
-    void sweepIfDue(isMany)
-      .catch(() => undefined)
-      .finally(() => {
+  const sweepWaiting = async (): Promise<void> => {
+    for (const caller of waiting) {
+      waiting.delete(caller);
+      await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
+    }
+  };
+  const all = async (): Promise<void> => {
+    lastAll = now();
+    for (const [name, marks] of await index.all()) await sweep(name, marks, true);
+    await forgetGone({ folder, index, now });
+  };
+  return {
+    ended(caller) {
+      waiting.add(caller);
+      if (going) return;
+      going = true;
+      const isDue = now() - lastAll >= KEEP_PLANNED_MS;
+      // What cannot be removed now is in nobody's way, and is tried again.
+      void (isDue ? all().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
+    },
+    all,
   };
 }
 
-async function sweep(folder: string, index: RunIndex, now: number): Promise<void> {
-  const runs = await runsIn(folder);
-  const marks = await index.read();
-  for (const [newer, runId] of runs.entries()) {
-    try {
-      const mark = marks.get(runId) ?? (await markAnew(folder, index, runId));
-      const isBeyond = newer >= KEEP_RUNS;
-      if (!isBeyond && now - ulidTime(runId) < KEEP_PLANNED_MS) continue;
-      if (!(await isUseless(folder, { runId, mark, isBeyond, now }))) continue;
-      await rm(join(folder, runId), { recursive: true, force: true });
-      await index.forget(runId, mark);
-    } catch {
-      // A run that cannot be looked at or removed keeps nobody from the others.
+/** Which runs of a caller, given the newest first, are to be looked at, the oldest first. */
+function surplus(
+  marks: readonly KeptMark[],
+  open: ReadonlySet<string>,
+  { keep, now, withPlans }: { readonly keep: Retention; readonly now: number; readonly withPlans: boolean },
+): readonly string[] {
+  let plain = 0;
+  const found: string[] = [];
+  for (const { runId, holdsRemoved } of marks) {
+    const age = now - ulidTime(runId);
+    const isOpen = open.has(runId);
+    if (!isOpen && !holdsRemoved) plain += 1;
+    const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;
+    const isOld = isOpen ? withPlans && age >= KEEP_PLANNED_MS : age >= keep.days * DAY_MS;
+    if (isBeyond || isOld) found.push(runId);
+  }
+  return found.reverse();
+}
+
+interface Place {
+  readonly folder: string;
+  readonly index: RunIndex;
+  readonly now: () => number;
+}
+
+async function removeIfUseless({ folder, index, now }: Place, runId: string, name: string): Promise<void> {
+  const told = await readSummary(folder, runId);
+  const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
+  const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
+  if (!isUseless || (await isHeld(folder, runId, now))) return;
+  const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
+  // It came to rest, but its process died before it could say so: it is looked at again as what it is.
+  if (isStarted && isMarkedOpen) return index.rests(runId);
+  const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
+  await rm(join(folder, runId), { recursive: true, force: true });
+  await index.forget(runId, name, fingerprint);
+}
+
+function isLong(runId: string, now: number, ms: number): boolean {
+  return now - ulidTime(runId) >= ms;
+}
+
+/** Forgets marks of runs that are gone; a mark comes before its run. Removes what was left of runs without a header. */
+async function forgetGone({ folder, index, now }: Place): Promise<void> {
+  const runs = new Set(await runsIn(folder));
+  const marked = new Set<string>();
+  for (const [name, marks] of await index.all()) {
+    for (const { runId } of marks) {
+      marked.add(runId);
+      if (!runs.has(runId) && isLong(runId, now(), DAY_MS)) await index.forget(runId, name, undefined);
     }
   }
-  const kept = new Set(runs);
-  for (const [runId, mark] of marks) {
-    // A mark comes before its run.
-    if (!kept.has(runId) && now - ulidTime(runId) > DAY_MS) await index.forget(runId, mark);
+  for (const runId of runs) {
+    if (marked.has(runId) || !isLong(runId, now(), DAY_MS)) continue;
+    if ((await readHeader(folder, runId)) !== undefined || (await isHeld(folder, runId, now))) continue;
+    await rm(join(folder, runId), { recursive: true, force: true });
   }
-}
-
-interface OldRun {
-  readonly runId: string;
-  readonly mark: RunMark | undefined;
-  readonly isBeyond: boolean;
-  readonly now: number;
-}
-
-async function isUseless(folder: string, { runId, mark, isBeyond, now }: OldRun): Promise<boolean> {
-  const ageById = now - ulidTime(runId);
-  if (mark === "atRest" && !isBeyond && ageById < KEEP_MS) return false;
-  const header = await readHeader(folder, runId);
-  // A folder whose header is just being written is as old as its ID says.
-  const age = header?.createdAt === undefined ? ageById : now - header.createdAt;
-  const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
-  if (!isStarted || header === undefined) return age > KEEP_PLANNED_MS && !(await isHeld(folder, runId, now));
-  if (!isBeyond && age < KEEP_MS) return false;
-  const told = await readSummary(folder, runId);
-  return told !== undefined && !told.open && !(await isHeld(folder, runId, now));
 }
 
 /** Somebody may have taken up again what was at rest; where that cannot be told it stays. */
-async function isHeld(folder: string, runId: string, now: number): Promise<boolean> {
+async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
-    return await isLeased(join(folder, runId), "driver", () => now);
+    return await isLeased(join(folder, runId), "driver", now);
   } catch {
     return true;
   }
+}
+
+/** Gives the runs that a version without an index kept, or that were copied here, their marks. */
+export async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
+  const runs = await runsIn(folder);
+  if (runs.length === 0) return;
+  const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
+  // From the oldest on, so that the newest of a call is the last one.
+  for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
+    const run = await indexedRun(folder, runId);
+    if (run === undefined) continue;
+    await index.add(run);
+    await noteRest(folder, index, runId);
+  }
+}
+
+/** Tells the index how a run came to rest, as its summary says. */
+export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
+  const told = await readSummary(folder, runId);
+  if (told === undefined) return;
+  if (await isThere(join(folder, runId, FILES.removed))) await index.holdsRemoved(runId, told.caller);
+  if (!isUnfinished(told)) await index.rests(runId);
+}
+
+async function isThere(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return false;
+    throw thrown;
+  }
+}
+
+async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {
+  const { caller, project, environment, fingerprint } = (await readHeader(folder, runId)) ?? {};
+  if (caller === undefined || project === undefined || environment === undefined) return undefined;
+  return { runId, caller, project, environment, fingerprint: fingerprint ?? "" };
 }

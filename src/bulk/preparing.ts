@@ -20,6 +20,8 @@ interface Then {
   /** Keeps what it would do, where it may not. */
   readonly propose: (plan: Plan) => Promise<void>;
   readonly start: (plan: Plan) => Promise<Run | undefined>;
+  /** The run, where another process has started it meanwhile. */
+  readonly startedElsewhere: () => Promise<Run | undefined>;
 }
 
 /**
@@ -38,7 +40,11 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
     try {
       const plan = await planning.plan;
       if (stoppedBy !== undefined) return;
-      if (then.mayStart(plan)) {
+      // What it takes away is then no longer there to be planned.
+      started = await then.startedElsewhere();
+      if (started !== undefined) {
+        // Nothing is left to be done here.
+      } else if (then.mayStart(plan)) {
         started = await then.start(plan);
         if (stoppedBy !== undefined) started?.stop(stoppedBy);
       } else {

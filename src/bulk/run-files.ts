@@ -3,7 +3,6 @@ import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../api/answers.ts";
 import { hasCode } from "./files/file-error.ts";
-import type { RunIndex, RunMark } from "./run-index.ts";
 import type { RunSummary } from "./store.ts";
 
 /** What lies in the folder of a run. */
@@ -30,7 +29,9 @@ export const keptHeader = z.object({
   fingerprint: z.string(),
   unplanned: z.literal(true).exactOptional(),
 });
-const partOfHeader = keptHeader.pick({ createdAt: true, fingerprint: true }).partial();
+const partOfHeader = keptHeader
+  .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
+  .partial();
 const summary = z.object({
   tool: z.string(),
   caller: z.string(),
@@ -84,21 +85,8 @@ export async function readHeader(folder: string, runId: string): Promise<z.infer
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
 }
 
-/** What the index is to say of a run that came to rest like this. */
-export function markOf({ fingerprint, open, status }: RunSummary): RunMark {
+/** Whether a run that came to rest like this is not finished: somebody may go on with it. */
+export function isUnfinished({ open, status }: RunSummary): boolean {
   // One that was interrupted before it was planned has nothing open, and is not done either.
-  return open || status === "interrupted" ? { fingerprint } : "atRest";
-}
-
-/** Gives a run without a mark the one it should have; undefined where the run cannot tell. */
-export async function markAnew(folder: string, index: RunIndex, runId: string): Promise<RunMark | undefined> {
-  const told = await readSummary(folder, runId);
-  if (told !== undefined && markOf(told) === "atRest") {
-    await index.rests(runId, "");
-    return "atRest";
-  }
-  const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  if (fingerprint === undefined) return undefined;
-  await index.mayBeOpen(runId, fingerprint);
-  return { fingerprint };
+  return open || status === "interrupted";
 }

@@ -1,86 +1,214 @@
-import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { moveOver } from "../disk/move-over.ts";
+import { hasCode } from "./files/file-error.ts";
+import { isRunId, namesIn, readText } from "./run-files.ts";
 
 /** Names of run folders are 26 letters and digits, so that this is none of them. */
 export const INDEX_FOLDER = "calls";
-/** Stands where the fingerprint of the call stood, once nothing is left of a run that the same call could go on with. */
-const AT_REST = "rests";
+/** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
+const OPEN = "open";
+/** A folder for each caller, with a mark for each run: `<run>`, or `<run>.removed`. */
+const CALLERS = "callers";
+/** For each fingerprint a file that holds the run that was made last. */
+const LAST = "last";
+const REMOVED = "removed";
 
-/** What the index knows of a run: the fingerprint of its call, or that nobody has to look at it any more. */
-export type RunMark = { readonly fingerprint: string } | "atRest";
+/** A directory that changed so shortly before it was read may change again without another time of change. */
+const SETTLED_MS = 2000;
+const MOST_CACHED = 64;
+
+/** What the index needs to know of a run. */
+export interface IndexedRun {
+  readonly runId: string;
+  readonly caller: string;
+  readonly project: string;
+  readonly environment: string;
+  readonly fingerprint: string;
+}
+
+/** A run that may be unfinished. */
+export interface OpenMark {
+  readonly runId: string;
+  readonly fingerprint: string;
+  readonly scope: string;
+}
+
+/** A run of a caller. */
+export interface KeptMark {
+  readonly runId: string;
+  /** Whether it holds what it took away. */
+  readonly holdsRemoved: boolean;
+}
 
 /**
- * Tells by the names of empty files which runs may be unfinished, and of which call, so that nobody has to open every
- * run to find that out. It is a help only and never wrong for long: a run without a mark is looked at, a mark without a
- * run means nothing, and a mark that came to rest too late costs a look. So nothing here fails.
+ * Knows by the names of small files whose a run is, whether it may be unfinished, and which run of a call was made last,
+ * so that nobody has to open every run to find that out. A run is noted before it is kept: so a mark without a run
+ * means nothing, and a run without a mark is one that another version of this server kept. A mark of an open run that
+ * was not taken away in time costs one look.
  */
 export interface RunIndex {
-  /** Notes that a run may be unfinished. */
-  mayBeOpen(runId: string, fingerprint: string): Promise<void>;
+  /** Notes a run, before it is kept, as one that may be unfinished. Throws where that cannot be written. */
+  add(run: IndexedRun): Promise<void>;
+  /** Notes that a run may be unfinished again. Throws where that cannot be written. */
+  reopen(run: IndexedRun): Promise<void>;
   /** Notes that a run came to rest. */
-  rests(runId: string, fingerprint: string): Promise<void>;
-  /** What is known, by run. */
-  read(): Promise<ReadonlyMap<string, RunMark>>;
-  forget(runId: string, mark: RunMark | undefined): Promise<void>;
+  rests(runId: string): Promise<void>;
+  /** Notes that a run holds what it took away. */
+  holdsRemoved(runId: string, caller: string): Promise<void>;
+  /** The runs that may be unfinished, the newest first. */
+  open(): Promise<readonly OpenMark[]>;
+  /** The runs of a caller, the newest first. */
+  of(caller: string): Promise<readonly KeptMark[]>;
+  /** The runs of every caller, by the name of the caller's folder. */
+  all(): Promise<ReadonlyMap<string, readonly KeptMark[]>>;
+  /** The run of a call that was made last; undefined where there was none, or it is gone. */
+  last(fingerprint: string): Promise<string | undefined>;
+  /** Forgets a run that is gone; `callerFolder` as in `all`. */
+  forget(runId: string, callerFolder: string, fingerprint: string | undefined): Promise<void>;
+}
+
+/** One text for a caller's runs of one project and environment: what a run may be named to. */
+export function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
+  return digest(JSON.stringify([caller, project, environment]));
+}
+
+/** The name of a caller's folder in the index. */
+export function callerFolder(caller: string): string {
+  return digest(caller);
 }
 
 /** The index of the runs below a folder. */
 export function runIndex(folder: string): RunIndex {
   const place = join(folder, INDEX_FOLDER);
-  const fileOf = (runId: string, mark: string): string => join(place, `${runId}.${mark}`);
-  const touch = async (file: string): Promise<void> => {
-    const write = (): Promise<void> => writeFile(file, "", { flag: "a", mode: 0o600 });
-    if (await works(write)) return;
-    await works(() => mkdir(place, { recursive: true, mode: 0o700 }));
-    await works(write);
+  const open = join(place, OPEN);
+  const ofCaller = (name: string): string => join(place, CALLERS, name);
+  const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
+  const listed = cachedListing();
+  const reopen = ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> =>
+    create(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
+  const rests = async (runId: string): Promise<void> => {
+    const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));
+    await Promise.all(mine.map((name) => removed(join(open, name))));
   };
   return {
-    mayBeOpen: async (runId, fingerprint) => {
-      if (isFileName(fingerprint)) await touch(fileOf(runId, fingerprint));
+    async add(run) {
+      await create(ofCaller(callerFolder(run.caller)), run.runId);
+      await reopen(run);
+      await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
-    async rests(runId, fingerprint) {
-      const before = fileOf(runId, fingerprint);
-      const after = fileOf(runId, AT_REST);
-      if (isFileName(fingerprint) && (await works(() => rename(before, after)))) return;
-      await touch(after);
+    reopen,
+    rests,
+    async holdsRemoved(runId, caller) {
+      const mine = ofCaller(callerFolder(caller));
+      await create(mine, `${runId}.${REMOVED}`);
+      await removed(join(mine, runId));
     },
-    async read() {
-      const marks = new Map<string, RunMark>();
-      for (const name of await namesIn(place)) {
-        const dot = name.indexOf(".");
-        if (dot < 0) continue;
-        const [runId, mark] = [name.slice(0, dot), name.slice(dot + 1)];
-        // Where two processes left both, the one that makes somebody look counts.
-        if (mark !== AT_REST) marks.set(runId, { fingerprint: mark });
-        else if (!marks.has(runId)) marks.set(runId, "atRest");
-      }
-      return marks;
+    async open() {
+      return (await namesIn(open)).flatMap(openMark).sort(newestFirst);
     },
-    async forget(runId, mark) {
-      await works(() => rm(fileOf(runId, AT_REST), { force: true }));
-      if (mark === undefined || mark === "atRest") return;
-      await works(() => rm(fileOf(runId, mark.fingerprint), { force: true }));
+    of: (caller) => listed(ofCaller(callerFolder(caller))),
+    async all() {
+      const found = new Map<string, readonly KeptMark[]>();
+      for (const name of await namesIn(join(place, CALLERS))) found.set(name, await keptMarks(ofCaller(name)));
+      return found;
+    },
+    async last(fingerprint) {
+      const runId = await readText(lastOf(fingerprint));
+      return runId !== undefined && isRunId(runId) ? runId : undefined;
+    },
+    async forget(runId, name, fingerprint) {
+      const marks = [runId, `${runId}.${REMOVED}`];
+      await Promise.all(marks.map((mark) => removed(join(ofCaller(name), mark))));
+      await rests(runId);
+      if (fingerprint === undefined) return;
+      if ((await readText(lastOf(fingerprint))) === runId) await removed(lastOf(fingerprint));
     },
   };
 }
 
-function isFileName(fingerprint: string): boolean {
-  return /^[\w-]+$/.test(fingerprint) && fingerprint !== AT_REST;
+/** Whether a mark is one of this call. */
+export function isOfCall(mark: OpenMark, fingerprint: string): boolean {
+  return mark.fingerprint === digest(fingerprint);
 }
 
-async function works(work: () => Promise<unknown>): Promise<boolean> {
+/** A short name for a file: callers and fingerprints may hold any character. */
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}
+
+function openMark(name: string): readonly OpenMark[] {
+  const [runId = "", fingerprint = "", scope = ""] = name.split(".");
+  return isRunId(runId) ? [{ runId, fingerprint, scope }] : [];
+}
+
+async function keptMarks(folder: string): Promise<readonly KeptMark[]> {
+  const marks = new Map<string, KeptMark>();
+  for (const name of await namesIn(folder)) {
+    const [runId = "", flag] = name.split(".");
+    if (!isRunId(runId)) continue;
+    const holdsRemoved = flag === REMOVED || marks.get(runId)?.holdsRemoved === true;
+    marks.set(runId, { runId, holdsRemoved });
+  }
+  return [...marks.values()].sort(newestFirst);
+}
+
+/** Lists folders of marks, and remembers each as long as it has not changed: with many runs that is what takes long. */
+function cachedListing(): (folder: string) => Promise<readonly KeptMark[]> {
+  const cached = new Map<string, { readonly changed: bigint; readonly marks: readonly KeptMark[] }>();
+  return async (folder) => {
+    const changed = await changeOf(folder);
+    const known = cached.get(folder);
+    if (known !== undefined && known.changed === changed) return known.marks;
+    cached.delete(folder);
+    const marks = await keptMarks(folder);
+    const isSettled = changed !== undefined && Date.now() - Number(changed / 1_000_000n) > SETTLED_MS;
+    if (!isSettled) return marks;
+    cached.set(folder, { changed, marks });
+    const [oldest] = cached.keys();
+    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
+    return marks;
+  };
+}
+
+/** When a folder changed last, in nanoseconds; undefined where it is not there. */
+async function changeOf(folder: string): Promise<bigint | undefined> {
   try {
-    await work();
-    return true;
-  } catch {
-    return false;
+    return (await stat(folder, { bigint: true })).mtimeNs;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
   }
 }
 
-async function namesIn(folder: string): Promise<readonly string[]> {
+function newestFirst(one: { readonly runId: string }, other: { readonly runId: string }): number {
+  return one.runId < other.runId ? 1 : -1;
+}
+
+async function create(folder: string, name: string): Promise<void> {
+  await inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
+}
+
+/** Replaced in one step: who reads it meanwhile finds the one or the other. */
+async function keepLast(folder: string, name: string, runId: string): Promise<void> {
+  const fresh = join(folder, `${name}-${runId}`);
+  await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
+  await moveOver(fresh, join(folder, name));
+}
+
+/** Writes into a folder, which is made where it is not there. */
+async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
   try {
-    return await readdir(folder);
-  } catch {
-    return [];
+    await write();
+  } catch (thrown) {
+    if (!hasCode(thrown, "ENOENT")) throw thrown;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await write();
   }
+}
+
+/** A mark that cannot be taken away costs a look now and then. */
+async function removed(file: string): Promise<void> {
+  await rm(file, { force: true }).catch(() => undefined);
 }

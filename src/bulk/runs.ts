@@ -3,20 +3,29 @@ import { planCall, type WriteCall } from "./call.ts";
 import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
+import { elsewhere } from "./elsewhere.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
-import { type KeptRun, keptRun, proposalOf, readBack, withdraw } from "./kept-runs.ts";
+import {
+  cancelInterrupted,
+  isWithdrawn,
+  type KeptRun,
+  keptRun,
+  proposalOf,
+  readBack,
+  runElsewhere,
+  startedBy,
+  withdraw,
+} from "./kept-runs.ts";
 import { LastRead } from "./last-read.ts";
-import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
+import { cancelKept, leaseToResume } from "./reins.ts";
 import { summaryOf } from "./report.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
+import { type Interrupted, interruptedRuns, type MadeBefore, madeBefore, oneOf } from "./same-call.ts";
 import { ServerClock } from "./server-clock.ts";
-import { orUnreadable, type RunHeader, type RunPart } from "./store.ts";
-
-/** How many runs of the same call are looked at for an unfinished one. */
-const RECENT_RUNS = 50;
+import { orUnreadable, type RunHeader, type RunPart, RunStoreError, type RunSummary } from "./store.ts";
 
 /** As long as a confirmation. */
 const KEEP_PREPARED_MS = CONFIRMATION_MS;
@@ -26,8 +35,9 @@ export class Runs {
   readonly #context: DrivingContext;
   /** The runs that this process drives or plans. */
   readonly #driven = new Map<string, Run>();
-  /** By fingerprint: the last of the same calls that look for their run. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** The runs that other processes drive, and that somebody here waits for. */
+  readonly #followed = new Map<string, Run>();
+  readonly #ending = new AbortController();
   /** Runs that this process is just about to drive. */
   readonly #starting = new Map<string, Promise<Run | undefined>>();
   readonly #lastRead = new LastRead<KeptRun>();
@@ -84,8 +94,7 @@ export class Runs {
   async #begin(header: RunHeader, plan: Plan | Planning): Promise<Run | undefined> {
     const { store } = this.#context;
     const { runId } = header;
-    if (!(await store.start(runId))) return undefined;
-    const lease = await store.lease(runId);
+    const lease = await startedBy(this.#context, runId);
     if (lease === undefined) return undefined;
     const journal = await store.journal(runId);
     return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
@@ -109,6 +118,7 @@ export class Runs {
       mayStart,
       propose: (plan) => this.propose(runId, plan),
       start: (plan) => this.#startOrFind(header, plan),
+      startedElsewhere: async () => ((await this.stored(runId))?.started ? this.#kept(runId) : undefined),
     });
     const { clock } = this.#context;
     for (const [id, { header: earlier }] of this.#prepared) {
@@ -147,12 +157,14 @@ export class Runs {
    */
   async resume(runId: string): Promise<Run | undefined> {
     const { store, clock } = this.#context;
-    const lease = this.#driven.has(runId) ? undefined : await this.#leaseOf(runId);
+    const isStarted = !this.#driven.has(runId) && (await store.read(runId))?.started === true;
+    const lease = isStarted ? await leaseToResume(store, runId) : undefined;
     if (lease === undefined) return this.find(runId);
     try {
       const found = await readBack(store, runId);
-      if (found === undefined) return undefined;
+      if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
       const { header, state } = found;
+      await store.reopen(header);
       const from = state.planned ? state : new RunState();
       const journal = await store.journal(runId);
       return this.#drive({ header, state: from, journal, lease }, async (driver) => {
@@ -172,40 +184,79 @@ export class Runs {
   }
 
   /**
-   * An unfinished run of the same call by the same caller, to be attached to instead of starting another one. One that
-   * was interrupted is taken up again, but for deletions: what they meant may be something else by now.
+   * What there is of the same call by the same caller. A run that was cut short, or that stopped a short while ago with
+   * something never sent, is taken up again instead of starting another one; but for deletions, which may mean something
+   * else by now: of these only a run that somebody drives is attached to.
    */
-  async unfinished(call: WriteCall, caller: string): Promise<Run | undefined> {
+  async madeBefore(call: WriteCall, caller: string): Promise<MadeBefore<Run>> {
+    const { store, clock } = this.#context;
     const fingerprint = this.#fingerprint(call, caller);
-    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
-    if (call.tool === "delete_targeting" || call.tool === "delete_options") return undefined;
-    const { store } = this.#context;
-    for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
-      const told = await store.summary(runId);
-      if (told !== undefined && told.status !== "interrupted") continue;
-      const stored = await orUnreadable(store.read(runId));
-      if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
-      // What was not planned yet would be planned anew: a person may have to be asked.
-      const isPlanned = (await this.find(runId))?.state.planned ?? false;
-      if (isPlanned || !mayNeedConfirmation(call)) return this.resume(runId);
-    }
-    return undefined;
+    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
+    const isMeant = ({ status, open, counts }: RunSummary, isRecent: boolean): boolean =>
+      status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0);
+    return madeBefore(store, fingerprint, { now: clock.now, isMeant, takeUp: (runId) => this.#takeUp(runId) });
   }
 
-  /** Lets calls that are the same look for their run, and start it, one after the other. */
-  async inTurn<T>(call: WriteCall, caller: string, work: () => Promise<T>): Promise<T> {
+  /** Goes on with a run for a call that is made again; undefined where that may not be the same as it was. */
+  async #takeUp(runId: string): Promise<Run | undefined> {
+    const run = await this.find(runId);
+    if (run === undefined || run.status() === "running") return run;
+    const { call } = run.header;
+    if (call.tool === "delete_targeting" || call.tool === "delete_options") return undefined;
+    // What was not planned yet would be planned anew: a person may have to be asked.
+    return run.state.planned || !mayNeedConfirmation(call) ? this.resume(runId) : undefined;
+  }
+
+  /**
+   * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has started
+   * since this one arrived, or what `make` starts. `make` is given the run to start: one that another of them has kept
+   * and that waits for a person's yes, or a new one.
+   */
+  once<T>(
+    { call, caller, arrivedAt, bytes }: KeptCall,
+    make: (keep: () => Promise<RunHeader>) => Promise<T>,
+  ): Promise<T | { readonly run: Run }> {
     const fingerprint = this.#fingerprint(call, caller);
-    const before = this.#turns.get(fingerprint);
-    const turn = (async () => {
-      await Promise.allSettled([before]);
-      return work();
-    })();
-    this.#turns.set(fingerprint, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#turns.get(fingerprint) === turn) this.#turns.delete(fingerprint);
-    }
+    let waiting: RunHeader | undefined;
+    return oneOf<T | { readonly run: Run }>(
+      this.#context.store,
+      { fingerprint, arrivedAt },
+      {
+        attach: async (runId) => {
+          const stored = await this.stored(runId);
+          if (stored?.started === false) {
+            const { createdAt, unplanned } = stored.header;
+            if (createdAt >= arrivedAt && !unplanned) waiting = stored.header;
+            return undefined;
+          }
+          const run = await this.find(runId);
+          if (run === undefined || isWithdrawn(run.state)) return undefined;
+          const going = run.status() === "interrupted" ? await this.#takeUp(runId) : run;
+          return going && { run: going };
+        },
+        make: () => make(async () => waiting ?? (await this.keep(call, caller, bytes))),
+      },
+    );
+  }
+
+  /** The runs of a caller that were cut short and that nobody goes on with, the newest first; a few of them. */
+  async interrupted(caller: string): Promise<readonly Interrupted[]> {
+    const { store, project, environment } = this.#context;
+    return (await interruptedRuns(store, { caller, project, environment })).filter(
+      ({ runId }) => !this.#driven.has(runId),
+    );
+  }
+
+  /**
+   * Cancels a run, whoever drives it: it sends nothing more once this has resolved, but for a request whose intent is on
+   * the disk. Gives the run; undefined when there is none.
+   */
+  async cancel(runId: string): Promise<Run | undefined> {
+    const driven = this.#driven.get(runId);
+    if (driven?.stop("cancelled")) return driven;
+    if ((await this.stored(runId))?.started)
+      await cancelKept(this.#context.store, runId, () => cancelInterrupted(this.#context, runId));
+    return this.find(runId);
   }
 
   /** Whether this process drives any run now. */
@@ -213,9 +264,15 @@ export class Runs {
     return this.#driven.size > 0;
   }
 
+  /** Removes runs that need not be kept any longer. */
+  tidy(): Promise<void> {
+    return this.#context.store.tidy();
+  }
+
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
+    this.#ending.abort();
     for (const run of runs) run.stop("interrupted");
     await Promise.all(runs.map((run) => run.rest));
   }
@@ -230,18 +287,48 @@ export class Runs {
     return this.#kept(runId);
   }
 
-  /** A run as the disk has it. */
+  /** A run as the disk has it, and as whoever else drives it goes on with it. */
   async #kept(runId: string): Promise<Run | undefined> {
+    const followed = this.#followed.get(runId);
+    if (followed !== undefined) return followed;
+    const found = await this.#read(runId);
+    if (found === undefined) return undefined;
+    const isDriven = () => this.#context.store.isDriven(runId);
+    if (found.started && (await isDriven())) return this.#follow(found, isDriven);
+    // It may have come to rest in between.
+    return keptRun((found.started ? await this.#read(runId) : undefined) ?? found);
+  }
+
+  async #read(runId: string): Promise<KeptRun | undefined> {
     const { store } = this.#context;
-    const revision = await store.revision(runId);
-    const found = await this.#lastRead.get(runId, revision, () => readBack(store, runId));
-    return found && keptRun(found, await store.isDriven(runId));
+    return this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
+  }
+
+  /** A run that another process drives; looked at by one for all who wait for it. */
+  #follow(found: KeptRun, isDriven: () => Promise<boolean>): Run {
+    const { runId } = found.header;
+    const { clock } = this.#context;
+    const followed: Run = runElsewhere(
+      found,
+      elsewhere(found.state, {
+        clock,
+        signal: this.#ending.signal,
+        isDriven,
+        read: async () => (await this.#read(runId))?.state,
+        whileFollowed: async (rest) => {
+          this.#followed.set(runId, followed);
+          await rest;
+          this.#followed.delete(runId);
+        },
+      }),
+    );
+    return followed;
   }
 
   /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     const { store } = this.#context;
-    for (const runId of await store.list()) {
+    for (const runId of await store.list(caller)) {
       const driven = this.#driven.get(runId);
       if (driven !== undefined) {
         if (driven.header.caller === caller)
@@ -280,19 +367,34 @@ export class Runs {
       .digest("base64url");
   }
 
-  async #leaseOf(runId: string): Promise<Lease | undefined> {
-    const { store } = this.#context;
-    return (await store.read(runId))?.started ? store.lease(runId) : undefined;
-  }
-
   #drive(of: DrivenParts, begin: Begin): Run {
     const { runId } = of.header;
     const run = drivenRun(this.#context, of, begin);
-    const rest = run.rest.then(() => {
+    /** What another process makes of it that has taken it over. */
+    let other: Run | undefined;
+    const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
+      if (!run.isTakenOver()) return;
+      other = await this.#kept(runId).catch(() => undefined);
+      await other?.rest;
     });
-    const known = { ...run, rest };
+    const known: Run = {
+      ...run,
+      get state() {
+        return other?.state ?? run.state;
+      },
+      status: () => (other ?? run).status(),
+      rest,
+    };
     this.#driven.set(runId, known);
     return known;
   }
+}
+
+/** A call to be kept, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
+interface KeptCall {
+  readonly call: WriteCall;
+  readonly caller: string;
+  readonly arrivedAt: number;
+  readonly bytes: ByteSource | undefined;
 }

@@ -11,7 +11,9 @@ import type { Reason } from "./work.ts";
 /** What the last attempt of a batch came to. */
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
-  | { readonly kind: "error"; readonly error: ApiError };
+  | { readonly kind: "error"; readonly error: ApiError }
+  /** It did not leave, since the run was asked to stop. */
+  | { readonly kind: "withheld" };
 
 /** How sending a batch of steps ended: the run goes on, or it ends for this reason. */
 export type BatchEnd = { readonly ended: false } | { readonly ended: true; readonly reason: Reason };
@@ -36,8 +38,9 @@ export async function sendBatch(driver: Driver, steps: readonly number[]): Promi
   // What comes after the first attempt was all in it.
   let again = false;
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
-    if (driver.signal.aborted) return GOES_ON;
+    if (!(await driver.mayLeave())) return GOES_ON;
     const attempt = await attemptOnce(driver, batch.ids, again);
+    if (attempt.kind === "withheld") return GOES_ON;
     again = true;
     const next =
       attempt.kind === "answer"
@@ -64,6 +67,10 @@ async function attemptOnce(driver: Driver, steps: readonly number[], again: bool
   const sentAt = driver.clock.now();
   driver.record({ t: "send", steps, at: sentAt, again });
   await driver.flush();
+  if (!(await driver.mayLeave())) {
+    driver.change([]);
+    return { kind: "withheld" };
+  }
   try {
     const answer = await driver.send(operation, steps);
     if (answer.serverTime !== undefined) {

@@ -1,7 +1,7 @@
 import type { WriteCall } from "./call.ts";
 import type { ByteSource } from "./files/bytes.ts";
 import { FileError } from "./files/file-error.ts";
-import type { Lease } from "./lease.ts";
+import type { KeptLease } from "./lease.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** Runs cannot be kept or read: what is wrong, and what to do. */
@@ -51,7 +51,8 @@ export interface RunJournal<Entry = JournalEntry> {
   flush(): Promise<void>;
   /** Begins to put on the disk what was taken; whoever flushes next learns how that went. */
   write(): void;
-  close(): Promise<void>;
+  /** Puts on the disk what was taken, and closes; with `discard` it only closes. */
+  close(how?: "discard"): Promise<void>;
 }
 
 /** Changes whenever anything of a run does. */
@@ -79,8 +80,10 @@ export type RunPart = "input" | "removed" | "rejects";
 
 /** Where runs are kept. Everything throws a RunStoreError where the folder cannot be used. */
 export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
-  /** Keeps a run that is planned but not started. Old finished runs are removed now and then. */
+  /** Keeps a run that is planned but not started. */
   create(header: RunHeader<Call>): Promise<void>;
+  /** Notes that a run which came to rest is about to be driven again: until it rests it has no summary. */
+  reopen(header: RunHeader<Call>): Promise<void>;
   /** Keeps another form of a run's call, one without what is no longer needed. */
   keepCall(runId: string, call: Call): Promise<void>;
   /** Keeps what a run that is not started would do, for those who look at it. */
@@ -97,20 +100,37 @@ export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   read(runId: string): Promise<StoredRun<Call, Entry> | undefined>;
   /** Tells whether a run has changed since it was read; undefined where that cannot be told. */
   revision(runId: string): Promise<Revision | undefined>;
-  /** IDs of all runs, the newest first. */
-  list(): Promise<readonly string[]>;
+  /** IDs of the runs of a caller, the newest first. */
+  list(caller: string): Promise<readonly string[]>;
   /**
-   * IDs of the runs that may be unfinished, or only of those with this fingerprint, the newest first. Not all of them
-   * are: it costs about the same, however many runs are kept.
+   * IDs of the runs that may be unfinished, the newest first: all of them, those of one call, or those of one caller in
+   * one project. Not all of them are unfinished: it costs about the same, however many runs are kept.
    */
-  unfinished(fingerprint?: string): Promise<readonly string[]>;
+  unfinished(which?: Which): Promise<readonly string[]>;
+  /** The run that was made last of a call; undefined where there is none. */
+  last(fingerprint: string): Promise<string | undefined>;
+  /** Does some work while no other process, nor another part of this one, does any for the same call. */
+  alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   summarise(runId: string, summary: RunSummary): Promise<void>;
   summary(runId: string): Promise<RunSummary | undefined>;
   /** Becomes the one driver of a run; undefined while somebody else is. */
-  lease(runId: string): Promise<Lease | undefined>;
+  lease(runId: string): Promise<KeptLease | undefined>;
   /** Whether somebody drives the run now. */
   isDriven(runId: string): Promise<boolean>;
+  /** Asks the driver of a run, in whatever process, to stop it; it is on the disk once this has resolved. */
+  askToStop(runId: string): Promise<void>;
+  /** What was asked so and not taken back, each by a name of its own. */
+  stopAsked(runId: string): Promise<readonly string[]>;
+  /** Takes back what was asked. */
+  forgetStop(runId: string, asked: readonly string[]): Promise<void>;
+  /** Removes runs that need not be kept any longer. */
+  tidy(): Promise<void>;
 }
+
+/** Runs of one call, or of one caller in one project. */
+export type Which =
+  | { readonly fingerprint: string }
+  | { readonly caller: string; readonly project: string; readonly environment: string };
 
 /** What is read of a run that may be one of a newer version, damaged, or just being removed: undefined where it cannot be. */
 export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {

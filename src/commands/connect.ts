@@ -86,6 +86,9 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
     audit,
     start: () => {
       apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
+      for (const runs of [services.runs, services.eventRuns]) {
+        runs?.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
+      }
     },
     stopRuns,
     close: async () => {
@@ -139,12 +142,12 @@ function runsOver(
   api: ManagementApi,
   routes: RouteTable,
   memory: TargetingMemory,
-  { environment, project, retryBudgetMs, stateDir }: Settings,
+  { environment, project, retryBudgetMs, stateDir, keep }: Settings,
 ): Runs {
   return new Runs({
     api,
     routes,
-    store: fileRunStore(join(stateDir, "runs"), systemClock.now, WRITE_FORM),
+    store: fileRunStore(join(stateDir, "runs"), systemClock.now, WRITE_FORM, keep),
     lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
     clock: systemClock,
     random: Math.random,
@@ -157,10 +160,10 @@ function runsOver(
   });
 }
 
-function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir }: Settings): EventRuns {
+function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir, keep }: Settings): EventRuns {
   return new EventRuns({
     api,
-    store: fileRunStore(join(stateDir, "event-runs"), systemClock.now, EVENT_FORM),
+    store: fileRunStore(join(stateDir, "event-runs"), systemClock.now, EVENT_FORM, keep),
     clock: systemClock,
     newRunId: ulidSource(systemClock.now, Math.random),
     project: project.id,

@@ -1,3 +1,4 @@
+import type { Clock } from "../api/clock.ts";
 import type { ByteSource } from "../bulk/files/bytes.ts";
 import { failedRows, rejectedRows } from "../bulk/files/rejects.ts";
 import { restingStatus, summaryOf } from "../bulk/report.ts";
@@ -129,4 +130,27 @@ export async function tidyRun(context: RestContext, runId: string): Promise<void
   } finally {
     await lease.release();
   }
+}
+
+/** Ends a run as cancelled that was cut short, and that nobody drives: to be called with its lease. */
+export async function cancelInterrupted(
+  context: RestContext & { readonly clock: Clock },
+  runId: string,
+): Promise<void> {
+  const { store, clock } = context;
+  const found = await readBack(store, runId);
+  if (found === undefined) return;
+  const { header, state } = found;
+  const entries = [...lostIn(state)];
+  for (const entry of entries) state.apply(entry);
+  if (restingStatus(state) !== "interrupted") return;
+  const stop: EventEntry = { t: "stop", cause: "cancelled", waitedMs: 0, at: clock.now() };
+  const journal = await store.journal(runId);
+  try {
+    for (const entry of [...entries, stop]) journal.append(entry);
+    state.apply(stop);
+  } finally {
+    await journal.close();
+  }
+  await bringToRest(context, header, state);
 }

@@ -1,15 +1,19 @@
 import { hash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
+import { elsewhere } from "../bulk/elsewhere.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
+import { type HeldJournal, heldJournal } from "../bulk/held-journal.ts";
+import { startedBy } from "../bulk/kept-runs.ts";
 import { LastRead } from "../bulk/last-read.ts";
-import type { Lease } from "../bulk/lease.ts";
+import type { KeptLease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
+import { cancelKept, leaseToResume, type Reins, reinsOf } from "../bulk/reins.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
+import { type Interrupted, interruptedRuns, type MadeBefore, madeBefore, oneOf } from "../bulk/same-call.ts";
 import {
   orUnreadable,
   type RunHeader,
-  type RunJournal,
   type RunPart,
   type RunStore,
   RunStoreError,
@@ -18,7 +22,15 @@ import {
 import type { Reason } from "../bulk/work.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
-import { bringToRest, eventsToSend, lostIn, type RunReadBack, readBack, tidyRun } from "./event-run-folder.ts";
+import {
+  bringToRest,
+  cancelInterrupted,
+  eventsToSend,
+  lostIn,
+  type RunReadBack,
+  readBack,
+  tidyRun,
+} from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
 import { sendEvents } from "./send.ts";
@@ -60,12 +72,6 @@ export interface EventRun {
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
-/** What there is of a call that is made again: its run that goes on, or the newest that ended with something left. */
-export interface MadeBefore {
-  readonly going?: EventRun;
-  readonly ended?: Pick<RunSummary, "status" | "open"> & { readonly runId: string };
-}
-
 /** What driving a run needs of it. */
 interface DrivenParts {
   readonly header: RunHeader<EventCall>;
@@ -73,29 +79,32 @@ interface DrivenParts {
   /** What the journal takes first. */
   readonly first: readonly EventEntry[];
   /** How it comes to be driven by this process. */
-  readonly begin: () => Promise<Lease>;
+  readonly begin: () => Promise<KeptLease>;
 }
 
 /** How a driven run is told to stop, and whom it tells where it stands. */
-interface Reins {
-  readonly signal: AbortSignal;
-  readonly cause: () => "cancelled" | "interrupted";
+interface Driving {
+  readonly reins: Reins;
+  readonly held: Held;
   readonly tell: () => void;
+}
+
+/** The journal of a driven run, once it is open. */
+interface Held {
+  journal: HeldJournal<EventEntry> | undefined;
 }
 
 /** Whoever watches is told after so many events. */
 const TELL_EVERY = 100;
-/** How many runs of the same call are looked at for an unfinished one. */
-const RECENT_RUNS = 50;
-/** For so long a call that is made again is taken for another try of a cancelled one, and an ended one is named. */
-const SAME_CALL_MS = 3_600_000;
-
 /** Starts, resumes, finds and stops runs of events. */
 export class EventRuns {
   readonly #context: EventRunsContext;
   /** The runs that this process drives. */
   readonly #driven = new Map<string, EventRun>();
   readonly #lastRead = new LastRead<RunReadBack>();
+  /** The runs that other processes drive, and that somebody here waits for. */
+  readonly #followed = new Map<string, EventRun>();
+  readonly #ending = new AbortController();
   #tidied: Promise<void> | undefined;
 
   constructor(context: EventRunsContext) {
@@ -113,16 +122,16 @@ export class EventRuns {
    */
   start({ source, items, onUnknown }: PlannedEvents, caller: string): EventRun {
     const { store, clock, newRunId, project, environment } = this.#context;
-    const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
+    const call = callOf({ source, onUnknown });
     const fingerprint = this.#fingerprint(call, caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
     const createdAt = clock.now();
     const runId = newRunId();
     const header = { runId, call, project, caller, environment, createdAt, fingerprint };
-    const begin = async (): Promise<Lease> => {
+    const begin = async (): Promise<KeptLease> => {
       await store.create(header);
       const [leased, kept] = await Promise.allSettled([
-        store.start(runId).then(() => store.lease(runId)),
+        startedBy(this.#context, runId),
         store.keep(runId, "input", unchanged(source.bytes, source.kept.digest)),
       ]);
       if (leased.status === "rejected") throw leased.reason;
@@ -145,24 +154,70 @@ export class EventRuns {
    * and nothing is to be sent twice for that. A run that has ended with something left is only named: the call means new
    * events.
    */
-  async madeBefore({ source, onUnknown }: PlannedEvents, caller: string): Promise<MadeBefore> {
-    const { store } = this.#context;
-    const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
-    const fingerprint = this.#fingerprint(call, caller);
+  async madeBefore(planned: PlannedEvents, caller: string): Promise<MadeBefore<EventRun>> {
+    const { store, clock } = this.#context;
+    const fingerprint = this.#fingerprint(callOf(planned), caller);
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
-    let ended: MadeBefore["ended"];
-    for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
-      const told = await store.summary(runId);
-      if (told !== undefined && !this.#isUnfinished(told)) {
-        if (this.#isRecent(told)) ended ??= { runId, status: told.status, open: told.open };
-        continue;
-      }
-      const stored = await orUnreadable(store.read(runId));
-      if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
-      const going = await this.resume(runId);
-      if (going !== undefined) return { going };
-    }
-    return ended === undefined ? {} : { ended };
+    const isMeant = ({ open, status }: RunSummary, isRecent: boolean): boolean =>
+      open && (status === "interrupted" || (status === "cancelled" && isRecent));
+    return madeBefore(store, fingerprint, { now: clock.now, isMeant, takeUp: (runId) => this.resume(runId) });
+  }
+
+  /**
+   * Gives the one run of the same calls that are made at one time, in whatever process: one that was made before and goes
+   * on, one that another of them has started since this one arrived, or a new one. `arrivedAt` is milliseconds since
+   * 1970.
+   */
+  async once(
+    planned: PlannedEvents,
+    caller: string,
+    arrivedAt: number,
+  ): Promise<{ readonly run: EventRun; readonly before: MadeBefore<EventRun> }> {
+    const { store } = this.#context;
+    const fingerprint = this.#fingerprint(callOf(planned), caller);
+    return oneOf(
+      store,
+      { fingerprint, arrivedAt },
+      {
+        attach: async (runId) => {
+          const going = (await store.read(runId))?.started ? await this.resumeInterrupted(runId) : undefined;
+          return going && { run: going, before: { going } };
+        },
+        make: async () => {
+          const before = await this.madeBefore(planned, caller);
+          const run = before.going ?? this.start(planned, caller);
+          await run.kept;
+          return { run, before };
+        },
+      },
+    );
+  }
+
+  /** The runs of a caller that were cut short and that nobody goes on with, the newest first; a few of them. */
+  async interrupted(caller: string): Promise<readonly Interrupted[]> {
+    const { store, project, environment } = this.#context;
+    return (await interruptedRuns(store, { caller, project, environment })).filter(
+      ({ runId }) => !this.#driven.has(runId),
+    );
+  }
+
+  /**
+   * Cancels a run, whoever drives it: it sends nothing more once this has resolved, but for events whose intent is on the
+   * disk. Gives the run; undefined when there is none.
+   */
+  async cancel(runId: string): Promise<EventRun | undefined> {
+    const { store } = this.#context;
+    const driven = this.#driven.get(runId);
+    if (driven?.stop("cancelled")) return driven;
+    if ((await store.read(runId))?.started)
+      await cancelKept(store, runId, () => cancelInterrupted(this.#context, runId));
+    return this.find(runId);
+  }
+
+  /** A run as it stands; one that was cut short is taken up again. */
+  async resumeInterrupted(runId: string): Promise<EventRun | undefined> {
+    const run = await this.find(runId);
+    return run?.status() === "interrupted" ? this.resume(runId) : run;
   }
 
   /**
@@ -172,11 +227,12 @@ export class EventRuns {
   async resume(runId: string): Promise<EventRun | undefined> {
     const { store, clock } = this.#context;
     const isKept = !this.#driven.has(runId) && (await store.read(runId))?.started === true;
-    const lease = isKept ? await store.lease(runId) : undefined;
+    const lease = isKept ? await leaseToResume(store, runId) : undefined;
     if (lease === undefined) return this.find(runId);
     try {
       const found = await readBack(store, runId);
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
+      await store.reopen(found.header);
       const resend = found.header.call.input.onUnknown === "resend";
       const first: readonly EventEntry[] = [...lostIn(found.state), { t: "resume", resend, at: clock.now() }];
       return this.#drive({ ...found, first, begin: async () => lease });
@@ -190,16 +246,19 @@ export class EventRuns {
   async find(runId: string): Promise<EventRun | undefined> {
     const { store } = this.#context;
     const driven = this.#driven.get(runId);
-    if (driven !== undefined) return driven;
-    const found = await this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
+    const known = driven ?? this.#followed.get(runId);
+    if (known !== undefined) return known;
+    const found = await this.#read(runId);
     if (found === undefined) return undefined;
-    const { header, state } = found;
-    const elsewhere = await store.isDriven(runId);
-    if (!elsewhere) for (const entry of lostIn(state)) state.apply(entry);
+    const isDriven = () => store.isDriven(runId);
+    if (await isDriven()) return this.#follow(found, isDriven);
+    // It may have come to rest in between.
+    const { header, state } = (await this.#read(runId)) ?? found;
+    for (const entry of lostIn(state)) state.apply(entry);
     return {
       header,
       state,
-      status: () => (elsewhere ? "running" : restingStatus(state)),
+      status: () => restingStatus(state),
       kept: Promise.resolve(),
       rest: Promise.resolve(),
       watch: () => () => {},
@@ -207,11 +266,45 @@ export class EventRuns {
     };
   }
 
+  async #read(runId: string): Promise<RunReadBack | undefined> {
+    const { store } = this.#context;
+    return this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
+  }
+
+  /** A run that another process drives; looked at by one for all who wait for it. */
+  #follow({ header, state }: RunReadBack, isDriven: () => Promise<boolean>): EventRun {
+    const driven = elsewhere(state, {
+      clock: this.#context.clock,
+      signal: this.#ending.signal,
+      isDriven,
+      read: async () => (await this.#read(header.runId))?.state,
+      whileFollowed: async (rest) => {
+        this.#followed.set(header.runId, run);
+        await rest;
+        this.#followed.delete(header.runId);
+      },
+    });
+    const run: EventRun = {
+      header,
+      get state() {
+        return driven.state();
+      },
+      status: () => (driven.isDriven() ? "running" : restingStatus(driven.state())),
+      kept: Promise.resolve(),
+      get rest() {
+        return driven.rest();
+      },
+      watch: (watcher) => driven.watch(watcher),
+      stop: () => false,
+    };
+    return run;
+  }
+
   /** The runs of a caller, the newest first. */
   async *list(caller: string): AsyncGenerator<RunSummary & { readonly runId: string }> {
     const { store } = this.#context;
     await this.#tidyOnce();
-    for (const runId of await store.list()) {
+    for (const runId of await store.list(caller)) {
       const told = this.#driven.has(runId) ? undefined : await store.summary(runId);
       const run = told === undefined ? await orUnreadable(this.find(runId)) : undefined;
       const summary = told ?? (run && summaryOf(run.header, run.state, run.status()));
@@ -224,20 +317,17 @@ export class EventRuns {
     return this.#context.store.part(runId, part);
   }
 
+  /** Removes runs that need not be kept any longer. */
+  tidy(): Promise<void> {
+    return this.#context.store.tidy();
+  }
+
   /** Stops all runs and resolves when the requests under way are answered and journalled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
+    this.#ending.abort();
     for (const run of runs) run.stop("interrupted");
     await Promise.all(runs.map((run) => run.rest));
-  }
-
-  /** Whether a call that is made again means this run, rather than to send all of it anew. */
-  #isUnfinished(told: RunSummary): boolean {
-    return told.open && (told.status === "interrupted" || (told.status === "cancelled" && this.#isRecent(told)));
-  }
-
-  #isRecent({ updatedAt }: RunSummary): boolean {
-    return this.#context.clock.now() - updatedAt < SAME_CALL_MS;
   }
 
   #fingerprint(call: EventCall, caller: string): string {
@@ -247,53 +337,67 @@ export class EventRuns {
 
   #drive(parts: DrivenParts): EventRun {
     const { header, state, first } = parts;
+    const { runId } = header;
     const watchers = new Set<Parameters<EventRun["watch"]>[0]>();
-    const controller = new AbortController();
-    let cause: "cancelled" | "interrupted" = "interrupted";
     const tell = (): void => {
       for (const watcher of watchers) watcher(countsOf(state));
     };
     for (const entry of first) state.apply(entry);
+    const held: Held = { journal: undefined };
+    const reins = reinsOf(this.#context.store, runId, () => held.journal);
     const begun = parts.begin();
-    const begin = (): Promise<Lease> => begun;
+    const begin = (): Promise<KeptLease> => begun;
+    /** What another process makes of it that has taken it over. */
+    let other: EventRun | undefined;
+    const rest = this.#driveToRest({ ...parts, begin }, { reins, held, tell }).then(async () => {
+      if (!held.journal?.isLost()) return;
+      other = await this.find(runId).catch(() => undefined);
+      await other?.rest;
+    });
     const run: EventRun = {
       header,
-      state,
-      status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),
+      get state() {
+        return other?.state ?? state;
+      },
+      status: () => (this.#driven.has(runId) ? "running" : (other?.status() ?? restingStatus(state))),
       kept: settled(begun),
-      rest: this.#driveToRest({ ...parts, begin }, { signal: controller.signal, cause: () => cause, tell }),
+      rest,
       watch: (watcher) => {
         watchers.add(watcher);
         return () => watchers.delete(watcher);
       },
       stop: (why) => {
-        cause = why;
-        controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+        reins.stop(why);
         return true;
       },
     };
-    this.#driven.set(header.runId, run);
+    this.#driven.set(runId, run);
     return run;
   }
 
   /** Never rejects: what goes wrong on this machine stops the run, and says so in it. */
-  async #driveToRest(parts: DrivenParts, reins: Reins): Promise<void> {
+  async #driveToRest(parts: DrivenParts, driving: Driving): Promise<void> {
     const { store, clock } = this.#context;
     const { header, state, first, begin } = parts;
-    let lease: Lease | undefined;
+    const { reins, held } = driving;
+    let lease: KeptLease | undefined;
+    // What belongs to a run that another process has taken over is for that one.
+    const unlessLost = (work: () => unknown) => () => (held.journal?.isLost() ? undefined : work());
     const steps = [
       async () => {
         lease = await begin();
-        const journal = await store.journal(header.runId);
+        const journal = heldJournal(await store.journal(header.runId), lease);
+        held.journal = journal;
         try {
           for (const entry of first) journal.append(entry);
-          await this.#send(parts, journal, reins);
+          await this.#send(parts, journal, driving);
         } finally {
           await journal.close();
         }
       },
-      () => (lease === undefined ? undefined : bringToRest(this.#context, header, state)),
-      () => lease?.release(),
+      () => reins.end(),
+      unlessLost(() => (lease === undefined ? undefined : bringToRest(this.#context, header, state))),
+      unlessLost(() => lease?.release()),
     ];
     for (const step of steps) {
       try {
@@ -309,7 +413,11 @@ export class EventRuns {
     if (lease !== undefined) void this.#tidyOnce().catch(() => undefined);
   }
 
-  async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
+  async #send(
+    { header, state }: DrivenParts,
+    journal: HeldJournal<EventEntry>,
+    { reins, tell }: Driving,
+  ): Promise<void> {
     const { api, clock, retryBudgetMs, store } = this.#context;
     const { record, settle, end } = recorder(journal, state, clock);
     const left = eventsToSend(store, header, state, { record, now: clock.now });
@@ -322,14 +430,16 @@ export class EventRuns {
       signal: reins.signal,
       async beforeSend(objects) {
         record({ t: "leave", objects, at: clock.now() });
-        await journal.flush();
+        // What was announced before is not to leave either, once another process has taken the run over.
+        await journal.flush().finally(() => journal.isLost() && reins.stop("interrupted"));
+        await reins.mayLeave();
       },
       onSettled(object, settlement) {
         // The line that says how the run stopped settles them.
         if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
         settle(settledEntry(object, settlement, clock.now()));
         settled += 1;
-        if (settled % TELL_EVERY === 0) reins.tell();
+        if (settled % TELL_EVERY === 0) tell();
       },
     });
     const { counts, ended } = await sending.finally(end);
@@ -341,7 +451,7 @@ export class EventRuns {
       waitedMs: counts.waitedMs,
       at: clock.now(),
     });
-    reins.tell();
+    tell();
   }
 
   #tidyOnce(): Promise<void> {
@@ -358,6 +468,10 @@ export class EventRuns {
       if (!this.#driven.has(runId)) await orUnreadable(tidyRun(this.#context, runId));
     }
   }
+}
+
+function callOf({ source, onUnknown }: Pick<PlannedEvents, "source" | "onUnknown">): EventCall {
+  return { tool: "track_events", input: { events: source.kept, onUnknown } };
 }
 
 /** Resolves when work has ended, however. */

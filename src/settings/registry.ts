@@ -131,6 +131,18 @@ export const SETTINGS = {
     45_000,
     "milliseconds until a call answers with what it has, while its run goes on",
   ),
+  keepDays: setting(
+    "TARGETING_MCP_KEEP_DAYS",
+    wholeNumber(1, 36_500),
+    30,
+    "days for which finished runs are kept; those that hold what was taken away go by this alone",
+  ),
+  keepRuns: setting(
+    "TARGETING_MCP_KEEP_RUNS",
+    wholeNumber(1, 1_000_000),
+    500,
+    "most finished runs kept of each caller",
+  ),
   sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",

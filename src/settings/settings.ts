@@ -27,6 +27,8 @@ export interface Settings {
   readonly requestTimeoutMs: number;
   readonly retryBudgetMs: number;
   readonly waitMs: number;
+  /** How long finished runs are kept, and how many of each caller. */
+  readonly keep: { readonly days: number; readonly runs: number };
   /** Base64; undefined: one is made in the state folder. */
   readonly sealKey: string | undefined;
   /** What only `targeting-mcp http` looks at. */
@@ -93,6 +95,7 @@ export function readSettings(input: SettingsInput): Settings {
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
+    keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) },
     sealKey,
     http: forHttp,
     logLevel: read(SETTINGS.logLevel),

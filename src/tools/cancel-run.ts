@@ -1,9 +1,14 @@
 import * as z from "zod";
-import { type ToolDefinition, ToolError } from "./definition.ts";
-import { isWriteRun, ownRun, reportAnyRun } from "./own-runs.ts";
+import { stopAskedHint } from "../render/earlier-runs.ts";
+import type { ToolDefinition } from "./definition.ts";
+import { restOrTime } from "./follow-run.ts";
+import { isWriteRun, ownRun, reportedRun } from "./own-runs.ts";
 import { runOutput, runsOf } from "./write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
+
+/** The answer comes at once; a run that comes to rest in so many milliseconds is told as it rests. */
+const REST_MS = 300;
 
 /** Stops a run between two requests. */
 export const cancelRun = {
@@ -19,13 +24,15 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     let run = await ownRun(runId, context);
+    const isWrite = isWriteRun(run);
     // What waits for a person's yes, in whatever process, is not to be started any more.
-    if (run.status() !== "running" && isWriteRun(run)) {
+    if (run.status() !== "running" && isWrite) {
       run = (await runsOf(context).withdraw(runId)) ?? (await ownRun(runId, context));
     }
-    if (run.status() === "running" && !run.stop("cancelled")) {
-      throw new ToolError("another process of this machine drives this run", "Cancel it there, or end that process.");
+    if (run.status() === "running" || run.status() === "interrupted") {
+      run = (await (isWrite ? context.runs : context.eventRuns)?.cancel(runId)) ?? run;
+      await restOrTime(run, REST_MS, context);
     }
-    return reportAnyRun(run, context);
+    return reportedRun(run, context, run.status() === "running" ? [stopAskedHint(runId)] : []);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

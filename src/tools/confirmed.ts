@@ -49,7 +49,10 @@ async function startConfirmed(
   const isAsAgreed = (plan: Plan): boolean =>
     lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
   await checkAllowed(header.call, bytes, context);
-  const plan = await planInTime((signal) => runs.plan(header.call, signal, bytes), context);
+  const plan = await plannedOrStarted(header.runId, runs, () =>
+    planInTime((signal) => runs.plan(header.call, signal, bytes), context),
+  );
+  if (plan === "started") return reportStarted(await runs.find(header.runId), context);
   if (isGoing(plan)) {
     const waiting = await runs.find(header.runId);
     return reportRun(runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
@@ -57,6 +60,21 @@ async function startConfirmed(
   if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
   const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
   return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
+}
+
+/**
+ * The plan of a run, unless the same confirmation, given twice, started it meanwhile: what the run takes away is then no
+ * longer there to be planned.
+ */
+async function plannedOrStarted<P>(runId: string, runs: Runs, plan: () => Promise<P>): Promise<P | "started"> {
+  const isStarted = async (): Promise<boolean> => (await runs.stored(runId))?.started === true;
+  try {
+    const made = await plan();
+    return (await isStarted()) ? "started" : made;
+  } catch (thrown) {
+    if (await isStarted()) return "started";
+    throw thrown;
+  }
 }
 
 /** Reports the run that a confirmation started, unless it was cancelled before. */

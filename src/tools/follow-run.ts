@@ -44,3 +44,17 @@ export async function atMostOneWait(work: Promise<unknown>, context: ToolContext
     timer.abort();
   }
 }
+
+/** Resolves when a run rests, or after so many milliseconds. */
+export async function restOrTime(
+  run: Pick<Followed, "rest">,
+  ms: number,
+  { clock, signal }: ToolContext,
+): Promise<void> {
+  const timer = new AbortController();
+  const over = clock.sleep(ms, AbortSignal.any([timer.signal, signal])).catch((thrown: unknown) => {
+    if (!timer.signal.aborted && !signal.aborted) throw thrown;
+  });
+  await Promise.race([run.rest, over]);
+  timer.abort();
+}

@@ -7,7 +7,8 @@ import { renderReport, resultLine } from "../render/report.ts";
 import { runLine, runsText } from "../render/runs.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
-import { type AnyRun, isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
+import { restOrTime } from "./follow-run.ts";
+import { isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
 import { reported, reportOf, runOutput } from "./write.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
@@ -99,15 +100,6 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
 
 /** What the failures beside a page may take. */
 const FAILURES_ROOM = "x".repeat(2500);
-
-async function restOrTime(run: AnyRun, ms: number, { clock, signal }: ToolContext): Promise<void> {
-  const timer = new AbortController();
-  const over = clock.sleep(ms, AbortSignal.any([timer.signal, signal])).catch((thrown: unknown) => {
-    if (!timer.signal.aborted && !signal.aborted) throw thrown;
-  });
-  await Promise.race([run.rest, over]);
-  timer.abort();
-}
 
 async function listRuns(
   {

@@ -25,9 +25,17 @@ export async function ownRun(runId: string, { runs, eventRuns, caller }: ToolCon
 /** Waits for a run of either kind, but no longer than a call may take, and reports it. */
 export async function reportAnyRun(run: AnyRun, context: ToolContext): Promise<ToolAnswer> {
   await followRun(run, context);
-  const { environment } = context;
-  if (isWriteRun(run)) return renderReport(await reportOf(run, context));
-  return eventRunReport(run, environment);
+  return reportedRun(run, context);
+}
+
+/** The report about a run of either kind as it stands. */
+export async function reportedRun(
+  run: AnyRun,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+): Promise<ToolAnswer> {
+  if (isWriteRun(run)) return renderReport({ ...(await reportOf(run, context)), nextSteps });
+  return eventRunReport(run, context.environment, nextSteps);
 }
 
 /** The caller's runs of both kinds, the newest first. */

@@ -1,9 +1,11 @@
 import * as z from "zod";
+import type { MadeBefore } from "../bulk/same-call.ts";
 import { asMeant } from "../events/as-meant.ts";
-import type { MadeBefore } from "../events/event-runs.ts";
+import type { EventRun } from "../events/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
+import { interruptedHints } from "./earlier-runs.ts";
 import { eventRunReport, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
@@ -37,7 +39,7 @@ export const trackEvents = {
   input,
   output: runOutput,
   async handler({ events, file, encoding, onUnknown, dryRun }, context) {
-    const { environment, caller } = context;
+    const { environment, caller, arrivedAt } = context;
     const opened = await openedFile({ file, encoding }, { events }, context);
     // What JSON cannot carry would be something else once it is text.
     const given = (events ?? []).map(asMeant);
@@ -48,16 +50,15 @@ export const trackEvents = {
     for await (const batch of checked(eventsIn(source))) items += batch.length;
     const planned = { source, items, onUnknown };
     const runs = eventRunsOf(context);
-    const before = await runs.madeBefore(planned, caller);
-    const run = before.going ?? runs.start(planned, caller);
-    await run.kept;
+    const { run, before } = await runs.once(planned, caller, arrivedAt);
     await followRun(run, context);
-    return eventRunReport(run, environment, beforeWords(before));
+    const others = await interruptedHints(context, run.header.runId);
+    return eventRunReport(run, environment, [...beforeWords(before), ...others]);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /** Says what a call that was made before led to this time. */
-function beforeWords({ going, ended }: MadeBefore): readonly string[] {
+function beforeWords({ going, ended }: MadeBefore<EventRun>): readonly string[] {
   if (going !== undefined) {
     return [
       "this call was made before and had not finished: this is that run, taken up again; only what was left is sent",

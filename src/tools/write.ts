@@ -11,12 +11,14 @@ import type { Run } from "../bulk/run.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
+import { endedHint, goesOnHint } from "../render/earlier-runs.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
+import { interruptedHints } from "./earlier-runs.ts";
 import { followRun } from "./follow-run.ts";
 import { isGoing, planInTime } from "./planning.ts";
 
@@ -63,8 +65,7 @@ export async function write(
     plan.stop();
     throw tookTooLong();
   }
-  // The same call made twice at once has one run.
-  const answer = await runs.inTurn(call, context.caller, () => runOrQuestion({ call, bytes }, runs, context));
+  const answer = await runOrQuestion({ call, bytes }, runs, context);
   return "run" in answer ? reportRun(answer.run, context, answer.hints) : answer.outcome;
 }
 
@@ -79,34 +80,55 @@ interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-async function runOrQuestion({ call, bytes }: Given, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
-  const going = await runs.unfinished(call, context.caller);
-  if (going !== undefined) {
-    return { run: going, hints: ["this call was made before and had not finished: this is that run, taken up again"] };
-  }
+async function runOrQuestion(given: Given, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
+  const { call, bytes } = given;
+  const { going, ended } = await runs.madeBefore(call, context.caller);
+  if (going !== undefined) return { run: going, hints: [goesOnHint()] };
+  const hints = ended?.open ? [endedHint(ended)] : [];
   const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
-  if (isGoing(plan)) return goOn({ call, bytes }, plan, runs, context);
-  if (!needsConfirmation(call, plan) || context.confirm === "off") {
-    return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
-  }
-  if (context.canAsk()) return ask({ call, bytes }, plan, runs, context);
+  if (isGoing(plan)) return withHints(await goOn(given, plan, runs, context), hints);
+  if (!needsConfirmation(call, plan) || context.confirm === "off")
+    return startOnce(given, plan, { runs, hints }, context);
+  if (context.canAsk()) return ask(given, plan, { runs, hints }, context);
   if (context.confirm === "strict") {
     throw new ToolError(
       `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
     );
   }
-  return { outcome: await needsYes(await runs.keep(call, context.caller, bytes), plan, context) };
+  return once(given, { runs, hints }, context, async (keep) => ({
+    outcome: await needsYes(await keep(), plan, context, hints),
+  }));
+}
+
+/** The runs, and what is to be said of earlier ones. */
+interface Among {
+  readonly runs: Runs;
+  readonly hints: readonly string[];
+}
+
+/** Carries a call out, or attaches to the run of the same call that was made at the same time, in whatever process. */
+async function once(
+  { call, bytes }: Given,
+  { runs, hints }: Among,
+  { caller, arrivedAt }: ToolContext,
+  make: (keep: () => Promise<RunHeader>) => Promise<RunOrOutcome>,
+): Promise<RunOrOutcome> {
+  return withHints(await runs.once({ call, caller, arrivedAt, bytes }, make), hints);
+}
+
+function startOnce(given: Given, plan: Plan, among: Among, context: ToolContext): Promise<RunOrOutcome> {
+  return once(given, among, context, async (keep) => ({ run: await startOrFind(await keep(), plan, among.runs) }));
+}
+
+function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome {
+  return "run" in answer ? { ...answer, hints: [...(answer.hints ?? []), ...hints] } : answer;
 }
 
 /** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
-async function goOn(
-  { call, bytes }: Given,
-  planning: Planning,
-  runs: Runs,
-  context: ToolContext,
-): Promise<RunOrOutcome> {
-  const { reply, confirm } = context;
+async function goOn(given: Given, planning: Planning, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
+  const { call, bytes } = given;
+  const { reply, confirm, caller } = context;
   const asks = confirm !== "off" && mayNeedConfirmation(call);
   if (reply?.accepted === false) {
     planning.stop();
@@ -116,10 +138,17 @@ async function goOn(
     planning.stop();
     throw tookTooLong();
   }
-  if (!asks) return { run: await runs.start(await runs.keep(call, context.caller, bytes), planning) };
-  const header = await runs.keep(call, context.caller, bytes, true);
-  const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
-  return { run: runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
+  if (asks) {
+    const header = await runs.keep(call, caller, bytes, true);
+    const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
+    return { run: runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
+  }
+  const made = await runs.once({ call, caller, arrivedAt: context.arrivedAt, bytes }, async (keep) => ({
+    run: await runs.start(await keep(), planning),
+    isOurs: true,
+  }));
+  if (!("isOurs" in made)) planning.stop();
+  return { run: made.run };
 }
 
 function tookTooLong(): ToolError {
@@ -151,15 +180,15 @@ function deletionsOf({ tool, input }: WriteCall): number {
 }
 
 /** Asks the person; when the server calls again with the reply, acts on it. */
-async function ask({ call, bytes }: Given, plan: Plan, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
+async function ask(given: Given, plan: Plan, among: Among, context: ToolContext): Promise<RunOrOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
   const question = { outcome: { ask: { message: questionText(plan.losses), token: digest } } };
   if (reply === undefined) return question;
-  if (!reply.accepted) return { outcome: notDone(call, plan, context) };
+  if (!reply.accepted) return { outcome: notDone(given.call, plan, context) };
   // Something changed since the person was asked: what they agreed to is not what would happen now.
   if (reply.token !== digest) return question;
-  return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
+  return startOnce(given, plan, among, context);
 }
 
 /** Starts a kept run; where another process has started it, gives that. */
@@ -175,7 +204,8 @@ export async function reportRun(
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   await followRun(run, context);
-  return renderReport({ ...(await reportOf(run, context)), nextSteps });
+  const told = [...nextSteps, ...(await interruptedHints(context, run.header.runId))];
+  return renderReport({ ...(await reportOf(run, context)), nextSteps: told });
 }
 
 /**
@@ -259,7 +289,11 @@ export async function needsYes(
     failures: toldFailures(failureGroups(state)),
     results: [],
     confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
-    nextSteps: [...hints, "show the effect to the person and wait for their decision"],
+    nextSteps: [
+      ...hints,
+      "show the effect to the person and wait for their decision",
+      ...(await interruptedHints(context, runId)),
+    ],
   });
 }
 

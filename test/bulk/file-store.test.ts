@@ -1,36 +1,15 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { fileRunStore } from "../../src/bulk/file-store.ts";
+import type { Retention } from "../../src/bulk/old-runs.ts";
 import { runsIn } from "../../src/bulk/run-files.ts";
 import { WRITE_FORM } from "../../src/bulk/run-form.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 const NOW = 1_800_000_000_000;
 const DAY_MS = 86_400_000;
-
-test("a run that another process is just about to keep is not taken for an abandoned one", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const idAt = (time: number): string =>
-    ulidSource(
-      () => time,
-      () => 0.5,
-    )();
-  const [mine, theirs, abandoned] = [idAt(NOW), idAt(NOW - 5), idAt(NOW - 40 * DAY_MS)];
-  // What another process leaves between making the folder and writing into it.
-  for (const runId of [theirs, abandoned]) await mkdir(join(folder, runId), { recursive: true });
-  await fileRunStore(folder, () => NOW, WRITE_FORM).create({
-    runId: mine,
-    call: { tool: "delete_targeting", input: { ids: [] } },
-    project: "project",
-    caller: "local",
-    environment: "sandbox",
-    createdAt: NOW,
-    fingerprint: "x",
-  });
-  await expect.poll(() => runsIn(folder)).toEqual([mine, theirs]);
-});
 
 const newRunId = ulidSource(
   () => NOW,
@@ -41,8 +20,20 @@ async function newFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), "targeting-mcp-"));
 }
 
-function storeIn(folder: string, now = NOW) {
-  return fileRunStore(folder, () => now, WRITE_FORM);
+function storeIn(folder: string, now = NOW, keep?: Retention) {
+  return fileRunStore(folder, () => now, WRITE_FORM, keep);
+}
+
+function headerOf(runId: string, fingerprint = "same", caller = "local") {
+  return {
+    runId,
+    call: { tool: "delete_targeting", input: { ids: [] } },
+    project: "project",
+    caller,
+    environment: "sandbox",
+    createdAt: NOW,
+    fingerprint,
+  } as const;
 }
 
 /** Keeps a run; `status` is how it came to rest, where it did. */
@@ -52,15 +43,7 @@ async function keptRun(
 ): Promise<string> {
   const store = storeIn(folder);
   const runId = newRunId();
-  await store.create({
-    runId,
-    call: { tool: "delete_targeting", input: { ids: [] } },
-    project: "project",
-    caller: "local",
-    environment: "sandbox",
-    createdAt,
-    fingerprint,
-  });
+  await store.create({ ...headerOf(runId, fingerprint), createdAt });
   await store.start(runId);
   if (status !== undefined) {
     const about = { tool: "delete_targeting", caller: "local", fingerprint, status, counts: {} };
@@ -77,93 +60,145 @@ describe("runs that may be unfinished are found", () => {
     const cancelled = await keptRun(folder, { status: "cancelled" });
     await keptRun(folder, { status: "succeeded" });
     const other = await keptRun(folder, { fingerprint: "other" });
-    expect(await storeIn(folder).unfinished("same")).toEqual([cancelled, interrupted, driven]);
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([cancelled, interrupted, driven]);
     expect(await storeIn(folder).unfinished()).toEqual([other, cancelled, interrupted, driven]);
   });
 
   test("a run that is taken up again after it came to rest", async () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "failed" });
-    expect(await storeIn(folder).unfinished("same")).toEqual([]);
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
+    await storeIn(folder).reopen(headerOf(runId));
     const again = { tool: "t", caller: "local", fingerprint: "same", counts: {}, startedAt: NOW, updatedAt: NOW };
     await storeIn(folder).summarise(runId, { ...again, status: "interrupted", open: true });
-    expect(await storeIn(folder).unfinished("same")).toEqual([runId]);
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
     await storeIn(folder).summarise(runId, { ...again, status: "succeeded", open: false });
-    expect(await storeIn(folder).unfinished("same")).toEqual([]);
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
   });
 
-  test.each([
-    ["an earlier version kept them, without marks", (calls: string) => rm(calls, { recursive: true })],
-    [
-      "the marks cannot be kept",
-      async (calls: string) => {
-        await rm(calls, { recursive: true });
-        await writeFile(calls, "a file, where a folder should be");
-      },
-    ],
-    [
-      "marks were left of runs that are gone, and of nothing at all",
-      async (calls: string) => {
-        await writeFile(join(calls, "01ARZ3NDEKTSV4RRFFQ69G5FAV.same"), "");
-        await writeFile(join(calls, "nonsense"), "");
-      },
-    ],
-  ])("where %s", async (_what, spoil) => {
+  test("where an earlier version kept them, without marks, once the server starts anew", async () => {
     const folder = await newFolder();
     await keptRun(folder, { status: "succeeded" });
     const crashed = await keptRun(folder, {});
-    await expect.poll(() => readFile(join(folder, "calls", "swept"), "utf8")).toBe(String(NOW));
-    await spoil(join(folder, "calls"));
-    expect(await storeIn(folder).unfinished("same")).toEqual([crashed]);
+    await rm(join(folder, "calls"), { recursive: true });
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([crashed]);
     const next = await keptRun(folder, {});
-    expect(await storeIn(folder).unfinished("same")).toEqual([next, crashed]);
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([next, crashed]);
+    expect(await storeIn(folder).list("local")).toHaveLength(3);
+  });
+
+  test("where marks were left of runs that are gone, and of nothing at all", async () => {
+    const folder = await newFolder();
+    const crashed = await keptRun(folder, {});
+    const [mark = ""] = await readdir(join(folder, "calls", "open"));
+    await writeFile(join(folder, "calls", "open", mark.replace(crashed, "01ARZ3NDEKTSV4RRFFQ69G5FAV")), "");
+    await writeFile(join(folder, "calls", "open", "nonsense"), "");
+    expect((await storeIn(folder).unfinished({ fingerprint: "same" }))[0]).toBe(crashed);
+    expect(await storeIn(folder).list("local")).toEqual([crashed]);
+  });
+
+  test("where the index cannot be kept that is said, since a run without a mark would not be found", async () => {
+    const folder = await newFolder();
+    await writeFile(join(folder, "calls"), "a file, where a folder should be");
+    await expect(storeIn(folder).create(headerOf(newRunId()))).rejects.toThrow(`runs cannot be kept in ${folder}`);
   });
 
   test("where the process died between the summary and the mark, it is looked at, and no more", async () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "succeeded" });
-    await writeFile(join(folder, "calls", `${runId}.same`), "");
-    expect(await storeIn(folder).unfinished("same")).toEqual([runId]);
+    await storeIn(folder).reopen(headerOf(runId));
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
   });
 });
 
 describe("old runs", () => {
-  test("are removed beyond 500, but no unfinished one, and not at every call", async () => {
-    const folder = await newFolder();
-    const unfinished = await keptRun(folder, {});
-    const finished = await keptRun(folder, { status: "succeeded" });
-    await expect.poll(() => readdir(join(folder, "calls"))).toContain("swept");
-    for (let made = 0; made < 505; made += 1) await keptRun(folder, { status: "succeeded" });
-    expect((await readdir(folder)).length).toBeGreaterThan(505);
-    await storeIn(folder, NOW + 3_600_000).create({
-      runId: newRunId(),
-      call: { tool: "delete_targeting", input: { ids: [] } },
-      project: "project",
-      caller: "local",
-      environment: "sandbox",
-      createdAt: NOW,
-      fingerprint: "x",
+  /** Keeps a finished run of a caller, made at a time; `removed` is what it took away. */
+  async function finished(
+    folder: string,
+    { caller = "local", at = NOW, removed = false, keep }: FinishedRun = {},
+  ): Promise<string> {
+    const store = storeIn(folder, NOW, keep);
+    const runId = ulidSource(
+      () => at,
+      () => Math.random(),
+    )();
+    await store.create({ ...headerOf(runId, "same", caller), createdAt: at });
+    await store.start(runId);
+    if (removed) await store.keep(runId, "removed", lines("{}\n"));
+    await store.summarise(runId, {
+      ...{ tool: "delete_targeting", caller, fingerprint: "same", status: "succeeded", counts: {} },
+      ...{ startedAt: at, updatedAt: at, open: false },
     });
-    await expect.poll(async () => (await runsIn(folder)).length, { timeout: 10_000 }).toBe(501);
+    return runId;
+  }
+
+  test("are removed beyond so many of their caller when a run ends, and no unfinished one", async () => {
+    const folder = await newFolder();
+    const keep = { days: 30, runs: 5 };
+    const unfinished = await keptRun(folder, {});
+    const first = await finished(folder, { at: NOW - 60_000, keep });
+    const others = await finished(folder, { at: NOW - 60_000, caller: "another", keep });
+    for (let made = 0; made < 5; made += 1) await finished(folder, { at: NOW - 1000 + made, keep });
+    await expect.poll(() => runsIn(folder)).not.toContain(first);
     const left = await runsIn(folder);
+    expect(left).toHaveLength(7);
     expect(left).toContain(unfinished);
-    expect(left).not.toContain(finished);
-    await expect
-      .poll(async () => (await readdir(join(folder, "calls"))).filter((name) => name.startsWith(finished)))
-      .toEqual([]);
+    expect(left).toContain(others);
+    await expect.poll(async () => (await storeIn(folder).list("local")).length).toBe(6);
   });
 
-  test("half removed ones go, too", async () => {
+  test("that hold what was taken away go by their age alone", async () => {
     const folder = await newFolder();
-    const [old] = [
+    const keep = { days: 3, runs: 2 };
+    const held = await finished(folder, { at: NOW - 2 * DAY_MS, removed: true, keep });
+    const old = await finished(folder, { at: NOW - 3 * DAY_MS, removed: true, keep });
+    for (let made = 0; made < 6; made += 1) await finished(folder, { at: NOW - 1000 + made, caller: "another", keep });
+    for (let made = 0; made < 6; made += 1) await finished(folder, { at: NOW - 1000 + made, keep });
+    await expect.poll(() => runsIn(folder)).toHaveLength(5);
+    expect(await runsIn(folder)).toContain(held);
+    expect(await runsIn(folder)).not.toContain(old);
+  });
+
+  test("are looked for at the start, also those that another version kept", async () => {
+    const folder = await newFolder();
+    const keep = { days: 30, runs: 2 };
+    const all: string[] = [];
+    for (let made = 0; made < 4; made += 1) all.push(await finished(folder, { at: NOW - 1000 + made }));
+    const old = await finished(folder, { at: NOW - 31 * DAY_MS });
+    const plan = ulidSource(
+      () => NOW - 2 * DAY_MS,
+      () => 0.5,
+    )();
+    await storeIn(folder).create({ ...headerOf(plan), createdAt: NOW - 2 * DAY_MS });
+    await rm(join(folder, "calls"), { recursive: true });
+    await storeIn(folder, NOW, keep).tidy();
+    expect(await runsIn(folder)).toEqual([all[3], all[2]]);
+    expect(old).not.toBe(plan);
+    expect(await readdir(join(folder, "calls", "open"))).toEqual([]);
+  });
+
+  test("of which only a folder was left go, too, but not one that is just being made", async () => {
+    const folder = await newFolder();
+    const idAt = (time: number): string =>
       ulidSource(
-        () => NOW - 40 * DAY_MS,
+        () => time,
         () => 0.5,
-      )(),
-    ];
-    await mkdir(join(folder, old), { recursive: true });
-    await writeFile(join(folder, old, "started"), "");
-    const mine = await keptRun(folder, {});
-    await expect.poll(() => runsIn(folder)).toEqual([mine]);
+      )();
+    const [theirs, abandoned, half] = [idAt(NOW - 5), idAt(NOW - 40 * DAY_MS), idAt(NOW - 41 * DAY_MS)];
+    for (const runId of [theirs, abandoned, half]) await mkdir(join(folder, runId), { recursive: true });
+    await writeFile(join(folder, half, "started"), "");
+    await storeIn(folder).tidy();
+    expect(await runsIn(folder)).toEqual([theirs]);
   });
 });
+
+interface FinishedRun {
+  readonly caller?: string;
+  readonly at?: number;
+  readonly removed?: boolean;
+  readonly keep?: Retention;
+}
+
+async function* lines(...texts: readonly string[]): AsyncGenerator<string> {
+  yield* texts;
+}
