@@ -5,7 +5,6 @@ import { type Batch, backoff, idsOf, type Next, SHORTEST_BUSY_WAIT_MS, stepsOf, 
 import type { Driver } from "./driver.ts";
 import { itemReason, ownReason } from "./reasons.ts";
 import { type Answered, metOwnName, settleAnswers } from "./settle.ts";
-import { areRows } from "./step-table.ts";
 import type { MadeRows, Step } from "./work.ts";
 
 /** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
@@ -46,7 +45,7 @@ export async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAns
 /** What a request added, where it carried rows that follow each other and all of them succeeded: most of an import. */
 function madeRows({ state }: Driver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
-  if (!areRows(state.steps, ids)) return undefined;
+  if (!state.steps.areRows(ids)) return undefined;
   const made: (string | null)[] = [];
   for (const { success, data } of results) {
     if (!success) return undefined;
@@ -124,8 +123,8 @@ async function giveUpOnUncatched(driver: Driver, request: readonly Step[], uncat
   await settleAnswers(driver, request, answered);
 }
 
-function addsAndRemoves({ json }: Step): boolean {
-  return json.includes('"add":[') && json.includes('"remove":[');
+function addsAndRemoves({ operation, item }: Step): boolean {
+  return operation === "updateOptions" && item.contexts?.add !== undefined && item.contexts.remove !== undefined;
 }
 
 function retryAfter(error: ItemError | null | undefined): number {

@@ -4,7 +4,6 @@ import type { RunState } from "./run-state.ts";
 import type { Reason, Step } from "./work.ts";
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
-const named = z.looseObject({ name: z.string().optional() });
 
 /**
  * Whether a refused change may work once another change of the same run is applied: the name, the Context ID or the
@@ -38,7 +37,7 @@ export function targetOf(step: Step): string | undefined {
 
 /** The name that a step gives, if it gives one. */
 export function wantedName(step: Step): string | undefined {
-  return step.json === "" ? undefined : named.parse(JSON.parse(step.json)).name;
+  return step.item?.name;
 }
 
 /** An update weighs as a group item when, and only when, it names a `parent` (management-api 8.1). */
@@ -48,5 +47,6 @@ function isMove(step: Step): boolean {
 
 function takesContextIdsAway(step: Step): boolean {
   if (step.operation !== "updateOptions") return false;
-  return step.json.includes('"remove":[') || step.json.includes('"set":[');
+  const { remove, set } = step.item.contexts ?? {};
+  return (remove ?? set) !== undefined;
 }

@@ -19,7 +19,7 @@ import type { Run, RunsContext, RunWatcher } from "./run.ts";
 import type { RunState } from "./run-state.ts";
 import type { ServerClock } from "./server-clock.ts";
 import type { RunHeader, RunJournal } from "./store.ts";
-import type { Binding, JournalEntry, Reason } from "./work.ts";
+import type { JournalEntry, Reason } from "./work.ts";
 
 /** What driving a run needs of the world. */
 export interface DrivingContext extends RunsContext {
@@ -160,7 +160,7 @@ export async function recordPlan(
   planning: Plan | Planning,
 ): Promise<Requests | undefined> {
   const plan = "plan" in planning ? await madeBy(planning, driver.signal) : planning;
-  driver.state.adopt(plan.tables, plan.settlements);
+  driver.state.adopt(plan);
   let waiting = 0;
   for (const entry of plan.entries()) {
     journal.append(entry);
@@ -207,17 +207,14 @@ function driverOf(
     mayLeave: reins.mayLeave,
     send: (operation, ids) => {
       const inPath = operation === "addOptions" && perTargeting;
-      const items = requestItems(state.steps, ids, {
-        idOf: (binding) => state.boundId(binding),
-        targetingInPath: inPath,
-      });
-      const targetingId = inPath ? targetingOf(state, state.steps.bindingsOf(ids[0] ?? 0)) : undefined;
+      const items = requestItems(state, ids, inPath);
+      const targetingId = inPath ? targetingOf(state, ids[0]) : undefined;
       return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
     },
     waiting: tell,
     ...(perTargeting && {
       apartBy: (step: number) =>
-        state.steps.operationOf(step) === "addOptions" ? (targetingOf(state, state.steps.bindingsOf(step)) ?? "") : "",
+        state.steps.partAt(step)?.operation === "addOptions" ? (targetingOf(state, step) ?? "") : "",
     }),
   };
 }
@@ -242,7 +239,7 @@ function stopReason(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
-function targetingOf(state: RunState, bindings: readonly Binding[]): string | undefined {
-  const binding = bindings.find(({ field }) => field === "targeting");
+function targetingOf(state: RunState, step = -1): string | undefined {
+  const binding = state.steps.partAt(step)?.bindings.find(({ field }) => field === "targeting");
   return binding === undefined ? undefined : state.boundId(binding);
 }

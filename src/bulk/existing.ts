@@ -1,20 +1,22 @@
-import * as z from "zod";
 import type { Consequences, Driver } from "./driver.ts";
 import { existingIds } from "./reconcile.ts";
 import type { StepMaker } from "./steps.ts";
-import type { Reason, Step } from "./work.ts";
-
-const option = z.looseObject({ name: z.string(), contexts: z.array(z.string()).optional() });
+import type { Reason, StepOf } from "./work.ts";
 
 /**
  * What `onExisting` makes of an option whose name the targeting already has: `skip` leaves it, `addContexts` gives the
  * existing one the Context IDs. Undefined where the answer is that it fails.
  */
-export function existingOption(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+export function existingOption(
+  driver: Driver,
+  step: StepOf<"addOptions">,
+  reason: Reason,
+  maker: StepMaker,
+): Consequences | undefined {
   const [object] = step.objects;
   const [existing] = existingIds(reason);
   if (driver.onExisting === "fail" || object === undefined || existing === undefined) return undefined;
-  const { contexts = [] } = option.parse(JSON.parse(step.json));
+  const { contexts = [] } = step.item;
   if (driver.onExisting === "addContexts" && contexts.length > 0) {
     const add = maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] });
     return { changes: [{ step: step.id, to: "replaced" }], steps: [add] };

@@ -1,9 +1,8 @@
-import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
 import type { Driver } from "./driver.ts";
 import { mapConcurrently } from "./option-contents.ts";
 import { readOptionNames } from "./option-names.ts";
-import type { Step, StepChange } from "./work.ts";
+import type { OptionItem, Step, StepChange } from "./work.ts";
 
 /** Something that was made, and what its answer told about it. */
 export interface Made {
@@ -64,16 +63,10 @@ async function namesInside(driver: Driver, step: Step, id: string): Promise<Read
   return targetingId === undefined ? undefined : readOptionNames(driver.api, targetingId, driver.signal, id);
 }
 
-const named = z.looseObject({ name: z.string() });
-const group = z.looseObject({ name: z.string(), children: z.array(named).default([]) });
-const targeting = z.looseObject({ options: z.array(group).default([]) });
-
 /** The names of what a step makes inside, in the order of its objects. */
-function namesOf({ operation, json }: Step): readonly string[] {
-  const item: unknown = JSON.parse(json);
-  const options = operation === "createTargetings" ? targeting.parse(item).options : [];
-  if (operation === "createTargetings") {
-    return options.flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]);
-  }
-  return group.parse(item).children.map(({ name }) => name);
+function namesOf(step: Step): readonly string[] {
+  const inside = (option: OptionItem): readonly string[] => (option.children ?? []).map(({ name }) => name);
+  if (step.operation === "addOptions") return inside(step.item);
+  if (step.operation !== "createTargetings") return [];
+  return (step.item.options ?? []).flatMap((option) => [option.name, ...inside(option)]);
 }

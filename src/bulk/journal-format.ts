@@ -1,6 +1,7 @@
 import * as z from "zod";
-import { rowItem } from "./run-tables.ts";
-import type { JournalEntry } from "./work.ts";
+import { isObject, parseJson } from "../api/answers.ts";
+import { rowItem } from "./row-block.ts";
+import type { JournalEntry, Step } from "./work.ts";
 
 /** Why an object did not succeed, as it is read back. */
 export const reason = z.object({
@@ -24,18 +25,56 @@ const weight = z.object({
   contextIds: z.number(),
   bytes: z.number(),
 });
-const step = z.object({
+const texts = z.array(z.string());
+const named = { name: z.string() };
+const contexts = texts.exactOptional();
+const child = z.object({ ...named, contexts });
+const option = z.object({
+  ...named,
+  type: z.enum(["atomic", "collection"]).exactOptional(),
+  contexts,
+  children: z.array(child).exactOptional(),
+  exposeChildren: z.boolean().exactOptional(),
+});
+
+const stepFields = {
   id: z.number(),
-  operation: reason.shape.operation.unwrap(),
   objects: z.array(z.number()),
-  json: z.string(),
   bindings: z.array(binding),
   weight,
   after: z.array(z.number()).exactOptional(),
   undoes: reason.exactOptional(),
   prepares: z.literal(true).exactOptional(),
   formerName: z.string().exactOptional(),
+};
+const noItem = z.undefined();
+const optionChanges = z.object({
+  name: z.string().exactOptional(),
+  parent: z.string().nullable().exactOptional(),
+  exposeChildren: z.boolean().exactOptional(),
+  contexts: z.object({ add: contexts, remove: contexts, set: contexts }).exactOptional(),
 });
+const targeting = z.object({ ...named, options: z.array(option).exactOptional() });
+
+/** A step as it is read back; its item has its fields in the order in which steps are made with them. */
+const step: z.ZodType<Step> = z.preprocess(
+  withItem,
+  z.discriminatedUnion("operation", [
+    z.object({ ...stepFields, operation: z.literal("createTargetings"), item: targeting }),
+    z.object({ ...stepFields, operation: z.literal("renameTargetings"), item: z.object(named) }),
+    z.object({ ...stepFields, operation: z.literal("deleteTargetings"), item: noItem }),
+    z.object({ ...stepFields, operation: z.literal("addOptions"), item: option }),
+    z.object({ ...stepFields, operation: z.literal("updateOptions"), item: optionChanges }),
+    z.object({ ...stepFields, operation: z.literal("deleteOptions"), item: noItem }),
+  ]),
+);
+
+/** A journal keeps the item of a step as JSON text, `json`, which is empty for a delete. */
+function withItem(value: unknown): unknown {
+  if (!isObject(value) || typeof value.json !== "string") return value;
+  return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
+}
+
 const change = z.union([
   z.object({
     step: z.number(),
@@ -71,6 +110,20 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 const at = z.number();
+
+/** An entry as a line of a journal, in pieces. */
+export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)[] {
+  if (entry.t === "rows" && entry.items instanceof Uint8Array) {
+    const { items, ...rest } = entry;
+    return [`${JSON.stringify(rest).slice(0, -1)},"items":[`, items, "]}"];
+  }
+  const steps = "steps" in entry && entry.t !== "send" ? { steps: entry.steps?.map(keptStep) } : {};
+  return [JSON.stringify({ ...entry, ...steps })];
+}
+
+function keptStep({ item, ...step }: Step) {
+  return { ...step, json: item === undefined ? "" : JSON.stringify(item) };
+}
 
 /** One line of a journal as it is read back. */
 export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [

@@ -1,6 +1,4 @@
-import { GivenIds } from "./given-ids.ts";
-import { Codes } from "./lists.ts";
-import type { ObjectTable } from "./object-table.ts";
+import type { ObjectList } from "./object-list.ts";
 import type { Outcome, Reason, Settlement, Standing } from "./work.ts";
 
 /** Outcomes in the order in which reports name them. */
@@ -11,9 +9,9 @@ export type Counts = Readonly<Record<Standing, number>>;
 
 /** Where each object of a run stands, why, and which ID it has. */
 export class Outcomes {
-  readonly #objects: ObjectTable;
-  readonly #standing = new Codes<Standing>(["pending", ...OUTCOMES]);
-  readonly #ids = new GivenIds();
+  readonly #objects: ObjectList;
+  readonly #standing: Standing[] = [];
+  readonly #ids: (string | undefined)[] = [];
   readonly #reasons = new Map<number, Reason>();
   readonly #counts: Record<Standing, number> = {
     pending: 0,
@@ -24,8 +22,10 @@ export class Outcomes {
     unknown: 0,
   };
 
-  constructor(objects: ObjectTable) {
+  /** Follows the objects of the list; those that are added to it later once `follow` is called. */
+  constructor(objects: ObjectList) {
     this.#objects = objects;
+    this.follow();
   }
 
   counts(): Counts {
@@ -33,7 +33,7 @@ export class Outcomes {
   }
 
   standing(object: number): Standing {
-    return this.#standing.at(object) ?? "pending";
+    return this.#standing[object] ?? "pending";
   }
 
   reason(object: number): Reason | undefined {
@@ -42,37 +42,34 @@ export class Outcomes {
 
   /** The ID of an object: as the service gave it, else as the caller did. */
   idOf(object: number): string | undefined {
-    return this.#ids.at(object) ?? this.#objects.idOf(object);
+    return this.#ids[object] ?? this.#objects.idOf(object);
   }
 
   giveId(object: number, id: string): void {
-    this.#ids.give(object, id);
+    this.#ids[object] = id;
   }
 
-  /** Objects that follow each other were made: they get their IDs; null is none. */
-  giveIds(from: number, ids: readonly (string | null)[]): void {
-    this.#ids.giveAll(from, ids);
+  /** Begins to follow the objects that were added to the list. */
+  follow(): void {
+    for (let object = this.#standing.length; object < this.#objects.length; object += 1) {
+      this.#standing.push("pending");
+      this.#ids.push(undefined);
+      this.#counts.pending += 1;
+    }
   }
 
-  /** Begins to follow the next objects, so many of them. */
-  add(count: number): void {
-    this.#standing.fill(count, "pending");
-    this.#counts.pending += count;
-  }
-
-  /** An object has an outcome. The first one stays, but for `unattempted`. */
+  /** Gives an object its outcome. The first one stays, but for `unattempted`. */
   settle({ object, outcome, reason, _id }: Settlement): void {
-    const before = this.#standing.at(object);
-    if (before === undefined || before === outcome) return;
-    if (before !== "pending" && before !== "unattempted") return;
+    const before = this.#standing[object];
+    if (before === outcome || (before !== "pending" && before !== "unattempted")) return;
     this.#move(object, before, outcome);
     if (reason !== undefined) this.#reasons.set(object, reason);
-    if (_id !== undefined) this.#ids.give(object, _id);
+    if (_id !== undefined) this.giveId(object, _id);
   }
 
   /** What did not succeed is tried again. */
   reopen(object: number): void {
-    const before = this.#standing.at(object);
+    const before = this.#standing[object];
     if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;
     this.#move(object, before, "pending");
     this.#reasons.delete(object);
@@ -81,6 +78,6 @@ export class Outcomes {
   #move(object: number, from: Standing, to: Standing): void {
     this.#counts[from] -= 1;
     this.#counts[to] += 1;
-    this.#standing.set(object, to);
+    this.#standing[object] = to;
   }
 }

@@ -1,5 +1,6 @@
 import { fillRequests } from "./fill.ts";
 import { type Columns, fewestRequests, type Loads, loadsOf } from "./loads.ts";
+import { MEASURES } from "./weigh.ts";
 import type { Weight } from "./work.ts";
 
 /** One request to be: the positions of what it carries, in their order. */
@@ -56,6 +57,17 @@ export function pack(weights: Columns, limits: Weight): readonly Bin[] {
     fewestSoFar = packing.requests;
   }
   return best === undefined ? rangesOf(inOrder.ends) : binsOf(best);
+}
+
+/** The weights of so many things, as columns. */
+export function columnsOf(count: number, weightOf: (position: number) => Weight): Columns {
+  const column = (): Uint32Array => new Uint32Array(count);
+  const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
+  for (let position = 0; position < count; position += 1) {
+    const weight = weightOf(position);
+    for (const measure of MEASURES) columns[measure][position] = weight[measure];
+  }
+  return columns;
 }
 
 function packOneWay(loads: Loads, all: Int32Array, fewest: number, way: Way): Packing {

@@ -51,7 +51,7 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
         await then.propose(plan);
         if (stoppedBy !== undefined) return;
         losses = plan.losses;
-        state = new RunState(plan.tables, plan.settlements);
+        state = new RunState(plan);
         status = "needs_confirmation";
       }
     } catch (thrown) {

@@ -164,27 +164,20 @@ interface Made {
   readonly children?: readonly string[] | undefined;
 }
 
-const sent = z.looseObject({
-  name: z.string(),
-  type: z.string().optional(),
-  contexts: z.array(z.string()).optional(),
-  children: z.array(z.looseObject({})).optional(),
-  options: z.array(z.looseObject({ children: z.array(z.unknown()).optional() })).optional(),
-});
-
 /** Whether a thing is what a step would have made. What the service does not tell is taken as equal. */
 function isAsSent(step: Step, made: Made): boolean {
-  const item = sent.parse(JSON.parse(step.json));
-  const options = item.options?.reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0) ?? 0;
-  const type = item.children === undefined ? (item.type ?? "atomic") : "collection";
   if (step.operation === "createTargetings") {
-    return made.name === item.name && (made.optionCount ?? options) === options;
+    const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
+    return made.name === step.item.name && (made.optionCount ?? options) === options;
   }
+  if (step.operation !== "addOptions") return false;
+  const { name, type = "atomic", contexts = [], children } = step.item;
+  const sentType = children === undefined ? type : "collection";
   return (
-    made.name === item.name &&
-    (made.type ?? type) === type &&
-    (made.contextCount ?? item.contexts?.length ?? 0) === (item.contexts?.length ?? 0) &&
-    (made.childCount ?? item.children?.length ?? 0) === (item.children?.length ?? 0)
+    made.name === name &&
+    (made.type ?? sentType) === sentType &&
+    (made.contextCount ?? contexts.length) === contexts.length &&
+    (made.childCount ?? children?.length ?? 0) === (children?.length ?? 0)
   );
 }
 
@@ -196,7 +189,7 @@ async function withSameContexts(
 ): Promise<LookedUp> {
   const alike = wanted.flatMap(({ step, ids }) => {
     if (step.operation !== "addOptions") return [];
-    const { contexts = [] } = sent.parse(JSON.parse(step.json));
+    const { contexts = [] } = step.item;
     return ids.flatMap((_id) => {
       const record = found.get(_id);
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];

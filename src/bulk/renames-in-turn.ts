@@ -1,4 +1,4 @@
-import * as z from "zod";
+import type { OptionChanges } from "../spec/records.ts";
 import { ulidSource } from "../spec/ulid.ts";
 import { targetOf, wantedName } from "./defer.ts";
 import type { Driver } from "./driver.ts";
@@ -38,11 +38,12 @@ export function inTurn(steps: readonly number[], turns: Turns): readonly number[
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
 }
 
-/** What an update changes besides the name. */
-const otherChanges = z.object({
-  parent: z.string().nullable().exactOptional(),
-  exposeChildren: z.boolean().exactOptional(),
-});
+/** What a change does besides giving a name. */
+function otherChanges({ step }: Deferred): OptionChanges {
+  if (step.operation !== "updateOptions") return {};
+  const { parent, exposeChildren } = step.item;
+  return { ...(parent !== undefined && { parent }), ...(exposeChildren !== undefined && { exposeChildren }) };
+}
 
 /**
  * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. What else
@@ -64,8 +65,7 @@ function temporaryName(
   maker: StepMaker,
   newName: () => string,
 ): Step | undefined {
-  const changes = ({ step }: Deferred) => otherChanges.parse(JSON.parse(step.json));
-  const withMore = circle.filter((each) => Object.keys(changes(each)).length > 0);
+  const withMore = circle.filter((each) => Object.keys(otherChanges(each)).length > 0);
   if (withMore.length > 1) return undefined;
   const wasTried = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
   const chosen = (withMore.length > 0 ? withMore : circle).find((each) => !wasTried(each));
@@ -79,7 +79,7 @@ function temporaryName(
   const fields = { objects: chosen.step.objects, prepares: true, formerName } as const;
   return chosen.step.operation === "renameTargetings"
     ? maker.renameTargeting(id, name, fields)
-    : maker.updateOption({ id }, { ...changes(chosen), name }, fields);
+    : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
 }
 
 /** Changes of which each wants what the next one has; from `circleFrom` on, the last one wants what that one has. */

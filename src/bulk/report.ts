@@ -1,4 +1,3 @@
-import type { ObjectList } from "./object-table.ts";
 import { type Counts, OUTCOMES } from "./outcomes.ts";
 import type { RunHeader, RunSummary } from "./store.ts";
 import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "./work.ts";
@@ -25,7 +24,7 @@ export interface Prediction {
 
 /** What reports read of a run's state, whatever the run sends. */
 export interface ReportedState {
-  readonly objects: ObjectList;
+  readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause } | undefined;
   /** Milliseconds since 1970. */

@@ -1,6 +1,7 @@
 import type { BulkOperation } from "../spec/routes.ts";
-import { pack } from "./pack.ts";
-import type { StepList } from "./step-table.ts";
+import { columnsOf, pack } from "./pack.ts";
+import { RowBlock } from "./row-block.ts";
+import type { StepList } from "./step-list.ts";
 import { REQUEST_LIMITS } from "./weigh.ts";
 
 /** The order in which operations leave: what makes something comes before what uses it. */
@@ -16,105 +17,121 @@ const ORDER: readonly BulkOperation[] = [
 /** Requests, each the IDs of the steps in it. */
 export type Requests = readonly (readonly number[])[];
 
+/** The steps to put into requests. */
+type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
+
 /**
  * The next requests out of steps that may all leave now: those of the operation that comes first, packed.
  * Steps for which `apartBy` gives different keys do not share a request. Steps are named by their IDs.
  */
-export function nextRequests(steps: StepList, ready: readonly number[], apartBy?: (step: number) => string): Requests {
-  for (const operation of ORDER) {
-    const next = ofOperation(steps, ready, operation);
-    if (next.length > 0) return packed(steps, next, operation, apartBy);
-  }
-  return [];
+export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
+  const [next] = inOrder(steps, ready);
+  if (next === undefined) return [];
+  const apart = apartBy === undefined ? [next] : [...groups(next, apartBy).values()];
+  return apart.flatMap((ids) => packed(steps, ids));
 }
 
-function packed(
-  steps: StepList,
-  next: readonly number[],
-  operation: BulkOperation,
-  apartBy?: (step: number) => string,
-): Requests {
-  const limits = REQUEST_LIMITS[operation];
-  return apart(next, apartBy).flatMap((ids) => {
-    const bins = pack(steps.weightsOf(ids), limits);
-    return bins.map((members) => members.map((member) => ids[member] ?? 0));
+/** Steps of one operation, packed. */
+function packed(steps: Steps, ids: readonly number[]): Requests {
+  const operation = operationOf(steps, ids);
+  if (operation === undefined) return [];
+  const weights = columnsOf(ids.length, (at) => steps.weightOf(ids[at] ?? 0));
+  const requests = pack(weights, REQUEST_LIMITS[operation]);
+  return requests.map((members) => members.map((member) => ids[member] ?? 0));
+}
+
+/** Steps by their operations, in the order in which these leave. */
+function inOrder(steps: Steps, ids: readonly number[]): Requests {
+  const byOperation = groups(ids, (id) => steps.partAt(id)?.operation);
+  return ORDER.flatMap((operation) => {
+    const some = byOperation.get(operation);
+    return some === undefined ? [] : [some];
   });
 }
 
-function ofOperation(steps: StepList, ids: readonly number[], operation: BulkOperation): readonly number[] {
-  const operations = steps.operations();
-  if (!operations.has(operation)) return [];
-  return operations.size === 1 ? ids : ids.filter((id) => steps.operationOf(id) === operation);
-}
-
-/** Steps by their keys. */
-function apart(ids: readonly number[], keyOf: ((step: number) => string) | undefined): readonly (readonly number[])[] {
-  if (keyOf === undefined) return [ids];
-  const byKey = new Map<string, number[]>();
+function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): ReadonlyMap<Key, readonly number[]> {
+  const byKey = new Map<Key, number[]>();
   for (const id of ids) {
     const key = keyOf(id);
     const together = byKey.get(key);
     if (together === undefined) byKey.set(key, [id]);
     else together.push(id);
   }
-  return [...byKey.values()];
+  return byKey;
+}
+
+/** The operation of steps that have the same one. */
+function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOperation | undefined {
+  return steps.partAt(first)?.operation;
 }
 
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
-export function plannedRequests(steps: StepList): Requests {
-  const [operation, ...others] = steps.operations();
-  // The positions of all steps are their IDs.
-  if (steps.areIndependent() && operation !== undefined && others.length === 0) {
-    return pack(steps.weights(), REQUEST_LIMITS[operation]);
-  }
-  const all: number[] = [];
-  for (let id = 0; id < steps.length; id += 1) all.push(id);
-  if (steps.areIndependent())
-    return ORDER.flatMap((operation) => packed(steps, ofOperation(steps, all, operation), operation));
+export function plannedRequests(steps: Steps): Requests {
+  const all = Array.from({ length: steps.length }, (_, id) => id);
+  if (steps.areIndependent()) return inOrder(steps, all).flatMap((ids) => packed(steps, ids));
   const needs = needsOf(steps);
   const requests: (readonly number[])[] = [];
-  const done = new Uint8Array(steps.length);
+  const done = new Set<number>();
   let left = all;
   while (left.length > 0) {
-    const ready = left.filter((id) => (needs.get(id) ?? []).every((needed) => done[needed] === 1));
+    const ready = left.filter((id) => (needs.get(id) ?? []).every((needed) => done.has(needed)));
     const next = nextRequests(steps, ready);
     if (next.length === 0) break;
     requests.push(...next);
-    for (const request of next) for (const id of request) done[id] = 1;
-    left = left.filter((id) => done[id] === 0);
+    for (const request of next) for (const id of request) done.add(id);
+    left = left.filter((id) => !done.has(id));
   }
   return requests;
 }
 
 /** Whether all steps are of one operation, and none waits for another: requests of them may leave in any order. */
-export function areAlike(steps: StepList, requests: Requests): boolean {
-  const operationOf = (request: readonly number[] | undefined) => steps.operationOf(request?.[0] ?? 0);
-  return steps.areIndependent() && operationOf(requests[0]) === operationOf(requests.at(-1));
+export function areAlike(steps: Steps, requests: Requests): boolean {
+  return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
+}
+
+/** What a planned request would carry: items, Context IDs and bytes. */
+export interface PlannedRequest {
+  readonly operation: BulkOperation;
+  readonly items: number;
+  readonly contextIds: number;
+  readonly bytes: number;
+}
+
+/** What requests weigh. */
+export function weighed(steps: Steps, requests: Requests): readonly PlannedRequest[] {
+  return requests.flatMap((ids) => {
+    const operation = operationOf(steps, ids);
+    if (operation === undefined) return [];
+    let [contextIds, bytes] = [0, 0];
+    for (const id of ids) {
+      const weight = steps.weightOf(id);
+      contextIds += weight.contextIds;
+      bytes += weight.bytes;
+    }
+    return [{ operation, items: ids.length, contextIds, bytes }];
+  });
 }
 
 /** By step, where it needs any: the steps that must be done before. */
-function needsOf(steps: StepList): ReadonlyMap<number, readonly number[]> {
+function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
-  for (let id = 0; id < steps.length; id += 1) {
-    const after = steps.afterOf(id);
-    if (after === undefined && makers.size === 0) continue;
-    const made = steps.bindingsOf(id).flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
-    const needed = [...(after ?? []), ...made];
-    if (needed.length > 0) needs.set(id, needed);
+  for (const step of steps.parts()) {
+    // Nothing comes before a row, and nothing needs it.
+    if (step instanceof RowBlock) continue;
+    const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
+    const needed = [...(step.after ?? []), ...made];
+    if (needed.length > 0) needs.set(step.id, needed);
   }
   return needs;
 }
 
-/** By object whose ID other steps need: the step that makes it. */
-function makersOf(steps: StepList): ReadonlyMap<number, number> {
-  const needed = new Set<number>();
-  for (let id = 0; id < steps.length; id += 1) {
-    for (const { object } of steps.bindingsOf(id)) if (object !== undefined) needed.add(object);
-  }
+/** By object: the first step that makes it. */
+function makersOf(steps: Steps): ReadonlyMap<number, number> {
   const makers = new Map<number, number>();
-  for (let id = 0; needed.size > 0 && id < steps.length; id += 1) {
-    for (const object of steps.objectsOf(id)) if (needed.has(object) && !makers.has(object)) makers.set(object, id);
+  for (const step of steps.parts()) {
+    if (step instanceof RowBlock) continue;
+    for (const object of step.objects) if (!makers.has(object)) makers.set(object, step.id);
   }
   return makers;
 }

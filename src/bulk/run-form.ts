@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { type WriteCall, writeCall } from "./call.ts";
-import { journalEntry } from "./journal-format.ts";
+import { journalEntry, journalLine } from "./journal-format.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** What the runs of a store are like: how their calls and the entries of their journals are read back. */
@@ -15,9 +15,5 @@ export interface RunForm<Call, Entry> {
 export const WRITE_FORM: RunForm<WriteCall, JournalEntry> = {
   call: writeCall,
   entry: journalEntry,
-  line(entry) {
-    if (entry.t !== "rows" || !("json" in entry.items)) return [JSON.stringify(entry)];
-    const { items, ...rest } = entry;
-    return [`${JSON.stringify(rest).slice(0, -1)},"items":[`, ...items.json, "]}"];
-  },
+  line: journalLine,
 };

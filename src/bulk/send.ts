@@ -62,7 +62,7 @@ export async function sendBatch(driver: Driver, steps: readonly number[]): Promi
 
 async function attemptOnce(driver: Driver, steps: readonly number[], again: boolean): Promise<Attempt> {
   const [first] = steps;
-  const operation = first === undefined ? undefined : driver.state.steps.operationOf(first);
+  const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
   if (operation === undefined) throw new RangeError("a request carries at least one item");
   const sentAt = driver.clock.now();
   driver.record({ t: "send", steps, at: sentAt, again });

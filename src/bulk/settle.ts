@@ -1,4 +1,3 @@
-import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
 import type { BulkResult } from "../spec/records.ts";
 import { mayWorkLater } from "./defer.ts";
@@ -11,7 +10,7 @@ import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
 import { StepMaker, sentFields } from "./steps.ts";
 import { takeBack } from "./take-back.ts";
 import { unbundle } from "./unbundle.ts";
-import type { Reason, Settlement, Step, StepChange } from "./work.ts";
+import type { Reason, Settlement, Step, StepChange, StepOf } from "./work.ts";
 
 /** An item of an answered request that needs no resending: it succeeded, or the service said no to it. */
 export interface Answered {
@@ -97,7 +96,7 @@ export function metOwnName(driver: Driver, step: Step, { success, error }: BulkR
  */
 async function nameMeanwhile(
   driver: Driver,
-  step: Step,
+  step: Create,
   reason: Reason,
   namesIn: OptionNames,
 ): Promise<MetItsName | "free" | "unreadable"> {
@@ -106,7 +105,7 @@ async function nameMeanwhile(
   if (NAME_TAKEN.has(reason.code) || targetingId === undefined) return "free";
   try {
     const names = await namesIn(targetingId);
-    const existing = names.get(named.parse(JSON.parse(step.json)).name);
+    const existing = names.get(step.item.name);
     return existing === undefined ? "free" : { step, reason: { ...reason, detail: { existingIds: [existing] } } };
   } catch (thrown) {
     if (isApiError(thrown) && thrown.effect === "rejected" && thrown.errorCode === "TARGETING_NOT_FOUND") return "free";
@@ -114,8 +113,6 @@ async function nameMeanwhile(
     throw thrown;
   }
 }
-
-const named = z.looseObject({ name: z.string() });
 
 function inDoubt({ code, detail }: Reason): Reason {
   return ownReason("NO_ANSWER", { ...detail, because: code });
@@ -142,21 +139,18 @@ async function refused(
 
 /** Where an option that is there is to get the Context IDs in any case, it does not matter who made it. */
 function whoeverMadeIt(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
-  const isPlain = step.operation === "addOptions" && step.objects.length === 1;
-  if (!isPlain || reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
+  if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
+  if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
   // Left as it is, nobody could say whether this run made it.
   return then?.steps === undefined ? undefined : then;
 }
 
-const texts = z.array(z.string());
-
-/** Read by hand: an answer may hold 5,000 of them. */
 function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   const _id = typeof data?._id === "string" ? data._id : undefined;
-  const inside = data?.children === undefined ? undefined : texts.safeParse(data.children);
-  const children = inside?.data;
-  if (step.operation === "addOptions" && step.objects.length > 1 && children !== undefined) {
+  const children = data?.children;
+  const isList = Array.isArray(children) && children.every((child) => typeof child === "string");
+  if (step.operation === "addOptions" && step.objects.length > 1 && isList) {
     return { step: step.id, to: "done", ...(_id !== undefined && { _id }), childIds: children };
   }
   return _id === undefined ? { step: step.id, to: "done" } : { step: step.id, to: "done", _id };
@@ -176,7 +170,9 @@ function inCallersTerms(driver: Driver, request: readonly Step[], reason: Reason
   return { ...reason, detail: { ...reason.detail, duplicateOfIndex: index } };
 }
 
-function isCreate(step: Step): boolean {
+type Create = StepOf<"createTargetings" | "addOptions">;
+
+function isCreate(step: Step): step is Create {
   return step.operation === "createTargetings" || step.operation === "addOptions";
 }
 

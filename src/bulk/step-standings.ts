@@ -1,21 +1,20 @@
-import { Codes, Numbers } from "./lists.ts";
-import type { StepList } from "./step-table.ts";
+import type { ObjectList } from "./object-list.ts";
+import { RowBlock } from "./row-block.ts";
+import type { StepList } from "./step-list.ts";
 import type { Reason, Step } from "./work.ts";
 
-const STANDINGS = [
-  "pending",
-  "done",
-  "failed",
-  "refused",
-  "unknown",
-  "unattempted",
-  "deferred",
-  "replaced",
-  "dropped",
-] as const;
-
 /** Where a step stands. */
-type StepStanding = (typeof STANDINGS)[number];
+type StepStanding =
+  | "pending"
+  | "done"
+  | "alreadyDone"
+  | "failed"
+  | "refused"
+  | "unknown"
+  | "unattempted"
+  | "deferred"
+  | "replaced"
+  | "dropped";
 
 /** A step that was refused and waits for another change: why, and how far the run was then. */
 interface Deferral {
@@ -23,13 +22,11 @@ interface Deferral {
   readonly progress: number;
 }
 
-/** The first step of an object that has none. */
-const NONE = 0xffffffff;
-
 /** Where each step of a run stands, and which steps are about what. */
 export class StepStandings {
   readonly #steps: StepList;
-  readonly #standing = new Codes(STANDINGS);
+  readonly #objects: ObjectList;
+  readonly #standing: StepStanding[] = [];
   /** Steps that only prepare others, whether pending or not. */
   readonly #preparing = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
@@ -38,14 +35,16 @@ export class StepStandings {
   readonly #refusedInDoubt = new Set<number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** The first step of each object; the steps after it are rare. */
-  readonly #first = new Numbers();
-  readonly #further = new Map<number, number[]>();
+  /** By object: the steps about it, but for the one of a row. */
+  readonly #ofObject = new Map<number, number[]>();
   /** By test: how far steps were tested, and the first that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  constructor(steps: StepList) {
+  /** Follows the steps of the list, which are about these objects; those that are added to it once `follow` is called. */
+  constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
+    this.#objects = objects;
+    this.follow();
   }
 
   get length(): number {
@@ -53,24 +52,24 @@ export class StepStandings {
   }
 
   at(step: number): StepStanding | undefined {
-    return this.#standing.at(step);
+    return this.#standing[step];
   }
 
   /** Whether a step has yet to be settled: it is pending, or waits for another change. */
   isOpen(step: number): boolean {
-    const standing = this.#standing.at(step);
+    const standing = this.#standing[step];
     return standing === "pending" || standing === "deferred";
   }
 
   set(step: number, standing: Exclude<StepStanding, "deferred">): void {
-    this.#standing.set(step, standing);
+    this.#standing[step] = standing;
     this.#deferrals.delete(step);
   }
 
   defer(step: number, deferral: Deferral): void {
-    this.#standing.set(step, "deferred");
+    this.set(step, "pending");
     // What is deferred again stands last.
-    this.#deferrals.delete(step);
+    this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }
 
@@ -80,7 +79,7 @@ export class StepStandings {
   }
 
   /** What became of a step is known after all. */
-  isSure(step: number): void {
+  clearSuspicion(step: number): void {
     this.#suspectSince.delete(step);
   }
 
@@ -97,30 +96,18 @@ export class StepStandings {
     return this.#refusedInDoubt.has(step);
   }
 
-  /** Begins to follow the next objects, so many of them. */
-  followObjects(count: number): void {
-    this.#first.fill(count, NONE);
-  }
-
-  /** Begins to follow the next steps of the list, which are rows that follow each other. */
-  followRows(id: number, count: number): void {
-    this.#standing.fill(count, "pending");
-    this.#first.countUp(this.#steps.objectOf(id), count, id);
-  }
-
-  /** Begins to follow the next step of the list. */
-  followStep(id: number): void {
-    this.#standing.fill(1, "pending");
-    const step = this.#steps.at(id);
-    if (step === undefined) return;
-    if (step.prepares) this.#preparing.add(id);
-    for (const object of step.objects) {
-      if (this.#first.at(object) === NONE) this.#first.set(object, id);
-      else listUnder(this.#further, object, id);
-    }
-    for (const { object, field, id: bound } of step.bindings) {
-      if (object !== undefined) listUnder(this.#boundTo, object, id);
-      if (field === "_id" && bound !== undefined) listUnder(this.#changing, bound, id);
+  /** Begins to follow the steps that were added to the list. */
+  follow(): void {
+    for (let id = this.length; id < this.#steps.length; id += 1) {
+      this.#standing.push("pending");
+      const step = this.#steps.partAt(id);
+      if (step === undefined || step instanceof RowBlock) continue;
+      if (step.prepares) this.#preparing.add(id);
+      for (const object of step.objects) listUnder(this.#ofObject, object, id);
+      for (const { object, field, id: bound } of step.bindings) {
+        if (object !== undefined) listUnder(this.#boundTo, object, id);
+        if (field === "_id" && bound !== undefined) listUnder(this.#changing, bound, id);
+      }
     }
   }
 
@@ -130,7 +117,7 @@ export class StepStandings {
 
   /** Steps that are pending, those first that only prepare others. */
   *inOrder(): Generator<number> {
-    for (const id of this.#preparing) if (this.#standing.at(id) === "pending") yield id;
+    for (const id of this.#preparing) if (this.#standing[id] === "pending") yield id;
     for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
   }
 
@@ -146,8 +133,25 @@ export class StepStandings {
 
   /** The steps about an object, in the order in which they were made. */
   ofObject(object: number): readonly number[] {
-    const first = this.#first.at(object);
-    return first === NONE || object >= this.#first.length ? [] : [first, ...(this.#further.get(object) ?? [])];
+    const others = this.#ofObject.get(object) ?? [];
+    const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
+    return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
+  }
+
+  /** Whether everything was done that an object needs. */
+  hasAllDone(object: number): boolean {
+    return this.ofObject(object).every((id) => {
+      const standing = this.#standing[id];
+      if (standing === "done" || standing === "alreadyDone" || standing === "replaced") return true;
+      const step = this.#steps.partAt(id);
+      if (step === undefined || step instanceof RowBlock) return false;
+      return step.prepares === true || step.undoes !== undefined;
+    });
+  }
+
+  /** Whether a step about an object was applied. */
+  isTouched(object: number): boolean {
+    return this.ofObject(object).some((id) => this.#standing[id] === "done");
   }
 
   /** Steps that use the ID of an object that the run makes. */

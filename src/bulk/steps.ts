@@ -1,17 +1,9 @@
-import * as z from "zod";
-import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../spec/records.ts";
-import type { BulkOperation } from "../spec/routes.ts";
+import type { CreateTargetingItem, OptionChanges } from "../spec/records.ts";
 import { entryBytes } from "./weigh.ts";
-import type { Binding, Reason, Step, Weight } from "./work.ts";
+import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./work.ts";
 
-/** What every kind of step may carry besides its item. */
-interface StepFields {
-  readonly objects: readonly number[];
-  readonly after?: readonly number[];
-  readonly undoes?: Reason;
-  readonly prepares?: true;
-  readonly formerName?: string;
-}
+/** What a step of any operation may be made with. */
+type Given = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
 /** Gives steps their IDs, which are their positions in the run. */
 export class StepMaker {
@@ -29,98 +21,92 @@ export class StepMaker {
   }
 
   /** A targeting to create, with the options that are created inside it. */
-  createTargeting(item: CreateTargetingItem, fields: StepFields): Step {
+  createTargeting(item: CreateTargetingItem, given: Given): StepOf<"createTargetings"> {
     const options = item.options ?? [];
-    return this.#make("createTargetings", item, [], fields, {
+    const fields = this.#fields(item, [], given, {
       options: options.reduce((sum, option) => sum + optionCount(option), 0),
       contextIds: options.reduce((sum, option) => sum + contextCount(option), 0),
     });
+    return { ...fields, operation: "createTargetings", item };
   }
 
-  renameTargeting(targetingId: string, name: string, fields: StepFields): Step {
-    return this.#make("renameTargetings", { name }, [{ field: "_id", id: targetingId }], fields, {});
+  renameTargeting(targetingId: string, name: string, given: Given): StepOf<"renameTargetings"> {
+    const item = { name };
+    const fields = this.#fields(item, [{ field: "_id", id: targetingId }], given, {});
+    return { ...fields, operation: "renameTargetings", item };
   }
 
-  deleteTargeting(targetingId: string, fields: StepFields): Step {
-    return this.#make("deleteTargetings", undefined, [{ field: "_id", id: targetingId }], fields, {});
+  deleteTargeting(targetingId: string, given: Given): StepOf<"deleteTargetings"> {
+    const fields = this.#fields(undefined, [{ field: "_id", id: targetingId }], given, {});
+    return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** An option to add to a targeting; `parent`, where it has one, is bound, never part of `option`. */
+  /** An option to add to a targeting; `parent`, where it has one, is bound, never part of `item`. */
   addOption(
-    option: Omit<OptionToCreate, "parent">,
+    item: OptionItem,
     place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
-    fields: StepFields,
-  ): Step {
+    given: Given,
+  ): StepOf<"addOptions"> {
     const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
     if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
-    const group = option.type === "collection" || option.children !== undefined || place.parent !== undefined;
-    return this.#make("addOptions", option, bindings, fields, {
-      options: optionCount(option),
+    const group = item.type === "collection" || item.children !== undefined || place.parent !== undefined;
+    const fields = this.#fields(item, bindings, given, {
+      options: optionCount(item),
       groupItems: group ? 1 : 0,
-      contextIds: contextCount(option),
+      contextIds: contextCount(item),
     });
+    return { ...fields, operation: "addOptions", item };
   }
 
   /** Changes to one option, by its ID or by the object that makes it. */
-  updateOption(option: Omit<Binding, "field">, changes: OptionChanges, fields: StepFields): Step {
-    const { add = [], remove = [], set = [] } = changes.contexts ?? {};
-    return this.#make("updateOptions", changes, [{ field: "_id", ...option }], fields, {
-      groupItems: changes.parent === undefined ? 0 : 1,
+  updateOption(option: Omit<Binding, "field">, item: OptionChanges, given: Given): StepOf<"updateOptions"> {
+    const { add = [], remove = [], set = [] } = item.contexts ?? {};
+    const fields = this.#fields(item, [{ field: "_id", ...option }], given, {
+      groupItems: item.parent === undefined ? 0 : 1,
       contextIds: add.length + remove.length + set.length,
     });
+    return { ...fields, operation: "updateOptions", item };
   }
 
   /** An option to delete; `inTree` says that it is an option group or a sub-option (management-api 8.1). */
-  deleteOption(option: Omit<Binding, "field">, inTree: boolean, fields: StepFields): Step {
-    return this.#make("deleteOptions", undefined, [{ field: "_id", ...option }], fields, {
-      groupItems: inTree ? 1 : 0,
-    });
+  deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: Given): StepOf<"deleteOptions"> {
+    const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
+    return { ...fields, operation: "deleteOptions", item: undefined };
   }
 
-  #make(
-    operation: BulkOperation,
-    item: object | undefined,
+  #fields(
+    item: StepItems[keyof StepItems],
     bindings: readonly Binding[],
-    fields: StepFields,
+    given: Given,
     weight: Partial<Weight>,
-  ): Step {
-    const json = item === undefined ? "" : JSON.stringify(item);
-    return {
-      id: this.#next(),
-      operation,
-      json,
-      bindings,
-      weight: { items: 1, options: 0, groupItems: 0, contextIds: 0, bytes: entryBytes(json, bindings), ...weight },
-      ...fields,
-    };
+  ): StepFields {
+    const bytes = entryBytes(item === undefined ? "" : JSON.stringify(item), bindings);
+    const none = { items: 1, options: 0, groupItems: 0, contextIds: 0 };
+    return { id: this.#next(), bindings, weight: { ...none, bytes, ...weight }, ...given };
   }
 }
-
-const sentItem = z.record(z.string(), z.unknown());
-const emptied = z.union([
-  z.strictObject({ remove: z.array(z.string()) }),
-  z.strictObject({ set: z.array(z.string()).length(0) }),
-]);
 
 /**
  * The fields in which a step's item says something: `parent: null` is `detach`, and `onlyLoss` stands beside `contexts`
  * that take Context IDs away and give none.
  */
-export function sentFields({ json, bindings }: Step): readonly string[] {
-  const item = sentItem.parse(json === "" ? {} : JSON.parse(json));
-  return [
-    ...bindings.map(({ field }) => field),
-    ...Object.keys(item).map((field) => (item[field] === null ? "detach" : field)),
-    ...(emptied.safeParse(item.contexts).success ? ["onlyLoss"] : []),
-  ];
+export function sentFields({ item, bindings, operation }: Step): readonly string[] {
+  const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
+  const onlyLoss = operation === "updateOptions" && takesOnlyAway(item);
+  return [...bindings.map(({ field }) => field), ...fields, ...(onlyLoss ? ["onlyLoss"] : [])];
+}
+
+function takesOnlyAway({ contexts }: OptionChanges): boolean {
+  if (contexts === undefined || contexts.add !== undefined) return false;
+  return contexts.set === undefined ? contexts.remove !== undefined : contexts.set.length === 0;
 }
 
 /** How many options an option to create is, its sub-options included. */
-function optionCount(option: OptionToCreate): number {
+function optionCount(option: OptionItem): number {
   return 1 + (option.children?.length ?? 0);
 }
 
-function contextCount(option: OptionToCreate): number {
+function contextCount(option: OptionItem): number {
   const own = option.contexts?.length ?? 0;
   return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
 }

@@ -1,15 +1,9 @@
-import * as z from "zod";
 import type { ContextChanges } from "../spec/records.ts";
 import { targetOf } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { ownReason } from "./reasons.ts";
 import type { StepMaker } from "./steps.ts";
 import type { Reason, Step } from "./work.ts";
-
-const ids = z.array(z.string());
-const contextItem = z.looseObject({
-  contexts: z.object({ add: ids.exactOptional(), remove: ids.exactOptional() }).exactOptional(),
-});
 
 /**
  * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
@@ -38,7 +32,8 @@ export function takeBack(driver: Driver, step: Step, reason: Reason, maker: Step
   for (const earlier of done.reverse()) {
     const last = earlier === done.at(-1);
     const after = steps.slice(-1).map((previous) => previous.id);
-    const inverse = inverseOf(contextItem.parse(JSON.parse(earlier.json)).contexts ?? {});
+    const contexts = earlier.operation === "updateOptions" ? earlier.item.contexts : undefined;
+    const inverse = inverseOf(contexts ?? {});
     const kind = last ? { undoes: reason } : ({ prepares: true } as const);
     steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects, after, ...kind }));
   }
@@ -60,8 +55,8 @@ function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): 
 }
 
 /** Whether a step changes more than the name: that was applied with the temporary name, and stays. */
-function wantsMore({ json }: Step): boolean {
-  return Object.keys(z.looseObject({}).parse(JSON.parse(json))).some((field) => field !== "name");
+function wantsMore({ item }: Step): boolean {
+  return Object.keys(item ?? {}).some((field) => field !== "name");
 }
 
 /** What was done cannot be taken back: a resumed run tries that again, or to go on where only the name is missing. */

@@ -1,23 +1,11 @@
-import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import type { OptionNames } from "./option-names.ts";
 import { ownReason, requestReason } from "./reasons.ts";
 import type { StepMaker } from "./steps.ts";
-import type { Binding, Reason, Settlement, Step } from "./work.ts";
+import type { Binding, OptionItem, Reason, Settlement, Step, StepOf } from "./work.ts";
 
-const texts = z.array(z.string());
-const child = z.object({ name: z.string(), contexts: texts.exactOptional() });
-const option = z.object({
-  name: z.string(),
-  type: z.enum(["atomic", "collection"]).exactOptional(),
-  contexts: texts.exactOptional(),
-  exposeChildren: z.boolean().exactOptional(),
-  children: z.array(child).exactOptional(),
-});
-const targeting = z.object({ name: z.string(), options: z.array(option).default([]) });
-type Option = z.infer<typeof option>;
-type Child = z.infer<typeof child>;
+type Child = NonNullable<OptionItem["children"]>[number];
 
 /** Refusals that are about a targeting itself, whatever options it is to hold. */
 const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
@@ -40,10 +28,15 @@ interface Means {
  * A group or targeting was refused together with what was to be made inside: finds out what is at fault, so that a bad
  * sub-option or option fails alone and the rest is made (contract, "each is counted and reported by itself").
  */
-export async function unbundle(driver: Driver, step: Step, reason: Reason, means: Means): Promise<Consequences> {
+export async function unbundle(
+  driver: Driver,
+  step: StepOf<"createTargetings" | "addOptions">,
+  reason: Reason,
+  means: Means,
+): Promise<Consequences> {
   const { maker } = means;
   if (step.operation === "createTargetings") return unbundleTargeting(step, reason, maker);
-  const group = { item: option.parse(JSON.parse(step.json)), step, object: step.objects[0] ?? 0 };
+  const group = { item: step.item, step, object: step.objects[0] ?? 0 };
   if (reason.code === "TARGETING_CATEGORY_NAME_DUPLICATE") return nameTaken(driver, group, reason, means);
   if (ABOUT_THE_GROUP.has(reason.code)) return failed(step, reason);
   const children = group.item.children ?? [];
@@ -54,7 +47,7 @@ export async function unbundle(driver: Driver, step: Step, reason: Reason, means
 }
 
 interface Group {
-  readonly item: Option;
+  readonly item: OptionItem;
   readonly step: Step;
   readonly object: number;
 }
@@ -64,11 +57,11 @@ function failed(step: Step, reason: Reason): Consequences {
 }
 
 /** The bare targeting first, then its options, where each has an answer of its own. */
-function unbundleTargeting(step: Step, reason: Reason, maker: StepMaker): Consequences {
+function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
   if (ABOUT_THE_TARGETING.has(reason.code) || object === undefined) return failed(step, reason);
-  const { name, options } = targeting.parse(JSON.parse(step.json));
-  const steps = [maker.createTargeting({ name }, { objects: [object] })];
+  const { name, options = [] } = step.item;
+  const steps: Step[] = [maker.createTargeting({ name }, { objects: [object] })];
   let taken = 0;
   for (const item of options) {
     const count = 1 + (item.children?.length ?? 0);
@@ -140,7 +133,7 @@ function groupExists(driver: Driver, group: Group, existing: string, reason: Rea
     return failed(step, { ...reason, detail: { ...reason.detail, existingIds: [existing] } });
   }
   const contexts = driver.onExisting === "addContexts" ? (item.contexts ?? []) : [];
-  const steps = (item.children ?? []).map((candidate) => addChild(group, candidate, { id: existing }, maker));
+  const steps: Step[] = (item.children ?? []).map((candidate) => addChild(group, candidate, { id: existing }, maker));
   if (contexts.length > 0) {
     steps.push(maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] }));
     return { changes: [{ step: step.id, to: "replaced" }], steps };
@@ -160,8 +153,8 @@ function regroup(
   const place = group.step.bindings.filter(({ field }) => field === "targeting");
   const [targetingBinding] = place;
   const objects = [group.object, ...inside.map((candidate) => objectOf(group, candidate))];
-  const item: Option = inside.length > 0 ? { ...bare, children: [...inside] } : { ...bare, type: "collection" };
-  const steps = [maker.addOption(item, { targeting: targetingBinding ?? {} }, { objects })];
+  const item: OptionItem = inside.length > 0 ? { ...bare, children: [...inside] } : { ...bare, type: "collection" };
+  const steps: Step[] = [maker.addOption(item, { targeting: targetingBinding ?? {} }, { objects })];
   for (const candidate of children) {
     if (inside.includes(candidate) || settled.includes(candidate)) continue;
     steps.push(addChild(group, candidate, { object: group.object }, maker));

@@ -1,3 +1,4 @@
+import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 
 /** How one reported object ends (contract, "The result of a tool that writes"). */
@@ -55,25 +56,44 @@ export interface Weight {
   readonly bytes: number;
 }
 
-/** One item of one request: the smallest thing that is sent, resent and answered. */
-export interface Step {
+/** An option to add, without what is bound: its targeting and its group. */
+export type OptionItem = Omit<OptionToCreate, "parent">;
+
+/** What a step sends, by operation, without the bound fields. Of a delete, the bound ID is all that is sent. */
+export interface StepItems {
+  readonly createTargetings: CreateTargetingItem;
+  readonly renameTargetings: { readonly name: string };
+  readonly deleteTargetings: undefined;
+  readonly addOptions: OptionItem;
+  readonly updateOptions: OptionChanges;
+  readonly deleteOptions: undefined;
+}
+
+/** What steps of every operation have. */
+export interface StepFields {
+  /** The position in the run's steps. */
   readonly id: number;
-  readonly operation: BulkOperation;
   /** Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order. */
   readonly objects: readonly number[];
-  /** The item as JSON, without the bound fields. */
-  readonly json: string;
   readonly bindings: readonly Binding[];
   readonly weight: Weight;
   /** Steps that must be settled before this one leaves, however they ended. */
-  readonly after?: readonly number[] | undefined;
+  readonly after?: readonly number[];
   /** This step takes back what was done for its objects, which then fail for this reason. */
-  readonly undoes?: Reason | undefined;
+  readonly undoes?: Reason;
   /** This step only prepares others (a temporary name): its success settles nothing. */
-  readonly prepares?: true | undefined;
+  readonly prepares?: true;
   /** The name that the thing had before this step gave it a temporary one. */
-  readonly formerName?: string | undefined;
+  readonly formerName?: string;
 }
+
+/** A step of one operation, or of one out of several. */
+export type StepOf<Operation extends BulkOperation> = {
+  readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
+}[Operation];
+
+/** One item of one request: the smallest thing that is sent, resent and answered. */
+export type Step = StepOf<BulkOperation>;
 
 /** What became of one step; this is what the journal keeps. */
 export type StepChange =
@@ -128,8 +148,8 @@ export interface Rows {
   readonly t: "rows";
   readonly index: number;
   readonly line?: number;
-  /** While it is written: their JSON, separated by commas, as UTF-8 in pieces. */
-  readonly items: readonly RowItem[] | { readonly json: readonly Uint8Array[] };
+  /** Where an entry is written: their JSON in UTF-8, separated by commas, which is copied as it is. */
+  readonly items: readonly RowItem[] | Uint8Array;
 }
 
 /** Rows that were added: the first of steps that follow each other, and the ID of what each of them made. */

@@ -1,5 +1,5 @@
 import type { FailureGroup, ObjectResult, ReportCounts, RunStatus } from "../bulk/report.ts";
-import type { Step } from "../bulk/work.ts";
+import type { PlannedRequest } from "../bulk/requests.ts";
 import { type VerdictRow, verdictLine } from "./event-report.ts";
 import { fenced, plain, shown } from "./fence.ts";
 import { messageFor, OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
@@ -52,7 +52,7 @@ export interface ReportedRun {
   /** Present when the results are a page that was asked for: then all of them are shown, and fewer failures. */
   readonly page?: { readonly cursor: string | undefined };
   /** The requests that would go out. */
-  readonly plan?: readonly (readonly Step[])[];
+  readonly plan?: readonly PlannedRequest[];
   /** Of events, each of which is a request: how many would go out, and how long they are. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   /** Of events: what was predicted and observed. */
@@ -216,14 +216,11 @@ function resultRow({ reason, ...result }: ObjectResult): Row {
   return { data, line: line.filter((part) => part !== undefined).join(" ") };
 }
 
-function planRow(steps: readonly Step[]): Row {
-  const [first] = steps;
-  const bytes = steps.reduce((sum, { weight }) => sum + weight.bytes, 0);
-  const contextIds = steps.reduce((sum, { weight }) => sum + weight.contextIds, 0);
-  const operation = first?.operation ?? "addOptions";
+function planRow(request: PlannedRequest): Row {
+  const { operation, items, contextIds, bytes } = request;
   return {
-    data: { operation, items: steps.length, bytes, contextIds },
-    line: `- ${OPERATION_WORDS[operation]}: ${steps.length} items, ${contextIds} Context IDs, ${bytes} bytes`,
+    data: { operation, items, bytes, contextIds },
+    line: `- ${OPERATION_WORDS[operation]}: ${items} items, ${contextIds} Context IDs, ${bytes} bytes`,
   };
 }
 

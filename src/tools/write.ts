@@ -6,7 +6,7 @@ import { Plan } from "../bulk/plan/plan.ts";
 import type { Planning } from "../bulk/preparing.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, failureGroups, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
-import { plannedRequests } from "../bulk/requests.ts";
+import { plannedRequests, weighed } from "../bulk/requests.ts";
 import type { Run } from "../bulk/run.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Runs } from "../bulk/runs.ts";
@@ -251,7 +251,7 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
 
 /** A run as its plan leaves it: only what failed in planning has an outcome. */
 function plannedState(plan: Plan): RunState {
-  return new RunState(plan.tables, plan.settlements);
+  return new RunState(plan);
 }
 
 function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
@@ -263,7 +263,7 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
     counts: countsOf(state),
     failures: toldFailures(failureGroups(state)),
     results: [],
-    plan: plannedRequests(plan.steps).map((request) => request.flatMap((id) => plan.steps.at(id) ?? [])),
+    plan: weighed(plan.steps, plannedRequests(plan.steps)),
     ...(plan.losses.length > 0 && {
       nextSteps: [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`],
     }),

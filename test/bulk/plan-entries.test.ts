@@ -34,8 +34,7 @@ function readBack(plan: Plan): RunState {
 
 function requestOf(state: RunState, targetingInPath: boolean): string {
   const ids = Array.from({ length: state.steps.length }, (_, id) => id);
-  const idOf = state.boundId.bind(state);
-  return Buffer.from(requestItems(state.steps, ids, { idOf, targetingInPath }).json).toString();
+  return Buffer.from(requestItems(state, ids, targetingInPath).json).toString();
 }
 
 test.each([
@@ -53,7 +52,7 @@ test.each([
 ] as const)("a plan that is read back is the same plan: %s", async (_, items) => {
   const plan = await planOf(items);
   const back = readBack(plan);
-  const state = new RunState(plan.tables, plan.settlements);
+  const state = new RunState(plan);
   expect(objectResults(back)).toEqual(objectResults(state));
   for (const inPath of [false, true]) expect(requestOf(back, inPath)).toBe(requestOf(state, inPath));
   expect(requestOf(back, false).match(/"targeting"/g)).toHaveLength(back.steps.length);

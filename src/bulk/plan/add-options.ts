@@ -2,8 +2,7 @@ import type { OnExisting } from "../driver.ts";
 import type { InputFile, Row } from "../files/rows.ts";
 import { readOptionNames, readOptions } from "../option-names.ts";
 import { ownReason } from "../reasons.ts";
-import type { RowSteps } from "../step-table.ts";
-import type { Binding } from "../work.ts";
+import type { RowRange } from "../row-block.ts";
 import { parts } from "./checks.ts";
 import { type Candidate, OptionDrafts } from "./option-drafts.ts";
 import { type NewOption, type OptionInput, planOption } from "./options.ts";
@@ -55,15 +54,15 @@ async function placeAll(
   const { targetingId, onExisting = "fail" } = input;
   const placed = await intoGroups(plan, targetingId, drafts.candidates(), context);
   const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
-  const bindings = [{ field: "targeting", id: targetingId }] as const;
   const further = placed.values();
   let next = further.next();
   for (const plain of drafts.plain()) {
-    for (; !next.done && next.value.option.object < plain.object; next = further.next()) {
+    const object = plain.block.firstObject + plain.from;
+    for (; !next.done && next.value.option.object < object; next = further.next()) {
       place(plan, targetingId, next.value, existing);
     }
-    if (existing === undefined) plan.steps.addRows(bindings, plain);
-    else placePlain(plan, bindings, plain, existing);
+    if (existing === undefined) plan.addRows(plain);
+    else placePlain(plan, plain, existing);
   }
   for (; !next.done; next = further.next()) place(plan, targetingId, next.value, existing);
 }
@@ -79,24 +78,18 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-function placePlain(plan: Plan, bindings: readonly Binding[], plain: RowSteps, existing: Existing): void {
-  const { object, text, contextIds } = plain;
-  let from = 0;
-  const addUpTo = (to: number): void => {
-    if (to > from) {
-      const some = { object: object + from, text: text + from, contextIds: contextIds.slice(from, to) };
-      plan.steps.addRows(bindings, some);
-    }
-    from = to + 1;
-  };
-  for (let row = 0; row < contextIds.length; row += 1) {
-    const { name, contexts = [] } = plan.tables.rowAt(text + row);
+/** Adds the rows that are new; what is there already is looked at one by one. */
+function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
+  let first = from;
+  for (let row = from; row < to; row += 1) {
+    const { name, contexts = [] } = block.itemOf(row);
     const there = existing.names.get(name);
     if (there === undefined) continue;
-    addUpTo(row);
-    planExisting(plan, atomic({ object: object + row, name, contexts }), there, existing);
+    plan.addRows({ block, from: first, to: row });
+    planExisting(plan, atomic({ object: block.firstObject + row, name, contexts }), there, existing);
+    first = row + 1;
   }
-  addUpTo(contextIds.length);
+  plan.addRows({ block, from: first, to });
 }
 
 /** Puts sub-options into the groups that they name: new ones of the call, or existing ones. */

@@ -1,12 +1,10 @@
 import { type OptionRow, optionRows } from "../files/option-rows.ts";
 import { placeOf, type Row } from "../files/rows.ts";
-import { Numbers } from "../lists.ts";
 import { ownReason } from "../reasons.ts";
-import type { RowSteps } from "../step-table.ts";
+import { type RowBlock, type RowRange, RowWriter } from "../row-block.ts";
 import type { Reason } from "../work.ts";
 import type { AddOptionInput } from "./add-options.ts";
 import { badId, badName } from "./checks.ts";
-import { NameIndex } from "./name-index.ts";
 import { type CheckedOption, checkOne, checkOption, type NamesInUse, type NewOption } from "./options.ts";
 import type { Plan } from "./plan.ts";
 
@@ -28,17 +26,17 @@ interface OpenOption {
 }
 
 /**
- * Takes what a call gives, row by row, and checks it as it comes. Most of a large file are plain options: of those only
- * the item that is sent is kept, so that a file of a hundred thousand rows needs a few megabytes.
+ * Takes what a call gives, row by row, and checks it as it comes. Most of a large file are plain options, which are kept
+ * in blocks of what will be sent: so a file of a hundred thousand rows needs a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
-  readonly #index = new NameIndex();
-  readonly #objects = new Numbers();
-  readonly #texts = new Numbers();
-  readonly #contextIds = new Numbers();
-  /** Plain options that further rows made more of. */
+  readonly #rows = new RowWriter();
+  readonly #blocks: RowBlock[] = [];
+  /** By name: the object of a plain option. */
+  readonly #plain = new Map<string, number>();
+  /** Plain options, by object, that further rows made more of. */
   readonly #grown = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
   /** Keys of rows that failed: further rows of theirs fail with them. */
@@ -48,10 +46,8 @@ export class OptionDrafts {
   /** The index of a name's first use. */
   readonly #names: NamesInUse = {
     get: (name) => {
-      const plain = this.#plainNamed(name);
-      return plain === undefined
-        ? this.#otherNames.get(name)
-        : this.#plan.objects.placeOf(this.#objects.at(plain)).index;
+      const plain = this.#plain.get(name);
+      return plain === undefined ? this.#otherNames.get(name) : this.#plan.objects.indexOf(plain);
     },
     set: (name, index) => void this.#otherNames.set(name, index),
   };
@@ -72,8 +68,8 @@ export class OptionDrafts {
   }
 
   #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
-    if (this.#failed.size > 0 && this.#failed.has(key)) return;
-    const open = (this.#open.size > 0 ? this.#open.get(key) : undefined) ?? this.#grow(key);
+    if (this.#failed.has(key)) return;
+    const open = this.#open.get(key) ?? this.#grow(key);
     if (open !== undefined) {
       const clash = optionRows.merge(open.item, item);
       if (clash !== undefined) this.#plan.failGiven({ ...placeOf(row), reason: clash });
@@ -92,37 +88,22 @@ export class OptionDrafts {
     return this.#candidates.sort((one, other) => one.object - other.object);
   }
 
-  /** The plain options in their order: those together whose objects and items follow each other. */
-  *plain(): Generator<RowSteps> {
-    for (let from = 0; from < this.#objects.length; ) {
-      const [object, text] = [this.#objects.at(from), this.#texts.at(from)];
-      let to = from;
-      while (this.#objects.at(to) - object === to - from && this.#texts.at(to) - text === to - from) {
-        if (to === this.#objects.length || this.#grown.has(to)) break;
-        to += 1;
-      }
-      if (to > from) yield { object, text, contextIds: this.#contextIds.slice(from, to) };
-      from = Math.max(to, from + 1);
-    }
-  }
-
-  #plainNamed(name: string): number | undefined {
-    const { tables } = this.#plan;
-    return this.#index.find(name, (plain) => tables.rowAt(this.#texts.at(plain)).name === name);
+  /** The plain options in their order. */
+  *plain(): Generator<RowRange> {
+    for (const block of this.#blocks)
+      yield* rangesWithout({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
   /** Takes what was checked; tells whether it can be made. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, name: string): boolean {
-    const { objects, tables } = this.#plan;
+    const { objects } = this.#plan;
     if ("code" in checked) {
       this.#plan.fail(this.#plan.object({ ...placeOf(row), name }), checked);
       return false;
     }
-    const text = tables.keepRow(this.#targetingId, checked.name, checked.contexts);
-    this.#index.add(checked.name);
-    this.#objects.push(objects.addRow(row, text));
-    this.#texts.push(text);
-    this.#contextIds.push(checked.contexts.length);
+    const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
+    if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
+    this.#plain.set(checked.name, objects.addRow(block));
     return true;
   }
 
@@ -155,18 +136,27 @@ export class OptionDrafts {
 
   /** A plain option gets a further row. */
   #grow(key: string): OpenOption | undefined {
-    const plain = this.#plainNamed(key);
-    if (plain === undefined) return undefined;
-    this.#grown.add(plain);
-    const object = this.#objects.at(plain);
-    const { targeting: _, ...item } = this.#plan.tables.rowAt(this.#texts.at(plain));
-    return this.#opened(key, this.#plan.objects.placeOf(object), object, item);
+    const object = this.#plain.get(key);
+    const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
+    if (object === undefined || block === undefined) return undefined;
+    this.#grown.add(object);
+    return this.#opened(key, block.placeOf(row), object, block.itemOf(row));
   }
 
   #opened(key: string, place: OpenOption["place"], object: number, item: AddOptionInput): OpenOption {
     const open = { place: placeOf(place), object, item: { ...item, contexts: [...(item.contexts ?? [])] } };
     this.#open.set(key, open);
     return open;
+  }
+}
+
+/** The rows of a block, but for some. */
+function* rangesWithout({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
+  let first = from;
+  for (let row = from; row <= to; row += 1) {
+    if (row < to && !isLeftOut(row)) continue;
+    if (row > first) yield { block, from: first, to: row };
+    first = row + 1;
   }
 }
 

@@ -2,7 +2,9 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { ByteSource } from "../files/bytes.ts";
 import { placeOf } from "../files/rows.ts";
 import type { PlacedOption } from "../files/saved-options.ts";
-import { RunTables } from "../run-tables.ts";
+import { ObjectList } from "../object-list.ts";
+import { RowBlock, type RowRange } from "../row-block.ts";
+import { StepList } from "../step-list.ts";
 import { StepMaker } from "../steps.ts";
 import type { JournalEntry, Reason, ReportedObject, Settlement, Step } from "../work.ts";
 import type { UpdateContextsItem } from "./update-contexts.ts";
@@ -44,9 +46,8 @@ const ENTRIES_PER_LINE = 500;
 
 /** A call taken apart: what is reported, what needs no request, and the steps that requests are made of. */
 export class Plan {
-  readonly tables = new RunTables();
-  readonly objects = this.tables.objects;
-  readonly steps = this.tables.steps;
+  readonly objects = new ObjectList();
+  readonly steps = new StepList();
   readonly settlements: Settlement[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
@@ -77,33 +78,49 @@ export class Plan {
     return step;
   }
 
+  /** Adds the steps of rows whose objects are there already. */
+  addRows({ block, from, to }: RowRange): void {
+    if (from >= to) return;
+    const planned = block.planned(from, to, this.steps.length);
+    this.objects.setRows(planned);
+    for (let row = from; row < to; row += 1) this.steps.addRow(planned);
+  }
+
   /** The plan as journal entries: every object before the steps that are about it. */
   *entries(): Generator<JournalEntry> {
     let told = 0;
-    for (let step = 0; step < this.steps.length; ) {
-      const first = this.#rowAt(step, told);
-      if (first !== undefined) {
-        const count = this.#rowsFrom(step, first);
-        yield* this.#objects(told, first);
-        yield this.#rows(step, first, count);
-        step += count;
-        told = first + count;
-        continue;
-      }
-      const steps: Step[] = [];
-      for (; steps.length < ENTRIES_PER_LINE && this.#rowAt(step, told) === undefined; step += 1) {
-        const next = this.steps.at(step);
-        if (next === undefined) break;
-        steps.push(next);
-      }
-      let end = told;
-      for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
+    for (const section of this.#sections()) {
+      const isRows = section instanceof RowBlock;
+      const end = isRows ? section.firstObject : Math.max(told, endOfObjects(section));
       yield* this.#objects(told, end);
-      yield { t: "steps", steps };
-      told = end;
+      if (isRows) yield* section.entries();
+      else yield { t: "steps", steps: section };
+      told = isRows ? end + section.length : end;
     }
     yield* this.#objects(told, this.objects.length);
     yield { t: "settled", settlements: this.settlements };
+  }
+
+  /** The steps in their order: blocks of rows whose objects no earlier step names, and a few other steps at a time. */
+  *#sections(): Generator<RowBlock | readonly Step[]> {
+    let named = 0;
+    let steps: Step[] = [];
+    for (const part of this.steps.parts()) {
+      if (part instanceof RowBlock && part.firstObject >= named) {
+        if (steps.length > 0) yield steps;
+        yield part;
+        steps = [];
+        named = part.firstObject + part.length;
+        continue;
+      }
+      for (const step of part instanceof RowBlock ? part.steps() : [part]) {
+        named = Math.max(named, endOfObjects([step]));
+        if (steps.push(step) < ENTRIES_PER_LINE) continue;
+        yield steps;
+        steps = [];
+      }
+    }
+    if (steps.length > 0) yield steps;
   }
 
   *#objects(from: number, to: number): Generator<JournalEntry> {
@@ -112,26 +129,13 @@ export class Plan {
       yield { t: "objects", objects: some.flatMap((object) => this.objects.at(object) ?? []) };
     }
   }
+}
 
-  /** The object of a step that is a row, where it was not told yet. */
-  #rowAt(step: number, told: number): number | undefined {
-    const object = this.steps.objectOf(step);
-    const isRow = this.steps.isWhole(step) && this.objects.itemOf(object) === this.steps.itemOf(step);
-    return isRow && object >= told ? object : undefined;
-  }
-
-  /** How many rows follow each other, in the plan as in the file. */
-  #rowsFrom(step: number, object: number): number {
-    let count = this.steps.rowsFrom(step, ENTRIES_PER_LINE);
-    const isRow = (rows: number): boolean => this.objects.itemOf(object + rows) === this.steps.itemOf(step + rows);
-    while (count > 1 && !(isRow(count - 1) && this.objects.follow(object, count))) count = count >> 1;
-    return count;
-  }
-
-  #rows(step: number, object: number, count: number): JournalEntry {
-    const items = { json: this.steps.listed(step, count) };
-    return { t: "rows", ...this.objects.placeOf(object), items };
-  }
+/** One after the last object that steps name. */
+function endOfObjects(steps: readonly Step[]): number {
+  let end = 0;
+  for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
+  return end;
 }
 
 function range(from: number, to: number): readonly number[] {
