@@ -7,6 +7,7 @@ import { isUlid } from "../spec/ulid.ts";
 import { compareContexts } from "./compare-contexts.ts";
 import type { Driver } from "./driver.ts";
 import { isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
+import { listPages, type OptionList } from "./pages.ts";
 import { ownReason } from "./reasons.ts";
 import type { Reason, Step, StepChange } from "./work.ts";
 
@@ -183,37 +184,36 @@ async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<Loo
     places.set(`${targeting} ${parent}`, place);
   }
   for (const { targeting, parent, ids } of places.values()) {
-    const records = await orUndefined(orNone(findNewest(driver.api, targeting, parent, ids)));
+    const records = await orUndefined(orNone(findNewest(driver.api, { targetingId: targeting, parent }, ids)));
     if (records === undefined) for (const id of ids) unread.add(id);
     for (const record of records ?? []) found.set(record._id, record);
   }
   return { found, unread };
 }
 
-/** Reads List Options pages from the newest on until all IDs were met, or none is left to read. */
+/** Looks for options in a list, the newest first where the service gives a total, until all were met or none is left. */
 async function findNewest(
   api: ManagementApi,
-  targeting: string,
-  parent: string | undefined,
+  list: OptionList,
   ids: ReadonlySet<string>,
 ): Promise<readonly OptionRecord[]> {
+  const { targetingId, parent } = list;
+  const found = new Map<string, OptionRecord>();
+  const take = (options: readonly OptionRecord[]): boolean => {
+    for (const option of options) if (ids.has(option._id)) found.set(option._id, option);
+    return found.size === ids.size;
+  };
   const limit = LIMITS.listLimit.value;
-  const query = { limit, ...(parent === undefined ? {} : { parent }) };
-  const first = await api.listOptions(targeting, query);
-  const found = first.items.filter((option) => ids.has(option._id));
-  const offsets =
-    first.total === undefined
-      ? undefined
-      : Array.from({ length: Math.ceil(first.total / limit) - 1 }, (_, page) => (page + 1) * limit).reverse();
-  for (
-    let offset = offsets === undefined ? limit : offsets.shift();
-    offset !== undefined && found.length < ids.size;
-  ) {
-    const page = await api.listOptions(targeting, { ...query, offset });
-    found.push(...page.items.filter((option) => ids.has(option._id)));
-    offset = offsets === undefined ? (page.items.length < limit ? undefined : offset + limit) : offsets.shift();
+  const query = { limit, ...(parent !== undefined && { parent }) };
+  const { items, total } = await api.listOptions(targetingId, query);
+  if (take(items) || items.length === 0) return [...found.values()];
+  if (total === undefined && items.length >= limit) {
+    for await (const { options } of listPages(api, list, { mayShift: true })) if (take(options)) break;
   }
-  return found;
+  for (let page = Math.ceil((total ?? 0) / limit) - 1; page > 0; page -= 1) {
+    if (take((await api.listOptions(targetingId, { ...query, offset: page * limit })).items)) break;
+  }
+  return [...found.values()];
 }
 
 /** Where the service says that the place is gone, nothing is in it, now and later. */
