@@ -100,6 +100,23 @@ export class AmbiguousError extends Error {
   }
 }
 
+/** Why a list cannot be read: its pages repeat, or it changed each time that it was read. */
+export type ListProblem = "repeats" | "shifts";
+
+const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
+  repeats: "the service gives the same page of a list again",
+  shifts: "the list changed each time that it was read",
+};
+
+/** Every request was answered, and yet what the pages of a list come to is not known. */
+export class ListError extends AmbiguousError {
+  readonly problem: ListProblem;
+  constructor(operation: Purpose, problem: ListProblem) {
+    super({ operation, reason: LIST_PROBLEMS[problem] });
+    this.problem = problem;
+  }
+}
+
 /** Everything that a request can end in besides a value: what is known about its effect. */
 export type ApiError = NotSentError | RejectedError | BusyError | AmbiguousError;
 

@@ -1,6 +1,6 @@
 import type { Driver } from "./driver.ts";
+import { noteNewest } from "./evidence.ts";
 import { ownReason } from "./reasons.ts";
-import { noteNewest } from "./reconcile.ts";
 import { breakCircles, inTurn, type Turns, turnsOf } from "./renames-in-turn.ts";
 import { nextRequests, type Requests } from "./requests.ts";
 import { type BatchEnd, sendBatch } from "./send.ts";

@@ -1,8 +1,8 @@
-import { RejectedError } from "../api/errors.ts";
+import { ListError, RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { mapConcurrently } from "./option-contents.ts";
+import { listPages } from "./pages.ts";
 
 /** What became of looking for options by their IDs: each is in one of the two. */
 export interface FoundOptions {
@@ -13,7 +13,6 @@ export interface FoundOptions {
 
 /** How many options are read alone, before lists are tried with what they tell. The first one tells the most. */
 const READ_ALONE = { first: 1, later: 8 } as const;
-const LIMIT = LIMITS.listLimit.value;
 
 /**
  * Looks for options by their IDs with few reads. No route gives several options by ID, so that one is read alone and
@@ -81,31 +80,28 @@ class Search implements FoundOptions {
     }
   }
 
-  /** Reads a list, once, while fewer pages are left of it than options are looked for; gives what was read. */
-  async #list(targeting: string, parent?: string): Promise<readonly OptionRecord[]> {
-    const key = parent ?? targeting;
+  /**
+   * Reads a list, once, while fewer pages are left of it than options are looked for; gives what was read. A list that is
+   * gone, or whose pages repeat or shift, is read no further: what it does not tell is read alone.
+   */
+  async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
+    const key = parent ?? targetingId;
     const read: OptionRecord[] = [];
     if (this.#listed.has(key)) return read;
     this.#listed.add(key);
-    for (let pagesLeft = 1; pagesLeft > 0 && pagesLeft < this.open.size; ) {
-      const query = { limit: LIMIT, offset: read.length, ...(parent !== undefined && { parent }) };
-      const page = await this.#page(targeting, query);
-      for (const option of page.items) this.#take({ ...option, targeting, ...(parent !== undefined && { parent }) });
-      read.push(...page.items);
-      const isLast = page.items.length === 0 || (page.total === undefined && page.items.length < LIMIT);
-      pagesLeft = isLast ? 0 : Math.ceil(((page.total ?? read.length + 1) - read.length) / LIMIT);
+    if (this.open.size < 2) return read;
+    const list = { targetingId, parent, signal: this.#signal };
+    const within = { targeting: targetingId, ...(parent !== undefined && { parent }) };
+    try {
+      for await (const { options, pagesLeft } of listPages(this.#api, list, { mayShift: true })) {
+        for (const option of options) this.#take({ ...option, ...within });
+        read.push(...options);
+        if (pagesLeft >= this.open.size) break;
+      }
+    } catch (thrown) {
+      if (!isMissing(thrown) && !(thrown instanceof ListError)) throw thrown;
     }
     return read;
-  }
-
-  /** A page of a list; an empty one where what is listed is gone. */
-  async #page(targeting: string, query: { readonly limit: number; readonly offset: number; readonly parent?: string }) {
-    try {
-      return await this.#api.listOptions(targeting, query, { signal: this.#signal });
-    } catch (thrown) {
-      if (isMissing(thrown)) return { items: [] };
-      throw thrown;
-    }
   }
 
   /** A record that does not say how much it holds is no use: then the option is read alone. */

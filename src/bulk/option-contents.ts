@@ -1,6 +1,8 @@
+import { ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
+import { steadily } from "./pages.ts";
 
 /** An option with all its Context IDs. */
 export interface OptionContents {
@@ -8,21 +10,42 @@ export interface OptionContents {
   readonly contexts: readonly string[];
 }
 
-/** Reads an option with all its Context IDs, page by page (management-api 8.1). Throws the ApiError of a page. */
-export async function readOptionContents(
+/**
+ * Reads an option with all its Context IDs, page by page (management-api 8.1), and anew where it changed meanwhile. Throws
+ * the ApiError of a page, and a ListError where pages repeat or the option changed each time that it was read.
+ */
+export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
+  return steadily(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
+}
+
+/** `mayBeShort`: whether a list that ends before the option's own count is taken as it is. */
+async function readOnce(
   api: ManagementApi,
   optionId: string,
-  signal: AbortSignal,
+  { signal, mayBeShort }: { readonly signal: AbortSignal; readonly mayBeShort: boolean },
 ): Promise<OptionContents> {
   const limit = LIMITS.getLimit.value;
-  const first = await api.getOption(optionId, { limit, offset: 0 }, { signal });
-  const contexts = [...first.contexts];
-  for (let page = first.contexts; page.length === limit && contexts.length <= LIMITS.getOffset.value; ) {
-    if (contexts.length >= (first.option.contextCount ?? Number.POSITIVE_INFINITY)) break;
-    page = (await api.getOption(optionId, { limit, offset: contexts.length }, { signal })).contexts;
+  const { option, contexts: first } = await api.getOption(optionId, { limit, offset: 0 }, { signal });
+  const { contextCount: count } = option;
+  const contexts = [...first];
+  const held = new Set(first);
+  for (let page = first; contexts.length <= LIMITS.getOffset.value; ) {
+    if (count === undefined ? page.length < limit : contexts.length >= count) break;
+    const next = await api.getOption(optionId, { limit, offset: contexts.length }, { signal });
+    page = next.contexts;
+    const isNew = page.filter((id) => !held.has(id));
+    if (page.length > 0 && isNew.length === 0) throw new ListError("getOption", "repeats");
+    if (isNew.length < page.length || isChanged(option, next.option)) throw new ListError("getOption", "shifts");
+    if (page.length === 0 && count !== undefined && !mayBeShort) throw new ListError("getOption", "shifts");
+    if (page.length === 0) break;
     contexts.push(...page);
+    for (const id of page) held.add(id);
   }
-  return { option: first.option, contexts };
+  return { option, contexts };
+}
+
+function isChanged(before: OptionRecord, now: OptionRecord): boolean {
+  return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
 /** How many reads run at a time. Reads do not wait for writes (management-api 4.2). */

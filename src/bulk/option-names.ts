@@ -1,31 +1,45 @@
 import type { ManagementApi } from "../api/management.ts";
-import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
+import { readList } from "./pages.ts";
+
+/** What planning and saving go by: a targeting may have 100,000 options. */
+type ListedOption = Pick<
+  OptionRecord,
+  "_id" | "name" | "type" | "contextCount" | "targeting" | "parent" | "exposeChildren" | "children" | "childCount"
+>;
 
 /**
- * Every option of a targeting, page by page: top-level options in the order of the service, and after each page the
- * sub-options of its groups, unless `subOptions` is false. With `parent` only the sub-options of that group.
- * Throws the ApiError of a page that cannot be read.
+ * Every option of a targeting: top-level options in the order of the service, each group followed by its sub-options,
+ * unless `subOptions` is false. With `parent` only the sub-options of that group. Each list is whole before any of it is
+ * given. Throws the ApiError of a page that cannot be read, and a ListError where a list cannot be read as one.
  */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,
   what: { readonly parent?: string; readonly subOptions?: boolean } = {},
-): AsyncGenerator<OptionRecord> {
-  const limit = LIMITS.listLimit.value;
+): AsyncGenerator<ListedOption> {
   const { parent, subOptions = true } = what;
-  const within = parent === undefined ? {} : { parent };
-  for (let offset = 0, more = true; more; ) {
-    const { items, total } = await api.listOptions(targetingId, { limit, offset, ...within }, { signal });
-    offset += items.length;
-    yield* items;
-    for (const option of items) {
-      const isGroup = parent === undefined && option.type === "collection" && option.childCount !== 0;
-      if (isGroup && subOptions) yield* readOptions(api, targetingId, signal, { parent: option._id });
-    }
-    more = items.length > 0 && (total === undefined ? items.length >= limit : offset < total);
+  for (const option of await readList(api, { targetingId, parent, signal }, listed)) {
+    yield option;
+    const isGroup = parent === undefined && option.type === "collection" && option.childCount !== 0;
+    if (isGroup && subOptions) yield* readOptions(api, targetingId, signal, { parent: option._id });
   }
+}
+
+function listed(option: OptionRecord): ListedOption {
+  const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount } = option;
+  return {
+    _id,
+    name,
+    ...(type !== undefined && { type }),
+    ...(contextCount !== undefined && { contextCount }),
+    ...(targeting !== undefined && { targeting }),
+    ...(parent !== undefined && { parent }),
+    ...(exposeChildren !== undefined && { exposeChildren }),
+    ...(children !== undefined && { children }),
+    ...(childCount !== undefined && { childCount }),
+  };
 }
 
 /** Gives the IDs of all options of a targeting by name, as `readOptionNames` does. */

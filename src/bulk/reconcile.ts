@@ -3,11 +3,12 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { isUlid, ulidTime } from "../spec/ulid.ts";
+import { isUlid } from "../spec/ulid.ts";
 import { compareContexts } from "./compare-contexts.ts";
 import type { Driver } from "./driver.ts";
+import { isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
+import { listPages, type OptionList } from "./pages.ts";
 import { ownReason } from "./reasons.ts";
-import type { Order } from "./server-clock.ts";
 import type { Reason, Step, StepChange } from "./work.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
@@ -42,110 +43,45 @@ export async function reconcileCreates(
   met: readonly MetItsName[],
   madeNow: boolean,
 ): Promise<readonly StepChange[]> {
-  const since = (step: Step): number => driver.state.suspectSince(step.id) ?? 0;
-  const order = (id: string, step: Step): Order => {
-    const newest = newestBefore(driver, step);
-    const byClock = driver.serverClock.order(ulidTime(id), since(step));
-    if (newest === undefined || byClock === "before") return byClock;
-    return newest === null || id > newest ? "after" : "before";
-  };
   const ids = ({ step, reason }: MetItsName): readonly string[] =>
-    existingIds(reason).filter((id) => isUlid(id) && order(id, step) !== "before");
-  if (met.some((each) => ids(each).some((id) => order(id, each.step) === "unclear"))) await sharpen(driver, met);
+    existingIds(reason).filter((id) => isUlid(id) && orderOf(driver, { id, step }) !== "before");
+  const unclear = met.flatMap((each) => {
+    const claims = ids(each).map((id) => ({ id, step: each.step }));
+    return claims.filter((claim) => orderOf(driver, claim) === "unclear");
+  });
+  const readings = unclear.length > 0 ? await sharpen(driver, unclear) : "read";
   const changes: StepChange[] = [];
   const open: Candidate[] = [];
   for (const each of met) {
     const candidates = ids(each);
     const [first] = candidates;
     if (first === undefined) changes.push({ step: each.step.id, to: "failed", reason: each.reason });
-    else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: unclear(candidates) });
+    else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: ownerUnclear(candidates) });
     else open.push({ ...each, ids: candidates });
   }
   const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
   for (const { step, ids: candidates } of open) {
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
-    const sure =
-      made !== undefined &&
-      (order(made._id, step) === "after" || driver.serverClock.isLikelyAfter(ulidTime(made._id), since(step)));
+    const sure = made !== undefined && isNewer(driver, { id: made._id, step });
+    const mayBeTold = readings === "unread" && made !== undefined;
     changes.push(
       sure
         ? { step: step.id, to: "done", _id: made._id, ...childIdsOf(made) }
         : {
             step: step.id,
             to: "unknown",
-            reason: candidates.some((id) => unread.has(id)) ? UNREAD : unclear(candidates),
+            reason: mayBeTold || candidates.some((id) => unread.has(id)) ? UNREAD : ownerUnclear(candidates),
           },
     );
   }
   return changes;
 }
 
-/**
- * The newest top-level option before the run, for steps that make top-level options: what is newer was not there before,
- * whatever the clocks say. Undefined where that is not known.
- */
-function newestBefore(driver: Driver, step: Step): string | null | undefined {
-  if (step.bindings.some(({ field }) => field === "parent")) return undefined;
-  const place = step.bindings.find(({ field }) => field === "targeting");
-  const targeting = place === undefined ? undefined : driver.state.boundId(place);
-  return targeting === undefined ? undefined : driver.state.newest.get(targeting);
-}
-
-/**
- * Notes the newest option of each targeting that options are to be added to, before any is: at the beginning of the run,
- * or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope), only
- * the clocks can tell old from new later.
- */
-export async function noteNewest(driver: Driver): Promise<void> {
-  const targetings = new Set<string>();
-  const looked = new Set<string>();
-  const { state } = driver;
-  for (const bindings of state.steps.boundBy("addOptions")) {
-    const place = bindings.find(({ field }) => field === "targeting");
-    const id = place === undefined ? undefined : state.boundId(place);
-    if (id === undefined || looked.has(id)) continue;
-    looked.add(id);
-    const isFirst = place?.object === undefined ? state.requests.sent === 0 : state.isUntouched(place.object);
-    if (isFirst && !state.newest.has(id)) targetings.add(id);
-  }
-  for (const targeting of targetings) {
-    const first = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
-    const { total } = first ?? {};
-    if (total === undefined) continue;
-    const last =
-      total > 1 ? await orUndefined(driver.api.listOptions(targeting, { limit: 1, offset: total - 1 })) : first;
-    const [newest] = last?.items ?? [];
-    if (newest !== undefined || total === 0) driver.record({ t: "newest", targeting, _id: newest?._id ?? null });
-  }
-}
-
-/** How often the service's clock is read, at the most, to tell old from new. */
-const CLOCK_READINGS = 10;
-
-/** Reads the service's clock until it is known well enough. A reading that fails leaves it as it is. */
-async function sharpen(driver: Driver, met: readonly MetItsName[]): Promise<void> {
-  const [first] = met;
-  const place = first?.step.bindings.find(({ field }) => field === "targeting");
-  const [existing] = first === undefined ? [] : existingIds(first.reason);
-  const targeting = place === undefined ? existing : driver.state.boundId(place);
-  if (targeting === undefined) return;
-  for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
-    const wait = driver.serverClock.nextReadingIn(driver.clock.now());
-    if (wait === undefined || driver.signal.aborted) return;
-    if (wait > 0) await orUndefined(driver.clock.sleep(wait));
-    const sentAt = driver.clock.now();
-    const page = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
-    if (page?.serverTime === undefined) return;
-    const { serverTime } = page;
-    driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt, receivedAt: driver.clock.now() });
-  }
-}
-
 /** It could not be looked at: a resumed run does. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "what has the name now could not be read" });
 
 /** No further look tells more: a resumed run leaves it. */
-function unclear(ids: readonly string[]): Reason {
+function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
 
@@ -241,37 +177,36 @@ async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<Loo
     places.set(`${targeting} ${parent}`, place);
   }
   for (const { targeting, parent, ids } of places.values()) {
-    const records = await orUndefined(orNone(findNewest(driver.api, targeting, parent, ids)));
+    const records = await orUndefined(orNone(findNewest(driver.api, { targetingId: targeting, parent }, ids)));
     if (records === undefined) for (const id of ids) unread.add(id);
     for (const record of records ?? []) found.set(record._id, record);
   }
   return { found, unread };
 }
 
-/** Reads List Options pages from the newest on until all IDs were met, or none is left to read. */
+/** Looks for options in a list, the newest first where the service gives a total, until all were met or none is left. */
 async function findNewest(
   api: ManagementApi,
-  targeting: string,
-  parent: string | undefined,
+  list: OptionList,
   ids: ReadonlySet<string>,
 ): Promise<readonly OptionRecord[]> {
+  const { targetingId, parent } = list;
+  const found = new Map<string, OptionRecord>();
+  const take = (options: readonly OptionRecord[]): boolean => {
+    for (const option of options) if (ids.has(option._id)) found.set(option._id, option);
+    return found.size === ids.size;
+  };
   const limit = LIMITS.listLimit.value;
-  const query = { limit, ...(parent === undefined ? {} : { parent }) };
-  const first = await api.listOptions(targeting, query);
-  const found = first.items.filter((option) => ids.has(option._id));
-  const offsets =
-    first.total === undefined
-      ? undefined
-      : Array.from({ length: Math.ceil(first.total / limit) - 1 }, (_, page) => (page + 1) * limit).reverse();
-  for (
-    let offset = offsets === undefined ? limit : offsets.shift();
-    offset !== undefined && found.length < ids.size;
-  ) {
-    const page = await api.listOptions(targeting, { ...query, offset });
-    found.push(...page.items.filter((option) => ids.has(option._id)));
-    offset = offsets === undefined ? (page.items.length < limit ? undefined : offset + limit) : offsets.shift();
+  const query = { limit, ...(parent !== undefined && { parent }) };
+  const { items, total } = await api.listOptions(targetingId, query);
+  if (take(items) || items.length === 0) return [...found.values()];
+  if (total === undefined && items.length >= limit) {
+    for await (const { options } of listPages(api, list, { mayShift: true })) if (take(options)) break;
   }
-  return found;
+  for (let page = Math.ceil((total ?? 0) / limit) - 1; page > 0; page -= 1) {
+    if (take((await api.listOptions(targetingId, { ...query, offset: page * limit })).items)) break;
+  }
+  return [...found.values()];
 }
 
 /** Where the service says that the place is gone, nothing is in it, now and later. */
@@ -280,16 +215,6 @@ async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> 
     return await reading;
   } catch (thrown) {
     if (isApiError(thrown) && thrown.effect === "rejected") return [];
-    throw thrown;
-  }
-}
-
-/** A read that fails proves nothing: what it was to tell stays unknown. */
-async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (isApiError(thrown)) return undefined;
     throw thrown;
   }
 }

@@ -71,17 +71,16 @@ async function attemptOnce(driver: Driver, steps: readonly number[], again: bool
     driver.change([]);
     return { kind: "withheld" };
   }
+  // Read anew, since the disk took its time: the nearer to the request, the more its answer tells of the clock.
+  const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps);
+    const receivedAt = driver.clock.now();
     if (answer.serverTime !== undefined) {
-      driver.serverClock.observe({
-        from: answer.serverTime,
-        to: answer.serverTime + 999,
-        sentAt,
-        receivedAt: driver.clock.now(),
-      });
+      const { serverTime } = answer;
+      driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt: leftAt, receivedAt });
     }
-    observeMade(driver, operation, answer, sentAt);
+    driver.serverClock.observeMade(madeTimes(operation, answer), leftAt, receivedAt);
     return { kind: "answer", answer };
   } catch (thrown) {
     if (isApiError(thrown)) return { kind: "error", error: thrown };
@@ -90,12 +89,11 @@ async function attemptOnce(driver: Driver, steps: readonly number[], again: bool
 }
 
 /** What a request has just made carries the service's time in its ID. */
-function observeMade(driver: Driver, operation: BulkOperation, answer: BulkAnswer, sentAt: number): void {
-  if (operation !== "createTargetings" && operation !== "addOptions") return;
-  const id = answer.results.find((result) => result.success)?.data?._id;
-  if (typeof id === "string" && isUlid(id)) {
-    driver.serverClock.observeMade(ulidTime(id), sentAt, driver.clock.now());
-  }
+function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
+  if (operation !== "createTargetings" && operation !== "addOptions") return [];
+  return results.flatMap(({ success, data }) =>
+    success && typeof data?._id === "string" && isUlid(data._id) ? ulidTime(data._id) : [],
+  );
 }
 
 /** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */

@@ -6,66 +6,93 @@ export interface ClockReading {
   readonly receivedAt: number;
 }
 
-/** A difference known this well needs no more readings, in milliseconds. */
-const FINE_ENOUGH_MS = 4;
-
 /** How a time of the service lies to a time of ours. */
 export type Order = "before" | "after" | "unclear";
 
+/** Servers renew the text of `Date` by a timer that may be late: readings that cross by less agree all the same. */
+const NOISE_MS = 20;
+
+/** A difference that is known this well, in milliseconds, is as good as its middle: about the way of one request. */
+const NARROW_MS = 50;
+
+/** What a difference of two clocks can be, in milliseconds. */
+interface Range {
+  readonly lowest: number;
+  readonly highest: number;
+}
+
+const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSITIVE_INFINITY };
+
 /**
- * What is known about the difference between the service's clock and ours, in milliseconds. Each reading narrows it.
- * Times inside new ULIDs are finer than the header `Date`, and are what is compared, so they count alone once known.
+ * What is known about the difference between the service's clock and ours, in milliseconds (theirs minus ours). Each
+ * reading narrows it. Times inside IDs are what is compared; the header `Date` shows whole seconds of a clock that is
+ * most often the same one, so that it narrows further, unless it excludes what the IDs show: then IDs count alone.
  */
 export class ServerClock {
-  #lowest = Number.NEGATIVE_INFINITY;
-  #highest = Number.POSITIVE_INFINITY;
-  #fine = false;
+  #ids = ANYTHING;
+  #dates = ANYTHING;
 
   /** Takes the header `Date` of an answer: whole seconds. */
-  observe(reading: ClockReading): void {
-    if (!this.#fine) this.#narrow(reading);
+  observe({ from, to, sentAt, receivedAt }: ClockReading): void {
+    this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
   }
 
-  /** Takes the time inside the ID of something that a request of ours has just made: milliseconds. */
-  observeMade(madeAt: number, sentAt: number, receivedAt: number): void {
-    if (!this.#fine) {
-      this.#fine = true;
-      this.#lowest = Number.NEGATIVE_INFINITY;
-      this.#highest = Number.POSITIVE_INFINITY;
+  /** Takes the times inside the IDs of what a request of ours has just made: milliseconds. */
+  observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
+    if (times.length === 0) return;
+    let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const time of times) {
+      first = Math.min(first, time);
+      last = Math.max(last, time);
     }
-    this.#narrow({ from: madeAt, to: madeAt, sentAt, receivedAt });
+    this.#ids = narrowed(this.#ids, { lowest: last - receivedAt, highest: first - sentAt });
+  }
+
+  /** Takes the time inside an ID that an answer named: what it belongs to had been made by then. */
+  observeSeen(madeAt: number, receivedAt: number): void {
+    this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
   }
 
   /** Whether a time of the service lies before or after a time of ours, as far as the readings tell. */
   order(theirs: number, ours: number): Order {
-    if (theirs < ours + this.#lowest) return "before";
-    if (theirs >= ours + this.#highest) return "after";
+    const { lowest, highest } = this.#known();
+    if (theirs < ours + lowest) return "before";
+    if (theirs >= ours + highest) return "after";
     return "unclear";
   }
 
-  /** Whether, where that is unclear, the middle of what is possible puts it after: not so when nothing is known. */
+  /** Whether the middle of what is possible puts an unclear time after, where little else is possible. */
   isLikelyAfter(theirs: number, ours: number): boolean {
-    return theirs >= ours + (this.#lowest + this.#highest) / 2;
+    const { lowest, highest } = this.#known();
+    return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
   /**
-   * When to take the next reading of the header `Date`, in milliseconds from `now`, so that it halves what is open: the
-   * second that it shows then tells on which side of the middle the difference lies. Undefined when none would help.
+   * When to take the next reading of the header `Date`, in milliseconds from `now`, so that it tells whether the
+   * difference is below `difference`: a clock that is further ahead shows the next second by then. Undefined where the
+   * header is of another clock than the IDs, so that no reading would tell.
    */
-  nextReadingIn(now: number): number | undefined {
-    const open = this.#highest - this.#lowest;
-    if (this.#fine || open <= FINE_ENOUGH_MS) return undefined;
-    if (!Number.isFinite(open)) return 0;
-    const theirs = now + (this.#lowest + this.#highest) / 2;
+  nextReadingIn(now: number, difference: number): number | undefined {
+    if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
+    if (common(this.#ids, this.#dates) === undefined) return undefined;
+    const theirs = now + difference;
     return Math.ceil(theirs / 1000) * 1000 - theirs;
   }
 
-  /** Two readings that exclude each other mean that a clock was set: only the later one counts. */
-  #narrow({ from, to, sentAt, receivedAt }: ClockReading): void {
-    const lowest = from - receivedAt;
-    const highest = to - sentAt;
-    const agree = lowest <= this.#highest && highest >= this.#lowest;
-    this.#lowest = agree ? Math.max(lowest, this.#lowest) : lowest;
-    this.#highest = agree ? Math.min(highest, this.#highest) : highest;
+  #known(): Range {
+    return common(this.#ids, this.#dates) ?? this.#ids;
   }
+}
+
+/** Two readings that exclude each other mean that a clock was set: only the later one counts. */
+function narrowed(known: Range, reading: Range): Range {
+  return common(known, reading) ?? reading;
+}
+
+/** What both ranges allow; where they nearly touch, what is between them. Undefined where they exclude each other. */
+function common(one: Range, other: Range): Range | undefined {
+  const lowest = Math.max(one.lowest, other.lowest);
+  const highest = Math.min(one.highest, other.highest);
+  if (lowest - highest > NOISE_MS) return undefined;
+  return { lowest: Math.min(lowest, highest), highest: Math.max(lowest, highest) };
 }

@@ -1,4 +1,4 @@
-import { type ApiError, RejectedError } from "../api/errors.ts";
+import { type ApiError, ListError, type ListProblem, RejectedError } from "../api/errors.ts";
 import { fenced, shown } from "./fence.ts";
 
 /** What went wrong, in our own words, and what to do about it. */
@@ -10,6 +10,7 @@ export interface Failure {
 /** A request that failed outside of any run: a read for an answer, or for a plan. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof RejectedError) return rejectionWords(error);
+  if (error instanceof ListError) return LISTS[error.problem];
   if (error.effect === "busy") {
     return { message: "the service was busy until the retries ended", remedy: "Try again in a minute." };
   }
@@ -19,6 +20,20 @@ export function requestFailure(error: ApiError): Failure {
     remedy: "Try again later; if it stays so, check the address in the settings and the network.",
   };
 }
+
+const LISTS: Readonly<Record<ListProblem, Failure>> = {
+  repeats: {
+    message:
+      "the service gives the same page of a list again, as if it ignored offset: the list cannot be read to its end",
+    remedy:
+      "Check the routes of listOptions and getOption (TARGETING_MCP_ROUTES) and whatever stands between this server and " +
+      "the service. Until then give _id instead of names, and read lists of more than one page in the web console.",
+  },
+  shifts: {
+    message: "the list changed each time that it was read, since others change it: what is in it cannot be told",
+    remedy: "Try again when the other writes are over, or give _id instead of names.",
+  },
+};
 
 const REJECTIONS: Readonly<Record<string, Failure>> = {
   TARGETING_NOT_FOUND: {

@@ -1,3 +1,4 @@
+import { steadily } from "../bulk/pages.ts";
 import { optionRow } from "../render/reading.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { walkOptions } from "../tools/option-walk.ts";
@@ -53,16 +54,20 @@ async function readOptions(
 ): Promise<ResourceContent | undefined> {
   if (management === undefined || !isUlid(targetingId)) return undefined;
   const end = clock.now() + PART_MS;
-  const lines: string[] = [];
-  let size = 0;
-  for await (const { option, next } of walkOptions(management, { targetingId, signal: stopping }, from)) {
-    const line = JSON.stringify(optionRow(option, "detailed"));
-    lines.push(line);
-    size += line.length;
-    if (size < PART_CHARACTERS && clock.now() < end) continue;
-    const place = next.inside === undefined ? `${next.top}` : `${next.top}-${next.inside}`;
-    lines.push(JSON.stringify({ next: `targeting://targetings/${targetingId}/options/${place}` }));
-    break;
-  }
-  return { mimeType: NDJSON, text: lines.map((line) => `${line}\n`).join("") };
+  const text = await steadily(async (walk) => {
+    const lines: string[] = [];
+    let size = 0;
+    const list = { targetingId, signal: stopping, ...walk };
+    for await (const { option, next } of walkOptions(management, list, from)) {
+      const line = JSON.stringify(optionRow(option, "detailed"));
+      lines.push(line);
+      size += line.length;
+      if (size < PART_CHARACTERS && clock.now() < end) continue;
+      const place = next.inside === undefined ? `${next.top}` : `${next.top}-${next.inside}`;
+      lines.push(JSON.stringify({ next: `targeting://targetings/${targetingId}/options/${place}` }));
+      break;
+    }
+    return lines.map((line) => `${line}\n`).join("");
+  });
+  return { mimeType: NDJSON, text };
 }

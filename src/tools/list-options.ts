@@ -1,4 +1,6 @@
 import * as z from "zod";
+import { ListError } from "../api/errors.ts";
+import { isLastPage } from "../bulk/pages.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../render/page.ts";
 import { optionLine, optionRow, optionsText } from "../render/reading.ts";
 import { trimContextId } from "../spec/context-ids.ts";
@@ -8,7 +10,6 @@ import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
 import { searchOptions } from "./option-search.ts";
-import { isLastPage } from "./option-walk.ts";
 import { saveOptions } from "./save-options.ts";
 import { needTargetingId, targetingArguments, ulidArgument } from "./targeting-name.ts";
 
@@ -71,7 +72,12 @@ interface Query {
   readonly contextId: string | undefined;
 }
 
-const position = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional() });
+const position = z.strictObject({
+  top: z.int().min(0),
+  inside: z.int().min(0).optional(),
+  /** What the page before began with, so that one that repeats is noticed. */
+  first: z.string().optional(),
+});
 type Position = z.output<typeof position>;
 
 /** Options in order, each with the position behind it; `next` is where more would be. */
@@ -93,7 +99,7 @@ function startOf(cursor: string | undefined, query: Query): Position {
   );
 }
 
-async function list(query: Query, { top }: Position, limit: number, context: ToolContext): Promise<Part> {
+async function list(query: Query, { top, first }: Position, limit: number, context: ToolContext): Promise<Part> {
   const { targetingId, parent } = query;
   const page = await managementOf(context).listOptions(
     targetingId,
@@ -101,9 +107,12 @@ async function list(query: Query, { top }: Position, limit: number, context: Too
     { signal: context.signal },
   );
   const end = top + page.items.length;
+  const [begin] = page.items;
+  if (begin !== undefined && begin._id === first) throw new ListError("listOptions", "repeats");
+  const behind = (place: number): Position => ({ top: place, ...(begin !== undefined && { first: begin._id }) });
   return {
-    steps: page.items.map((option, index) => ({ option, next: { top: top + index + 1 } })),
-    next: isLastPage(page, end, limit) ? undefined : { top: end },
+    steps: page.items.map((option, index) => ({ option, next: behind(top + index + 1) })),
+    next: isLastPage(page, end, limit) ? undefined : behind(end),
     total: page.total,
   };
 }

@@ -1,5 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import { readOptionContents } from "../bulk/option-contents.ts";
+import { steadily } from "../bulk/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
@@ -23,28 +24,31 @@ export interface Found {
 const READ_AT_ONCE = 8;
 
 /**
- * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed. Throws
- * ApiErrors. Names match whatever their case.
+ * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed; anew where a
+ * list shifted meanwhile. Throws ApiErrors. Names match whatever their case.
  */
 export async function searchOptions(
   api: ManagementApi,
   context: ToolContext,
   job: { readonly walk: Walk; readonly from: WalkPosition; readonly wanted: Wanted; readonly most: number },
 ): Promise<Found> {
-  const end = context.clock.now() + timeLeft(context);
+  const { clock } = context;
+  const end = clock.now() + timeLeft(context);
   const matches = matcher(api, context, job.wanted);
-  const steps: Step[] = [];
-  let scanned = 0;
-  for await (const batch of batches(walkOptions(api, job.walk, job.from), READ_AT_ONCE)) {
-    const hits = await Promise.all(batch.map((step) => matches(step.option)));
-    for (const [index, step] of batch.entries()) {
-      scanned += 1;
-      if (hits[index]) steps.push(step);
-      if (steps.length === job.most) return { steps, scanned, next: step.next, stopped: false };
+  return steadily(async (walk) => {
+    const steps: Step[] = [];
+    let scanned = 0;
+    for await (const batch of batches(walkOptions(api, { ...job.walk, ...walk }, job.from), READ_AT_ONCE)) {
+      const hits = await Promise.all(batch.map((step) => matches(step.option)));
+      for (const [index, step] of batch.entries()) {
+        scanned += 1;
+        if (hits[index]) steps.push(step);
+        if (steps.length === job.most) return { steps, scanned, next: step.next, stopped: false };
+      }
+      if (clock.now() >= end) return { steps, scanned, next: batch.at(-1)?.next, stopped: true };
     }
-    if (context.clock.now() >= end) return { steps, scanned, next: batch.at(-1)?.next, stopped: true };
-  }
-  return { steps, scanned, next: undefined, stopped: false };
+    return { steps, scanned, next: undefined, stopped: false };
+  });
 }
 
 function matcher(api: ManagementApi, context: ToolContext, { search, contextId }: Wanted) {

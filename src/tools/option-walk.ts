@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
-import { LIMITS } from "../spec/limits.ts";
-import type { OptionPage, OptionRecord } from "../spec/records.ts";
+import { listPages, type OptionList } from "../bulk/pages.ts";
+import type { OptionRecord } from "../spec/records.ts";
 
 /** Where a walk goes on: at a top-level option, or inside it, behind so many of its sub-options. */
 export interface WalkPosition {
@@ -9,10 +9,9 @@ export interface WalkPosition {
 }
 
 /** What is walked: the options of a targeting with their sub-options, or the sub-options of one group. */
-export interface Walk {
-  readonly targetingId: string;
-  readonly parent?: string | undefined;
-  readonly signal: AbortSignal;
+export interface Walk extends OptionList {
+  /** Whether totals may change meanwhile (`listPages`). */
+  readonly totalMayChange?: boolean | undefined;
 }
 
 /** One option, and where the walk goes on behind it. */
@@ -21,14 +20,17 @@ export interface Step {
   readonly next: WalkPosition;
 }
 
-/** Goes through options in the service's order, each group followed by its sub-options. Throws ApiErrors. */
+/**
+ * Goes through options in the service's order, each group followed by its sub-options. Throws ApiErrors, and a ListError
+ * where a list shifts meanwhile: `steadily` begins anew then.
+ */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   let inside = from.inside;
-  for await (const { option, at: top } of listed(api, walk, walk.parent, from.top)) {
+  for await (const { option, at: top } of listed(api, walk, from.top)) {
     const isGroup = walk.parent === undefined && hasSubOptions(option);
     if (inside === undefined) yield { option, next: isGroup ? { top, inside: 0 } : { top: top + 1 } };
     if (isGroup) {
-      for await (const { option: child, at } of listed(api, walk, option._id, inside ?? 0)) {
+      for await (const { option: child, at } of listed(api, { ...walk, parent: option._id }, inside ?? 0)) {
         yield { option: { ...child, parent: option._id }, next: { top, inside: at + 1 } };
       }
     }
@@ -36,23 +38,11 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
   }
 }
 
-/** Every option that one List Options query gives, page by page (management-api 8.1 for the page size). */
-async function* listed(api: ManagementApi, { targetingId, signal }: Walk, parent: string | undefined, from: number) {
-  let at = from;
-  while (true) {
-    const query = { limit: LIMITS.listLimit.value, offset: at, ...(parent !== undefined && { parent }) };
-    const page = await api.listOptions(targetingId, query, { signal });
-    for (const option of page.items) {
-      yield { option, at };
-      at += 1;
-    }
-    if (isLastPage(page, at, query.limit)) return;
+/** Every option that one List Options query gives, with its place in the list. */
+async function* listed(api: ManagementApi, list: Walk, from: number) {
+  for await (const { at, options } of listPages(api, list, { from, totalMayChange: list.totalMayChange === true })) {
+    for (const [index, option] of options.entries()) yield { option, at: at + index };
   }
-}
-
-/** Whether a page that ends at `end` is the last: by the total, or else because it is shorter than asked for. */
-export function isLastPage({ items, total }: OptionPage, end: number, limit: number): boolean {
-  return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
 function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {

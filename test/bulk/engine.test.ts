@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { WriteCall } from "../../src/bulk/call.ts";
 import { startService } from "./service.ts";
 
 const names = (count: number, prefix = "Option"): string[] =>
@@ -122,6 +123,28 @@ describe("faults", () => {
     expect(result.requests.sent).toBe(2);
     const page = await service.api.listOptions(targetingId, {});
     expect(page.items.map(({ name }) => name).sort()).toEqual(["Group", "Last", "Plain", "With articles"]);
+  });
+
+  test.each([
+    ["targetings", "createTargetings", 200],
+    ["sub-options", "addOptions", 300],
+  ] as const)("of many %s none is unknown where the second answer was lost", async (_, on, count) => {
+    const service = await startService();
+    const items = names(count, "New").map((name) => ({ name }));
+    let call: WriteCall = { tool: "create_targetings", input: { items } };
+    if (on === "addOptions") {
+      const targetingId = await service.targeting("Spring");
+      const { _id: parent } = await service.api.addOption({
+        targeting: targetingId,
+        name: "Group",
+        contexts: ["own"],
+        type: "collection",
+      });
+      call = { tool: "bulk_add_options", input: { targetingId, items: items.map((item) => ({ ...item, parent })) } };
+    }
+    await service.faults([{ kind: "status", status: 502, applied: true, on, nth: 2 }]);
+    const result = await service.run(call);
+    expect(result.counts).toEqual({ items: count, succeeded: count });
   });
 
   test("an older option of the same name is never counted as ours", async () => {

@@ -16,18 +16,22 @@ const ids = (count: number): string[] => Array.from({ length: count }, (_, numbe
 /** Fills a project and gives the call; what happens meanwhile comes beside it. */
 async function outcomesOf(
   fill: (project: Project) => WriteCall,
-  meanwhile: Partial<Omit<Schedule, "call" | "settings">> & { readonly retryBudgetMs?: number } = {},
+  meanwhile: Partial<Omit<Schedule, "call" | "settings">> & {
+    readonly retryBudgetMs?: number;
+    readonly clocks?: Partial<Pick<Schedule["settings"], "skewMs" | "dateSkewMs" | "latencyMs" | "tellsDate">>;
+  } = {},
 ): Promise<readonly string[]> {
-  const world = emptyWorld();
+  const { retryBudgetMs = 120_000, clocks = {}, ...rest } = meanwhile;
+  const world = emptyWorld(clocks.skewMs);
   const call = fill(world.project);
   world.time.advance(1000);
-  const { retryBudgetMs = 120_000, ...rest } = meanwhile;
   const schedule: Schedule = {
     seed: 1,
     call,
     settings: {
       ...{ skewMs: 0, latencyMs: 20, retryBudgetMs, bodyBytes: 8_000_000, poison: undefined },
       ...{ tellsTotal: true, tellsDate: true, limits: DOCUMENTED_LIMITS },
+      ...clocks,
     },
     ...{
       faults: [],
@@ -144,7 +148,7 @@ describe("whose an option is whose name is met again after a lost answer", () =>
       return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
     };
     const faults = [
-      { on: 0, fault: { kind: "slow" as const, ms: 30_000 } },
+      { on: 0, fault: { kind: "slow" as const, ms: 30_000, moment: "after" as const } },
       { on: 1, fault: lost("none") },
     ];
     const others = rival("New", ids(2)).map((other) => ({ ...other, moment: "before" as const }));
@@ -156,6 +160,101 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     const outcomes = await outcomesOf(add({ name: "New", contexts: ["own"] }), { faults, others: rival("New") });
     expect(outcomes).toEqual(["unknown"]);
   });
+});
+
+describe("readings of the service's clock narrow until they can decide", () => {
+  const all = (count: number, outcome: string) => Array.from({ length: count }, () => outcome);
+  const names = (count: number): string[] => Array.from({ length: count }, (_, number) => `New ${number}`);
+  const targetings = (count: number) => (): WriteCall => ({
+    tool: "create_targetings",
+    input: { items: names(count).map((name) => ({ name })) },
+  });
+  const slowFirst: Fault = { kind: "slow", ms: 700, moment: "before" };
+  const slowAnswer: Fault = { kind: "slow", ms: 700, moment: "after" };
+  /** The first request takes its time before it makes anything, as on a new connection; the second answer is lost. */
+  const faults = [
+    { on: 0, fault: slowFirst },
+    { on: 1, fault: lost("whole") },
+  ];
+
+  test.each([
+    { skewMs: 0 },
+    { skewMs: 0, latencyMs: 4 },
+    { skewMs: 0, latencyMs: 200 },
+    { skewMs: 86_400_000 },
+    { skewMs: -3_600_123 },
+    { skewMs: 437 },
+  ])("200 targetings, the second answer lost: none is unknown with %j", async (clocks) => {
+    expect(await outcomesOf(targetings(200), { faults, clocks })).toEqual(all(200, "succeeded"));
+  });
+
+  test.each([{ skewMs: 0 }, { skewMs: 0, latencyMs: 4 }, { skewMs: 1_000_000 }])(
+    "300 sub-options, the second answer lost: none is unknown with %j",
+    async (clocks) => {
+      const call = (project: Project): WriteCall => {
+        const targetingId = spring(project);
+        const parent = group(project, targetingId, "Group", ["own"]);
+        return {
+          tool: "bulk_add_options",
+          input: { targetingId, items: names(300).map((name) => ({ name, parent })) },
+        };
+      };
+      expect(await outcomesOf(call, { faults, clocks })).toEqual(all(300, "succeeded"));
+    },
+  );
+
+  const rivalsWrite = (moment: "before" | "answering") => {
+    const request = {
+      operation: "createTargetings" as const,
+      items: names(200)
+        .slice(100)
+        .map((name) => ({ name })),
+    };
+    return [{ on: 0, moment, write: { by: "api" as const, request } }];
+  };
+
+  test.each(["before", "answering"] as const)(
+    "what another writer made before our first attempt is never ours: %s",
+    async (moment) => {
+      const late = [
+        { on: 0, fault: slowAnswer },
+        { on: 1, fault: lost("none") },
+      ];
+      const outcomes = await outcomesOf(targetings(200), { faults: late, others: rivalsWrite(moment) });
+      expect(outcomes).toEqual([...all(100, "succeeded"), ...all(100, "failed")]);
+    },
+  );
+
+  test.each([{ tellsDate: false }, { dateSkewMs: 3_600_000 }, { dateSkewMs: -3_600_000 }])(
+    "what nothing tells stays unknown, and is never a guess: %j",
+    async (clocks) => {
+      const outcomes = await outcomesOf(targetings(200), { faults, clocks });
+      expect(outcomes).toEqual([...all(100, "succeeded"), ...all(100, "unknown")]);
+    },
+  );
+
+  test.each([{ tellsDate: false }, { dateSkewMs: 3_600_000 }, { dateSkewMs: -3_600_000 }])(
+    "an hour between two clocks of the service takes nobody else's for ours: %j",
+    async (clocks) => {
+      const late = [
+        { on: 0, fault: slowAnswer },
+        { on: 1, fault: lost("none") },
+      ];
+      const outcomes = await outcomesOf(targetings(200), { faults: late, others: rivalsWrite("answering"), clocks });
+      expect(outcomes).toEqual([...all(100, "succeeded"), ...all(100, "unknown")]);
+    },
+  );
+
+  test.each([{ tellsDate: false }, { dateSkewMs: 3_600_000 }])(
+    "each answer narrows what is known: %j",
+    async (clocks) => {
+      const later = [
+        { on: 0, fault: slowFirst },
+        { on: 2, fault: lost("whole") },
+      ];
+      expect(await outcomesOf(targetings(300), { faults: later, clocks })).toEqual(all(300, "succeeded"));
+    },
+  );
 });
 
 describe("found by the schedules", () => {

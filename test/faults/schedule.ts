@@ -13,6 +13,7 @@ import { fillWorld, POISON } from "./world.ts";
 /** How the service and the engine are set for one schedule. */
 interface Settings {
   readonly skewMs: number;
+  readonly dateSkewMs?: number;
   readonly latencyMs: number;
   readonly retryBudgetMs: number;
   readonly bodyBytes: number;
@@ -26,7 +27,7 @@ interface Settings {
 interface OtherMoment {
   /** The number of the request, counted from 0. */
   readonly on: number;
-  readonly moment: "before" | "after" | "read";
+  readonly moment: "before" | "answering" | "after" | "read";
   readonly write: OtherWrite;
 }
 
@@ -159,7 +160,7 @@ function randomFault(random: Random): Fault {
     () => ({ kind: "timeout", effect: effect() }),
     () => ({ kind: "notSent" }),
     () => ({ kind: "uncatched", from: random.pick([0, 0, random.next()]), addFirst: random.chance(0.5) }),
-    () => ({ kind: "slow", ms: 30_000 }),
+    () => ({ kind: "slow", ms: 30_000, moment: "after" }),
     () =>
       random.chance(0.4)
         ? { kind: "refused", as: random.pick(["unauthorized", "forbidden", "validation", "tooLarge"]) }
@@ -176,7 +177,7 @@ function randomRival(random: Random, project: Project): Schedule["rival"] {
 function randomOthers(random: Random, project: Project, call: WriteCall): OtherMoment[] {
   return Array.from({ length: random.between(1, 4) }, () => ({
     on: random.below(4),
-    moment: random.pick(["before", "before", "after", "after", "read"] as const),
+    moment: random.pick(["before", "before", "answering", "after", "after", "read"] as const),
     write: randomWrite(random, project, call),
   }));
 }

@@ -16,4 +16,5 @@ export type Fault =
   | { readonly kind: "uncatched"; readonly from: number; readonly addFirst: boolean }
   /** The key is refused, and the run ends; or something on the way takes exception to the request, this once. */
   | { readonly kind: "refused"; readonly as: "unauthorized" | "forbidden" | "validation" | "tooLarge" }
-  | { readonly kind: "slow"; readonly ms: number };
+  /** It takes long before it is applied, or after that until it is answered. */
+  | { readonly kind: "slow"; readonly ms: number; readonly moment: "before" | "after" };

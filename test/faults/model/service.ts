@@ -34,6 +34,8 @@ export interface ServiceOptions {
   readonly limits: StoredLimits;
   /** By how much the service's clock is ahead, in milliseconds. */
   readonly skewMs: number;
+  /** By how much the clock behind the header `Date` is ahead of the one behind IDs, where these are two. */
+  readonly dateSkewMs?: number | undefined;
   /** How long a request takes, in milliseconds. */
   readonly latencyMs: number;
   /** Bodies above so many bytes are 413. */
@@ -48,7 +50,7 @@ export interface ServiceOptions {
   /** Reads that fail, counted from 0. */
   readonly failingReads: ReadonlySet<number>;
   /** What others do around the write request of a number, or at the read of a number. */
-  others(request: number, moment: "before" | "after" | "read"): void;
+  others(request: number, moment: "before" | "answering" | "after" | "read"): void;
 }
 
 const LOCK_WAIT_MS = 50;
@@ -176,6 +178,7 @@ export class ModelService {
     if (fault?.kind === "refused") throw refusedWhole(fault.as);
     if (poison !== undefined && body.includes(poison))
       throw new Failure({ kind: "refused", as: "validation", statusCode: 400 });
+    if (fault?.kind === "slow" && fault.moment === "before") time.advance(fault.ms);
     this.#waitForOtherWrites(fault);
     const effect = effectOf(fault);
     if (effect !== undefined) throw this.#loseAnswer(request, effect, fault);
@@ -184,8 +187,20 @@ export class ModelService {
     const made = touchedBy(request).filter((_, index) => isMade(outcomes[index]));
     for (const key of made.flat()) if (this.inDoubt.has(key)) this.#madeLater.add(key);
     const date = this.#date();
-    time.advance(fault?.kind === "slow" ? fault.ms : latencyMs / 2);
+    this.#answerLate(fault);
     return { results: outcomes.map(resultOf), ...date };
+  }
+
+  /** While an answer takes its time, others write. */
+  #answerLate(fault: Fault | undefined): void {
+    const { time, latencyMs } = this.#options;
+    if (fault?.kind !== "slow" || fault.moment !== "after") {
+      time.advance(latencyMs / 2);
+      return;
+    }
+    time.advance(0.75 * fault.ms);
+    if (this.disturbed) this.#options.others(this.writes - 1, "answering");
+    time.advance(0.25 * fault.ms);
   }
 
   #holdOff(ms: number): void {
@@ -270,8 +285,8 @@ export class ModelService {
 
   /** The header `Date`: whole seconds. */
   #date(): { readonly serverTime?: number } {
-    const { time, skewMs, tellsDate } = this.#options;
-    return tellsDate ? { serverTime: Math.floor((time.now() + skewMs) / 1000) * 1000 } : {};
+    const { time, skewMs, dateSkewMs = 0, tellsDate } = this.#options;
+    return tellsDate ? { serverTime: Math.floor((time.now() + skewMs + dateSkewMs) / 1000) * 1000 } : {};
   }
 
   /** Notes what no client may do. */
