@@ -1,4 +1,4 @@
-import type { Columns } from "../src/bulk/loads.ts";
+import type { Columns } from "../src/bulk/packing-input.ts";
 import { REQUEST_LIMITS } from "../src/bulk/weigh.ts";
 import type { Weight } from "../src/bulk/work.ts";
 

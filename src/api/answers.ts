@@ -9,7 +9,6 @@ import {
   type TargetingRecord,
   targetingRecord,
 } from "../spec/records.ts";
-import { madeIds } from "./made-ids.ts";
 
 // How answers are read: everything that can be understood is accepted (the documents leave most shapes open).
 // Each function gives undefined for what cannot be.
@@ -47,10 +46,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
  * The results of a bulk request of `count` items, in its order (management-api 2.3). Undefined when an index is
  * missing, repeated or unknown, since it is then unclear what became of which item.
  */
-export function bulkResults(body: Buffer, count: number): readonly BulkResult[] | undefined {
-  const made = madeIds(body, count);
-  if (made !== undefined) return made.map((_id, index) => ({ index, success: true, data: { _id } }));
-  const list = listIn(jsonIn(body));
+export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
+  const list = listIn(body);
   if (list?.length !== count) return undefined;
   const results: BulkResult[] = [];
   for (const entry of list) {

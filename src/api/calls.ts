@@ -42,14 +42,9 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
 }
 
 /** The value in a 2xx answer; throws the ApiError that another status, or an unreadable body, stands for. */
-export function valueIn<Value>(called: Called, read: (body: unknown) => Value | undefined): Value {
-  return valueInBytes(called, (body) => read(jsonIn(body)));
-}
-
-/** As `valueIn`, for what reads the body by itself. */
-export function valueInBytes<Value>({ asked, answer }: Called, read: (body: Buffer) => Value | undefined): Value {
+export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
   if (!isSuccess(answer)) throw errorOf(asked, answer);
-  const value = read(answer.body);
+  const value = read(jsonIn(answer.body));
   if (value !== undefined) return value;
   const { statusCode } = answer;
   throw new AmbiguousError({ operation: asked.operation, reason: "its answer cannot be understood", statusCode });

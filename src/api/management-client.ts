@@ -1,6 +1,6 @@
 import type { Operation, RouteTable } from "../spec/routes.ts";
 import { bulkResults, optionIn, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
-import { type CallParts, call, valueIn, valueInBytes } from "./calls.ts";
+import { type CallParts, call, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { ManagementApi } from "./management.ts";
 import { serverTimeOf } from "./rejections.ts";
@@ -14,7 +14,7 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
       const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
       const body = Buffer.concat([Buffer.from(`{"${list}":`), json, Buffer.from("}")]);
       const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal });
-      const results = valueInBytes(called, (answer) => bulkResults(answer, count));
+      const results = valueIn(called, (answer) => bulkResults(answer, count));
       const serverTime = serverTimeOf(called.answer.headers);
       return { results, ...(serverTime !== undefined && { serverTime }) };
     },

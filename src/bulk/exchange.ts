@@ -1,5 +1,5 @@
 import { type Filling, type Move, move } from "./filling.ts";
-import { type Loads, totals } from "./loads.ts";
+import { type PackingInput, totals } from "./packing-input.ts";
 
 /** How often all requests are gone through at most; usually nothing is left to gain after ten times. */
 const SWEEPS = 30;
@@ -15,8 +15,8 @@ const LOOKED_AT = 24;
 const SINGLES = 8;
 
 /** What exchanges go by. */
-interface Market {
-  readonly loads: Loads;
+interface Search {
+  readonly input: PackingInput;
   readonly filling: Filling;
   /** By place, those that wait and take most of that limit, the smallest first. */
   readonly queues: readonly number[][];
@@ -29,23 +29,23 @@ interface Market {
  * waits becomes less, and at last finds a place. (Consistent neighbourhood search, in its plainest form.) Gives what
  * still waits. Only weights that take most of the same limit are exchanged for each other.
  */
-export function exchange(loads: Loads, filling: Filling, unplaced: readonly number[]): readonly number[] {
+export function exchange(input: PackingInput, filling: Filling, unplaced: readonly number[]): readonly number[] {
   if (unplaced.length === 0) return [];
-  const queues = loads.bounds.map((_, place) => {
-    const same = unplaced.filter((position) => loads.places[position] === place);
-    return same.sort((a, b) => (loads.shares[a] ?? 0) - (loads.shares[b] ?? 0) || a - b);
+  const queues = input.bounds.map((_, place) => {
+    const same = unplaced.filter((position) => input.places[position] === place);
+    return same.sort((a, b) => (input.shares[a] ?? 0) - (input.shares[b] ?? 0) || a - b);
   });
-  const market = { loads, filling, queues, worth: worths(loads, filling) };
+  const search = { input, filling, queues, worth: worths(input, filling) };
   let steps = 0;
   for (let sweep = 0, gained = true; gained && sweep < SWEEPS; sweep += 1) {
     gained = false;
     for (let request = 0; request < filling.count && steps < STEPS; request += 1) {
       for (const place of queues.keys()) {
         for (;;) {
-          const best = bestMove(market, place, request, sweep);
+          const best = bestMove(search, place, request, sweep);
           steps += best.steps;
           if (best.move === undefined) break;
-          trade(market, place, best.move);
+          carryOut(search, place, best.move);
           gained = true;
         }
       }
@@ -55,11 +55,11 @@ export function exchange(loads: Loads, filling: Filling, unplaced: readonly numb
 }
 
 /** By position, its shares of the limits, each counted as much as the limit is in demand. */
-function worths(loads: Loads, { count, members }: Filling): Float64Array {
-  const worth = new Float64Array(loads.shares.length);
-  const placed = totals(loads, members.flat());
-  loads.columns.forEach((column, place) => {
-    const bound = loads.bounds[place] ?? 1;
+function worths(input: PackingInput, { count, members }: Filling): Float64Array {
+  const worth = new Float64Array(input.shares.length);
+  const placed = totals(input, members.flat());
+  input.columns.forEach((column, place) => {
+    const bound = input.bounds[place] ?? 1;
     const price = (placed[place] ?? 0) / (count * bound) / bound;
     for (let position = 0; position < column.length; position += 1) {
       worth[position] = (worth[position] ?? 0) + price * (column[position] ?? 0);
@@ -68,37 +68,37 @@ function worths(loads: Loads, { count, members }: Filling): Float64Array {
   return worth;
 }
 
-function trade({ loads, filling, queues }: Market, place: number, made: Move): void {
+function carryOut({ input, filling, queues }: Search, place: number, made: Move): void {
   const queue = queues[place] ?? [];
-  move(loads, filling, made);
+  move(input, filling, made);
   for (const position of made.into) queue.splice(queue.indexOf(position), 1);
-  for (const position of made.out) queue.splice(firstAbove(loads, queue, loads.shares[position] ?? 0), 0, position);
+  for (const position of made.out) queue.splice(firstAbove(input, queue, input.shares[position] ?? 0), 0, position);
 }
 
 /** The exchange that wins most for a request, among those of one limit that are looked at; and how many those were. */
-function bestMove(market: Market, place: number, request: number, sweep: number) {
-  const { loads, filling, worth } = market;
-  const queue = market.queues[place] ?? [];
+function bestMove(search: Search, place: number, request: number, sweep: number) {
+  const { input, filling, worth } = search;
+  const queue = search.queues[place] ?? [];
   let best: Move | undefined;
   let most = LEAST_GAIN;
   let steps = 1;
   if (queue.length === 0) return { move: best, steps };
-  const { shares } = loads;
-  const room = ((filling.free[place]?.[request] ?? 0) - (filling.reserve[place] ?? 0)) / (loads.bounds[place] ?? 1);
+  const { shares } = input;
+  const room = ((filling.free[place]?.[request] ?? 0) - (filling.reserve[place] ?? 0)) / (input.bounds[place] ?? 1);
   const consider = (gain: number, out: readonly number[], ...into: readonly number[]): void => {
-    if (!isPossible(loads, filling, { request, into, out })) return;
+    if (!isPossible(input, filling, { request, into, out })) return;
     best = { request, into, out };
     most = gain;
   };
   const some = spreadOver(queue, request + sweep);
-  for (const out of leavers(loads, filling.members[request] ?? [], place)) {
+  for (const out of leavers(input, filling.members[request] ?? [], place)) {
     let available = room + 1e-12;
     let lost = 0;
     for (const position of out) {
       available += shares[position] ?? 0;
       lost += worth[position] ?? 0;
     }
-    const end = firstAbove(loads, queue, available);
+    const end = firstAbove(input, queue, available);
     for (let at = Math.max(0, end - SINGLES); at < end; at += 1) {
       const one = queue[at] ?? 0;
       const gain = (worth[one] ?? 0) - lost;
@@ -130,14 +130,14 @@ function spreadOver(queue: readonly number[], turn: number): readonly number[] {
 }
 
 /** What could leave a request: nothing, or one or two of those that take most of the same limit. */
-function leavers(loads: Loads, members: readonly number[], place: number): readonly (readonly number[])[] {
-  const same = members.filter((position) => loads.places[position] === place);
+function leavers(input: PackingInput, members: readonly number[], place: number): readonly (readonly number[])[] {
+  const same = members.filter((position) => input.places[position] === place);
   const pairs =
     same.length > PAIRED_MEMBERS ? [] : same.flatMap((one, at) => same.slice(0, at).map((two) => [one, two]));
   return [[], ...same.map((position) => [position]), ...pairs];
 }
 
-function isPossible({ columns }: Loads, filling: Filling, { request, into, out }: Move): boolean {
+function isPossible({ columns }: PackingInput, filling: Filling, { request, into, out }: Move): boolean {
   for (let place = 0; place < columns.length; place += 1) {
     let left = (filling.free[place]?.[request] ?? 0) - (filling.reserve[place] ?? 0);
     for (const position of out) left += columns[place]?.[position] ?? 0;
@@ -148,7 +148,7 @@ function isPossible({ columns }: Loads, filling: Filling, { request, into, out }
 }
 
 /** Where those begin, in a queue from small to large, that are larger than a share. */
-function firstAbove({ shares }: Loads, queue: readonly number[], share: number): number {
+function firstAbove({ shares }: PackingInput, queue: readonly number[], share: number): number {
   let low = 0;
   let high = queue.length;
   while (low < high) {

@@ -1,36 +1,37 @@
 import { exchange } from "./exchange.ts";
+import { fillWithLight } from "./fill-light.ts";
 import { type Filling, move } from "./filling.ts";
-import { heavyPlaces, isHeavy, type Loads, totals } from "./loads.ts";
-import { fillWithLight } from "./piles.ts";
+import { heavyPlaces, isHeavy, type PackingInput, totals } from "./packing-input.ts";
 
 /**
  * Fills so many requests as well as it can: the heavy weights are spread evenly, then those that found no place are
- * exchanged for others until little room is left, then the light ones fill up. With `leaveRoom`, the heavy ones
- * leave the light ones their part of every request. Tells `put` which position went into which request. Gives the positions that found no place, always fewer than there were, in their order.
+ * exchanged for others until little room is left, then the light ones fill up. With `leaveRoom`, the heavy ones leave
+ * the light ones their part of every request. Tells `put` which position went into which request. Gives the positions
+ * that found no place, always fewer than there were, in their order.
  */
 export function fillRequests(
-  loads: Loads,
+  input: PackingInput,
   positions: Int32Array,
   count: number,
   leaveRoom: boolean,
   put: (position: number, request: number) => void,
 ): Int32Array {
-  const { shares, bounds } = loads;
+  const { shares, bounds } = input;
   const heavy = positions
-    .filter((position) => isHeavy(loads, position))
+    .filter((position) => isHeavy(input, position))
     .sort((a, b) => (shares[b] ?? 0) - (shares[a] ?? 0) || a - b);
-  const light = positions.filter((position) => !isHeavy(loads, position));
+  const light = positions.filter((position) => !isHeavy(input, position));
   const filling: Filling = {
     count,
     free: bounds.map((bound) => new Float64Array(count).fill(bound)),
     members: Array.from({ length: count }, () => []),
-    reserve: totals(loads, leaveRoom ? light : []).map((total) => total / count),
+    reserve: totals(input, leaveRoom ? light : []).map((total) => total / count),
   };
-  const waiting = exchange(loads, filling, spread(loads, filling, heavy));
+  const waiting = exchange(input, filling, spread(input, filling, heavy));
   filling.members.forEach((members, request) => {
     for (const position of members) put(position, request);
   });
-  const left = fillWithLight(loads, light, filling.free, put);
+  const left = fillWithLight(input, light, filling.free, put);
   const rest = Int32Array.from([...waiting, ...left]).sort();
   if (rest.length < positions.length) return rest;
   const [alone = 0] = rest;
@@ -39,22 +40,22 @@ export function fillRequests(
 }
 
 /** Puts each weight, the heaviest first, where most room is left for it. Gives those for which there was none. */
-function spread(loads: Loads, filling: Filling, heavy: Int32Array): readonly number[] {
+function spread(input: PackingInput, filling: Filling, heavy: Int32Array): readonly number[] {
   const waiting: number[] = [];
   for (const position of heavy) {
-    const request = roomiest(loads, filling, position);
+    const request = roomiest(input, filling, position);
     if (request === undefined) waiting.push(position);
-    else move(loads, filling, { into: [position], out: [], request });
+    else move(input, filling, { into: [position], out: [], request });
   }
   return waiting;
 }
 
 /** The request that has most left, after it took the weight, of that limit of which it then has least. */
-function roomiest(loads: Loads, filling: Filling, position: number): number | undefined {
-  const needs = heavyPlaces(loads, position).map((at) => ({
+function roomiest(input: PackingInput, filling: Filling, position: number): number | undefined {
+  const needs = heavyPlaces(input, position).map((at) => ({
     free: filling.free[at] ?? new Float64Array(),
-    need: loads.columns[at]?.[position] ?? 0,
-    bound: loads.bounds[at] ?? 1,
+    need: input.columns[at]?.[position] ?? 0,
+    bound: input.bounds[at] ?? 1,
     reserve: filling.reserve[at] ?? 0,
   }));
   let best: number | undefined;
@@ -69,16 +70,16 @@ function roomiest(loads: Loads, filling: Filling, position: number): number | un
       least = Math.min(least, kept ? -1 : left / bound);
       if (least <= most) break;
     }
-    if (least < 0 || least <= most || !fits(loads, filling, position, request)) continue;
+    if (least < 0 || least <= most || !fits(input, filling, position, request)) continue;
     best = request;
     most = least;
   }
   return best;
 }
 
-function fits(loads: Loads, filling: Filling, position: number, request: number): boolean {
-  for (let place = 0; place < loads.columns.length; place += 1) {
-    if ((loads.columns[place]?.[position] ?? 0) > (filling.free[place]?.[request] ?? 0)) return false;
+function fits(input: PackingInput, filling: Filling, position: number, request: number): boolean {
+  for (let place = 0; place < input.columns.length; place += 1) {
+    if ((input.columns[place]?.[position] ?? 0) > (filling.free[place]?.[request] ?? 0)) return false;
   }
   return true;
 }

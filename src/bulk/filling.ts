@@ -1,4 +1,4 @@
-import type { Loads } from "./loads.ts";
+import type { PackingInput } from "./packing-input.ts";
 
 /** Requests that are being filled. */
 export interface Filling {
@@ -19,7 +19,7 @@ export interface Move {
 }
 
 /** Makes a move. */
-export function move({ columns }: Loads, filling: Filling, { request, into, out }: Move): void {
+export function move({ columns }: PackingInput, filling: Filling, { request, into, out }: Move): void {
   const members = filling.members[request] ?? [];
   for (const position of out) members.splice(members.indexOf(position), 1);
   members.push(...into);

@@ -1,6 +1,5 @@
 import { fillRequests } from "./fill.ts";
-import { type Columns, fewestRequests, type Loads, loadsOf } from "./loads.ts";
-import { MEASURES } from "./weigh.ts";
+import { type Columns, fewestRequests, type PackingInput, packingInput } from "./packing-input.ts";
 import type { Weight } from "./work.ts";
 
 /** One request to be: the positions of what it carries, in their order. */
@@ -43,15 +42,15 @@ const SPARE = { beforeThird: 0.01, after: 0.03 } as const;
 export function pack(weights: Columns, limits: Weight): readonly Bin[] {
   const inOrder = packInOrder(weights, limits);
   if (inOrder.ends.length <= inOrder.bound) return rangesOf(inOrder.ends);
-  const loads = loadsOf(weights, limits);
+  const input = packingInput(weights, limits);
   const all = new Int32Array(weights.items.length).map((_, position) => position);
-  const fewest = fewestRequests(loads, all);
+  const fewest = fewestRequests(input, all);
   let best: Packing | undefined;
   let fewestSoFar = inOrder.ends.length;
   for (const [tried, way] of WAYS.entries()) {
     const spare = tried < 2 ? SPARE.beforeThird : SPARE.after;
     if (fewestSoFar <= fewest * (1 + spare) || (tried >= 2 && tried * all.length > ENOUGH)) break;
-    const packing = packOneWay(loads, all, fewest, way);
+    const packing = packOneWay(input, all, fewest, way);
     if (packing.requests >= fewestSoFar) continue;
     best = packing;
     fewestSoFar = packing.requests;
@@ -59,25 +58,14 @@ export function pack(weights: Columns, limits: Weight): readonly Bin[] {
   return best === undefined ? rangesOf(inOrder.ends) : binsOf(best);
 }
 
-/** The weights of so many things, as columns. */
-export function columnsOf(count: number, weightOf: (position: number) => Weight): Columns {
-  const column = (): Uint32Array => new Uint32Array(count);
-  const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
-  for (let position = 0; position < count; position += 1) {
-    const weight = weightOf(position);
-    for (const measure of MEASURES) columns[measure][position] = weight[measure];
-  }
-  return columns;
-}
-
-function packOneWay(loads: Loads, all: Int32Array, fewest: number, way: Way): Packing {
+function packOneWay(input: PackingInput, all: Int32Array, fewest: number, way: Way): Packing {
   const requestOf = new Int32Array(all.length);
   let requests = 0;
   for (let rest = all; rest.length > 0; ) {
-    const needed = rest === all ? fewest : fewestRequests(loads, rest);
+    const needed = rest === all ? fewest : fewestRequests(input, rest);
     const count = Math.max(1, Math.round(needed * way.part));
     const numbers = new Int32Array(count).fill(-1);
-    rest = fillRequests(loads, rest, count, way.leaveRoom, (position, at) => {
+    rest = fillRequests(input, rest, count, way.leaveRoom, (position, at) => {
       let number = numbers[at] ?? 0;
       if (number < 0) {
         number = requests;

@@ -1,5 +1,6 @@
 import type { BulkOperation } from "../spec/routes.ts";
-import { columnsOf, pack } from "./pack.ts";
+import { pack } from "./pack.ts";
+import { columnsOf } from "./packing-input.ts";
 import { RowBlock } from "./row-block.ts";
 import type { StepList } from "./step-list.ts";
 import { REQUEST_LIMITS } from "./weigh.ts";

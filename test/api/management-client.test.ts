@@ -104,7 +104,12 @@ describe("what travels", () => {
 describe("what is understood", () => {
   test("results in any order and any wrapping, with the service's clock", async () => {
     const headers = { date: "Sat, 01 Nov 2025 10:00:00 GMT" };
-    const failed = { index: 1, success: false, error: { statusCode: 409, errorCode: "X", detail: { a: 1 } }, more: 1 };
+    const failed = {
+      index: 1,
+      success: false,
+      error: { statusCode: 409, errorCode: "X", detail: { name: "관심사 é" } },
+      more: 1,
+    };
     for (const json of [
       { results: [failed, result(0)] },
       { data: { results: [failed, result(0)] } },
@@ -115,7 +120,7 @@ describe("what is understood", () => {
       expect(answer.serverTime).toBe(Date.UTC(2025, 10, 1, 10));
       expect(answer.results).toEqual([
         result(0),
-        { index: 1, success: false, error: { statusCode: 409, errorCode: "X", detail: { a: 1 } } },
+        { index: 1, success: false, error: { statusCode: 409, errorCode: "X", detail: { name: "관심사 é" } } },
       ]);
     }
   });

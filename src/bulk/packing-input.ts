@@ -9,11 +9,22 @@ const FUNCTIONS = 10;
 /** Weights, by position, as a column for each measure. */
 export type Columns = Readonly<Record<keyof Weight, Uint32Array>>;
 
+/** The weights of so many things, as columns. */
+export function columnsOf(count: number, weightOf: (position: number) => Weight): Columns {
+  const column = (): Uint32Array => new Uint32Array(count);
+  const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
+  for (let position = 0; position < count; position += 1) {
+    const weight = weightOf(position);
+    for (const measure of MEASURES) columns[measure][position] = weight[measure];
+  }
+  return columns;
+}
+
 /**
  * Weights as columns, one for each limit that all of them together exceed; the other limits cannot matter. A place is
  * the number of a column.
  */
-export interface Loads {
+export interface PackingInput {
   readonly bounds: readonly number[];
   readonly columns: readonly Uint32Array[];
   /** By position, the place of the limit of which a weight takes the largest share. */
@@ -23,7 +34,7 @@ export interface Loads {
 }
 
 /** The columns of weights that do not all fit into one request. */
-export function loadsOf(weights: Columns, limits: Weight): Loads {
+export function packingInput(weights: Columns, limits: Weight): PackingInput {
   const measures = MEASURES.filter((measure) => sumOf(weights[measure]) > limits[measure]);
   const columns = measures.map((measure) => weights[measure]);
   const bounds = measures.map((measure) => limits[measure]);
@@ -48,12 +59,12 @@ function sumOf(column: Uint32Array): number {
 }
 
 /** Whether a weight takes much of some limit. */
-export function isHeavy({ shares }: Loads, position: number): boolean {
+export function isHeavy({ shares }: PackingInput, position: number): boolean {
   return (shares[position] ?? 0) >= HEAVY;
 }
 
 /** The places of the limits of which a weight takes much, the one that it takes most of first. */
-export function heavyPlaces({ bounds, columns, places }: Loads, position: number): readonly number[] {
+export function heavyPlaces({ bounds, columns, places }: PackingInput, position: number): readonly number[] {
   const first = places[position] ?? 0;
   const others = bounds.flatMap((bound, place) =>
     place !== first && (columns[place]?.[position] ?? 0) >= HEAVY * bound ? [place] : [],
@@ -62,7 +73,7 @@ export function heavyPlaces({ bounds, columns, places }: Loads, position: number
 }
 
 /** What weights take of each limit together, by place. */
-export function totals({ columns }: Loads, positions: ArrayLike<number>): number[] {
+export function totals({ columns }: PackingInput, positions: ArrayLike<number>): number[] {
   return columns.map((column) => {
     let sum = 0;
     for (let at = 0; at < positions.length; at += 1) sum += column[positions[at] ?? 0] ?? 0;
@@ -71,10 +82,10 @@ export function totals({ columns }: Loads, positions: ArrayLike<number>): number
 }
 
 /** A number of requests that no packing can go below: by limit the rounded-up sum, and dual feasible functions. */
-export function fewestRequests(loads: Loads, positions: Int32Array): number {
-  const sums = totals(loads, positions);
-  const bounds = loads.columns.map((column, place) => {
-    const limit = loads.bounds[place] ?? 1;
+export function fewestRequests(input: PackingInput, positions: Int32Array): number {
+  const sums = totals(input, positions);
+  const bounds = input.columns.map((column, place) => {
+    const limit = input.bounds[place] ?? 1;
     const large = positions.filter((position) => (column[position] ?? 0) * (FUNCTIONS + 1) > limit);
     const dual = Array.from({ length: FUNCTIONS }, (_, k) => dualBound(column, large, limit, k + 1));
     return Math.max(Math.ceil((sums[place] ?? 0) / limit), ...dual);
