@@ -5,6 +5,8 @@ import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
+import { follow } from "./follow.ts";
+import { readBack } from "./kept-runs.ts";
 import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { Planning } from "./preparing.ts";
@@ -43,15 +45,22 @@ export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin
   const { header, state } = of;
   const watchers = new Set<RunWatcher>();
   const controller = new AbortController();
-  const standing: Standing = { cause: "interrupted", isResting: false, planningFailed: undefined };
+  const standing: Standing = {
+    cause: "interrupted",
+    isResting: false,
+    planningFailed: undefined,
+    elsewhere: undefined,
+  };
   const tell = (waitingMs: number): void => {
-    for (const watcher of watchers) watcher(countsOf(state), waitingMs);
+    for (const watcher of watchers) watcher(countsOf(standing.elsewhere ?? state), waitingMs);
   };
   const driver = driverOf(context, { ...of, signal: controller.signal, tell });
   return {
     header,
-    state,
-    status: () => (standing.isResting ? restingStatus(state) : "running"),
+    get state() {
+      return standing.elsewhere ?? state;
+    },
+    status: () => (standing.isResting ? restingStatus(standing.elsewhere ?? state) : "running"),
     problem: () => standing.planningFailed,
     asks: () => undefined,
     rest: driveToRest(context, of, standing, { driver, begin }),
@@ -60,9 +69,11 @@ export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin
       return () => watchers.delete(watcher);
     },
     stop: (why) => {
+      // What another process drives is only followed here, until this process ends.
+      if (of.lease.lost.aborted && why === "cancelled") return false;
       standing.cause = why;
       controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
-      return true;
+      return !of.lease.lost.aborted;
     },
   };
 }
@@ -74,14 +85,18 @@ interface Standing {
   isResting: boolean;
   /** Why it could not be planned. */
   planningFailed: unknown;
+  /** How it stands where another process took it over. */
+  elsewhere: RunState | undefined;
 }
 
 async function driveToRest(
-  { lock, clock, project, store, words, memory }: DrivingContext,
-  { header, state, journal, lease }: DrivenParts,
+  context: DrivingContext,
+  of: DrivenParts,
   standing: Standing,
   { driver, begin }: { readonly driver: Driver; readonly begin: Begin },
 ): Promise<void> {
+  const { lock, clock, project, store, words, memory } = context;
+  const { header, state, journal, lease } = of;
   const stopped = (thrown: unknown): void => {
     if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
     state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
@@ -100,6 +115,7 @@ async function driveToRest(
     () => journal.close(),
     () => keepRejects({ header, state }, { store, words }),
     () => rememberTargetings(header.call, state, memory),
+    () => lease.check(),
     () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
     () => lease.release(),
   ];
@@ -107,10 +123,32 @@ async function driveToRest(
     try {
       await end();
     } catch (thrown) {
+      if (lease.lost.aborted) break;
       stopped(thrown);
     }
   }
+  if (lease.lost.aborted) await followOther(context, of, standing, driver);
   standing.isResting = true;
+}
+
+/** Another process drives the run: nothing of it is written here any more, and what the other one does is told. */
+async function followOther(
+  { store, clock }: DrivingContext,
+  { header: { runId }, state, journal }: DrivenParts,
+  standing: Standing,
+  driver: Driver,
+): Promise<void> {
+  try {
+    await journal.close().catch(() => undefined);
+    if (state.late.length > 0) await journal.confess({ t: "late", steps: state.late, at: clock.now() });
+    const read = async () => (await readBack(store, runId))?.state;
+    await follow({ store, clock, runId, read, signal: driver.signal }, (now) => {
+      standing.elsewhere = now;
+      driver.waiting(0);
+    });
+  } catch (thrown) {
+    state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
+  }
 }
 
 /** Begins a run that may be stopped while it is planned. */
@@ -161,6 +199,7 @@ export async function recordPlan(
   }
   // What comes next goes on meanwhile; the first request waits for it.
   journal.write();
+  if (plan.removed.length > 0) await journal.flush();
   if (plan.removed.length > 0) await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
   const requests = plannedRequests(plan.steps);
   driver.record({ t: "planned", requests: requests.length, at: clock.now() });
@@ -171,7 +210,7 @@ function driverOf(
   { api, clock, random, retryBudgetMs, routes, serverClock }: DrivingContext,
   of: DrivenParts & { readonly signal: AbortSignal; readonly tell: (waitingMs: number) => void },
 ): Driver {
-  const { state, journal, signal, tell } = of;
+  const { state, journal, lease, signal, tell } = of;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   const record = (entry: JournalEntry): void => {
     journal.append(entry);
@@ -192,14 +231,17 @@ function driverOf(
       tell(0);
     },
     flush: () => journal.flush(),
-    send: (operation, ids) => {
+    intend: (turn) => journal.intend(turn),
+    lease,
+    connect: async (operation) => api.connect?.(operation),
+    send: (operation, ids, fence) => {
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state.steps, ids, {
         idOf: (binding) => state.boundId(binding),
         targetingInPath: inPath,
       });
       const targetingId = inPath ? targetingOf(state, state.steps.bindingsOf(ids[0] ?? 0)) : undefined;
-      return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
+      return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
     },
     waiting: tell,
     ...(perTargeting && {

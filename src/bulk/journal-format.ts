@@ -95,6 +95,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: z.object({ from: z.number(), ids: z.array(z.string().nullable()) }).exactOptional(),
   }),
+  z.object({ t: z.literal("late"), steps: z.array(z.number()), at }),
   z.object({ t: z.literal("waited"), ms: z.number() }),
   z.object({
     t: z.literal("stop"),

@@ -85,7 +85,7 @@ export async function withdraw(
     const { header, state } = found;
     const reason = ownReason("WITHDRAWN");
     const at = clock.now();
-    const journal = await store.journal(runId);
+    const journal = await store.journal(runId, lease);
     const settled: JournalEntry = {
       t: "settled",
       settlements: range(state.objects.length).flatMap((object) =>

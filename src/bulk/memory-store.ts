@@ -1,5 +1,7 @@
+import { type Clock, systemClock } from "../api/clock.ts";
 import type { RunForm } from "./run-form.ts";
 import type { RunHeader, RunPart, RunStore, RunSummary } from "./store.ts";
+import { soleTurn } from "./turn.ts";
 
 interface Kept<Call> {
   header: RunHeader<Call>;
@@ -12,7 +14,10 @@ interface Kept<Call> {
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry>): RunStore<Call, Entry> {
+export function memoryRunStore<Call, Entry>(
+  { entry, line }: RunForm<Call, Entry>,
+  clock: Clock = systemClock,
+): RunStore<Call, Entry> {
   const runs = new Map<string, Kept<Call>>();
   const kept = (runId: string): Kept<Call> => {
     const run = runs.get(runId);
@@ -51,7 +56,9 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       return {
         append: (given) => void run.lines.push(textOf(given)),
         flush: async () => {},
+        intend: (turn) => turn.renew(),
         write: () => {},
+        confess: async (given) => void run.lines.push(textOf(given)),
         close: async () => {},
       };
     },
@@ -88,6 +95,10 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       if (run.driven) return undefined;
       run.driven = true;
       return {
+        ...soleTurn(clock),
+        isTakenOver: false,
+        settled: async () => {},
+        check: async () => {},
         release: async () => {
           run.driven = false;
         },

@@ -34,6 +34,8 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
+  /** Steps that may have left when another process wrote already. */
+  late: readonly number[] = [];
   /** Grows with every step that is done: whether something changed since a step was refused. */
   progress = 0;
 
@@ -114,6 +116,10 @@ export class RunState {
         }
         this.#inFlight = undefined;
         this.updatedAt = entry.at;
+        return;
+      case "late":
+        this.late = [...this.late, ...entry.steps];
+        for (const step of entry.steps) this.#doubt(step, entry.at);
         return;
       case "waited":
         this.requests.waitedMs += entry.ms;
@@ -328,6 +334,15 @@ export class RunState {
         if (change.undone) return;
         this.#failStep(step, change.to, change.reason);
     }
+  }
+
+  /** A step that left too late is in doubt, whatever became of it meanwhile. */
+  #doubt(step: number, at: number): void {
+    this.#standings.suspect(step, at);
+    if (this.#standings.isOpen(step)) return;
+    this.#standings.set(step, "unknown");
+    const reason = ownReason("NO_ANSWER", { reason: "it left when another process wrote already" });
+    for (const object of this.steps.at(step)?.objects ?? []) this.#outcomes.doubt(object, reason);
   }
 
   /** What `done` comes to for many rows at once. */

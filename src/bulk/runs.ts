@@ -87,7 +87,7 @@ export class Runs {
     if (!(await store.start(runId))) return undefined;
     const lease = await store.lease(runId);
     if (lease === undefined) return undefined;
-    const journal = await store.journal(runId);
+    const journal = await store.journal(runId, lease);
     return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
       recordPlan(this.#context, { driver, journal, header }, plan),
     );
@@ -154,7 +154,7 @@ export class Runs {
       if (found === undefined) return undefined;
       const { header, state } = found;
       const from = state.planned ? state : new RunState();
-      const journal = await store.journal(runId);
+      const journal = await store.journal(runId, lease);
       return this.#drive({ header, state: from, journal, lease }, async (driver) => {
         if (!state.planned) {
           journal.append({ t: "replan" });
@@ -291,7 +291,8 @@ export class Runs {
     const rest = run.rest.then(() => {
       this.#driven.delete(runId);
     });
-    const known = { ...run, rest };
+    // Where it stands may come from another process later on.
+    const known: Run = Object.assign(run, { rest });
     this.#driven.set(runId, known);
     return known;
   }

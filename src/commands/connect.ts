@@ -137,7 +137,7 @@ function runsOver(
   return new Runs({
     api,
     routes,
-    store: fileRunStore(join(stateDir, "runs"), systemClock.now, WRITE_FORM),
+    store: fileRunStore(join(stateDir, "runs"), systemClock, WRITE_FORM),
     lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
     clock: systemClock,
     random: Math.random,
@@ -153,7 +153,7 @@ function runsOver(
 function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir }: Settings): EventRuns {
   return new EventRuns({
     api,
-    store: fileRunStore(join(stateDir, "event-runs"), systemClock.now, EVENT_FORM),
+    store: fileRunStore(join(stateDir, "event-runs"), systemClock, EVENT_FORM),
     clock: systemClock,
     newRunId: ulidSource(systemClock.now, Math.random),
     project: project.id,

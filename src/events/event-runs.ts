@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
+import { follow } from "../bulk/follow.ts";
 import { LastRead } from "../bulk/last-read.ts";
 import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
@@ -21,6 +22,7 @@ import { recorder } from "./event-recorder.ts";
 import { bringToRest, eventsToSend, lostIn, type RunReadBack, readBack, tidyRun } from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
+import { fencedEvents } from "./fenced-events.ts";
 import { sendEvents } from "./send.ts";
 
 /** Events to be sent: where they are, and how many. */
@@ -81,6 +83,8 @@ interface Reins {
   readonly signal: AbortSignal;
   readonly cause: () => "cancelled" | "interrupted";
   readonly tell: () => void;
+  /** Takes how the run stands where another process drives it. */
+  readonly follows: (state: EventRunState) => void;
 }
 
 /** Whoever watches is told after so many events. */
@@ -250,26 +254,35 @@ export class EventRuns {
     const watchers = new Set<Parameters<EventRun["watch"]>[0]>();
     const controller = new AbortController();
     let cause: "cancelled" | "interrupted" = "interrupted";
+    let current = state;
     const tell = (): void => {
-      for (const watcher of watchers) watcher(countsOf(state));
+      for (const watcher of watchers) watcher(countsOf(current));
+    };
+    const follows = (elsewhere: EventRunState): void => {
+      current = elsewhere;
+      tell();
     };
     for (const entry of first) state.apply(entry);
     const begun = parts.begin();
     const begin = (): Promise<Lease> => begun;
     const run: EventRun = {
       header,
-      state,
-      status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),
+      get state() {
+        return current;
+      },
+      status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(current)),
       kept: settled(begun),
-      rest: this.#driveToRest({ ...parts, begin }, { signal: controller.signal, cause: () => cause, tell }),
+      rest: this.#driveToRest({ ...parts, begin }, { signal: controller.signal, cause: () => cause, tell, follows }),
       watch: (watcher) => {
         watchers.add(watcher);
         return () => watchers.delete(watcher);
       },
       stop: (why) => {
+        // What another process drives is only followed here, until this process ends.
+        if (current !== state && why === "cancelled") return false;
         cause = why;
         controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
-        return true;
+        return current === state;
       },
     };
     this.#driven.set(header.runId, run);
@@ -284,10 +297,11 @@ export class EventRuns {
     const steps = [
       async () => {
         lease = await begin();
-        const journal = await store.journal(header.runId);
+        const journal = await store.journal(header.runId, lease);
         try {
           for (const entry of first) journal.append(entry);
-          await this.#send(parts, journal, reins);
+          const api = fencedEvents(this.#context.api, lease, () => clock.monotonic());
+          await this.#send(parts, journal, reins, api);
         } finally {
           await journal.close();
         }
@@ -299,18 +313,32 @@ export class EventRuns {
       try {
         await step();
       } catch (thrown) {
+        if (lease?.lost.aborted) break;
         const error = thrown instanceof Error ? thrown.message : String(thrown);
         const reason = ownReason("STOPPED_BY_ERROR", { error });
         state.apply({ t: "stop", cause: "interrupted", reason, waitedMs: 0, at: clock.now() });
       }
     }
+    if (lease?.lost.aborted) await this.#follow(header.runId, reins);
     this.#driven.delete(header.runId);
     // No call waits for what other processes left; what cannot be tidied now is tried again.
     if (lease !== undefined) void this.#tidyOnce().catch(() => undefined);
   }
 
-  async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
-    const { api, clock, retryBudgetMs, store } = this.#context;
+  /** Another process has taken the run over: what it does is told. */
+  async #follow(runId: string, { signal, follows }: Reins): Promise<void> {
+    const { store, clock } = this.#context;
+    const read = async () => (await readBack(store, runId))?.state;
+    await follow({ store, clock, runId, read, signal }, follows).catch(() => undefined);
+  }
+
+  async #send(
+    { header, state }: DrivenParts,
+    journal: RunJournal<EventEntry>,
+    reins: Reins,
+    api: EventApi,
+  ): Promise<void> {
+    const { clock, retryBudgetMs, store } = this.#context;
     const { record, settle, end } = recorder(journal, state, clock);
     const left = eventsToSend(store, header, state, { record, now: clock.now });
     let settled = 0;

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
 import { fileRunStore } from "../../src/bulk/file-store.ts";
 import { runsIn } from "../../src/bulk/run-files.ts";
 import { WRITE_FORM } from "../../src/bulk/run-form.ts";
@@ -20,7 +21,7 @@ test("a run that another process is just about to keep is not taken for an aband
   const [mine, theirs, abandoned] = [idAt(NOW), idAt(NOW - 5), idAt(NOW - 40 * DAY_MS)];
   // What another process leaves between making the folder and writing into it.
   for (const runId of [theirs, abandoned]) await mkdir(join(folder, runId), { recursive: true });
-  await fileRunStore(folder, () => NOW, WRITE_FORM).create({
+  await storeIn(folder).create({
     runId: mine,
     call: { tool: "delete_targeting", input: { ids: [] } },
     project: "project",
@@ -42,7 +43,7 @@ async function newFolder(): Promise<string> {
 }
 
 function storeIn(folder: string, now = NOW) {
-  return fileRunStore(folder, () => now, WRITE_FORM);
+  return fileRunStore(folder, { ...systemClock, now: () => now }, WRITE_FORM);
 }
 
 /** Keeps a run; `status` is how it came to rest, where it did. */

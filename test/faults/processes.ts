@@ -65,7 +65,7 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
 
 /** A machine on which nothing has happened. */
 export function newMachine(store: RunStore, time: VirtualTime): Machine {
-  return { store, time, lock: processLock() };
+  return { store, time, lock: processLock(time) };
 }
 
 /** Complains about every request that leaves before the disk holds that it will, with as many items as it carries. */
@@ -77,8 +77,8 @@ function journaledFirst(
   return {
     store: {
       ...store,
-      journal: async (runId) => {
-        const journal = await store.journal(runId);
+      journal: async (runId, lease) => {
+        const journal = await store.journal(runId, lease);
         const waiting: number[] = [];
         return {
           ...journal,
@@ -89,6 +89,11 @@ function journaledFirst(
           flush: async () => {
             await journal.flush();
             onDisk.push(...waiting.splice(0));
+          },
+          intend: async (turn) => {
+            const intent = await journal.intend(turn);
+            onDisk.push(...waiting.splice(0));
+            return intent;
           },
         };
       },
