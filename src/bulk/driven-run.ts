@@ -199,8 +199,10 @@ export async function recordPlan(
   }
   // What comes next goes on meanwhile; the first request waits for it.
   journal.write();
-  if (plan.removed.length > 0) await journal.flush();
-  if (plan.removed.length > 0) await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
+  if (plan.removed.length > 0) {
+    await driver.lease.renew();
+    await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
+  }
   const requests = plannedRequests(plan.steps);
   driver.record({ t: "planned", requests: requests.length, at: clock.now() });
   return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;

@@ -52,19 +52,16 @@ function fresh({ clock, retryBudgetMs }: Driver, ids: readonly number[]): Batch 
  */
 export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
-  const turnLost = (batch: Batch): BatchEnd => {
-    // To lose the turn is no failed attempt: the budget begins anew with the next one.
-    sending.batches = [batch, ...batches].map((left) => ({
-      ...left,
-      deadline: driver.clock.now() + driver.retryBudgetMs,
-    }));
-    return TURN_LOST;
-  };
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (driver.signal.aborted) return GOES_ON;
     const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
     sending.again = true;
-    if (attempt.kind === "turnLost") return turnLost(batch);
+    if (attempt.kind === "turnLost") {
+      // To lose the turn is no failed attempt: the budget begins anew with the next one.
+      const deadline = driver.clock.now() + driver.retryBudgetMs;
+      sending.batches = [batch, ...batches].map((left) => ({ ...left, deadline }));
+      return TURN_LOST;
+    }
     const next =
       attempt.kind === "answer"
         ? await settleAnswer(driver, batch, attempt.answer)
@@ -76,9 +73,7 @@ export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): P
       if (attempt.kind === "answer") await driver.flush();
       const spent = driver.clock.now() + next.waitMs > batch.deadline;
       if (spent) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
-      const paused = await pause(driver, next.waitMs, turn);
-      if (paused === "stopped") return GOES_ON;
-      if (paused === "turnLost") return turnLost(next.batch);
+      if (!(await pause(driver, next.waitMs))) return GOES_ON;
       batches.unshift(next.batch);
     }
   }
@@ -156,15 +151,14 @@ function giveUp(driver: Driver, ids: readonly number[], reason: Reason): Reason 
   return reason;
 }
 
-async function pause(driver: Driver, ms: number, turn: Turn): Promise<"over" | "stopped" | "turnLost"> {
+async function pause(driver: Driver, ms: number): Promise<boolean> {
   driver.record({ t: "waited", ms });
   driver.waiting(ms);
   try {
-    await driver.clock.sleep(ms, AbortSignal.any([driver.signal, turn.lost]));
-    return "over";
+    await driver.clock.sleep(ms, driver.signal);
+    return true;
   } catch (thrown) {
-    if (driver.signal.aborted) return "stopped";
-    if (turn.lost.aborted) return "turnLost";
+    if (driver.signal.aborted) return false;
     throw thrown;
   }
 }

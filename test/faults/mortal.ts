@@ -130,10 +130,13 @@ class Life {
 
 function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJournal {
   const buffer: JournalEntry[] = [];
+  const handOver = (): void => {
+    const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;
+    for (const entry of buffer.splice(0, count)) journal.append(entry);
+  };
   const flush = async (): Promise<void> => {
     if (!life.isOver()) {
-      const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;
-      for (const entry of buffer.splice(0, count)) journal.append(entry);
+      handOver();
       await journal.flush();
     }
     life.live();
@@ -146,8 +149,10 @@ function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJour
     },
     flush,
     intend: async (turn) => {
-      await flush();
-      return journal.intend(turn);
+      if (!life.isOver()) handOver();
+      const intent = await journal.intend(turn);
+      life.live();
+      return intent;
     },
     write: () => {},
     close: async () => {
