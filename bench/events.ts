@@ -119,7 +119,7 @@ const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
 async function sender(): Promise<void> {
   const runs = new EventRuns({
     api: eventsOver(http, ROUTES),
-    store: fileRunStore(stateDir, Date.now, EVENT_FORM),
+    store: fileRunStore(stateDir, systemClock, EVENT_FORM),
     clock: systemClock,
     newRunId: ulidSource(Date.now, Math.random),
     project: "bench",

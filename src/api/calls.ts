@@ -1,6 +1,7 @@
 import type { Operation, RouteTable } from "../spec/routes.ts";
 import { jsonIn } from "./answers.ts";
 import { AmbiguousError, NotSentError } from "./errors.ts";
+import type { Fence } from "./fence.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 import { type Asked, errorOf } from "./rejections.ts";
 
@@ -11,6 +12,7 @@ export interface CallParts {
   /** JSON text, or its UTF-8. */
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
+  readonly fence?: Fence | undefined;
 }
 
 /** The answer of a call, and what was asked for. */
@@ -37,6 +39,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
     path: path + queryText(path, parts.query),
     body: parts.body,
     signal: parts.signal,
+    fence: parts.fence,
   });
   return { asked: { operation, route: `${method} ${path}` }, answer };
 }

@@ -4,6 +4,8 @@ import { setTimeout as delay } from "node:timers/promises";
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
+  /** Milliseconds since some moment; no change of the machine's time shows in it. */
+  monotonic(): number;
   /** Resolves after so many milliseconds; rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
@@ -11,6 +13,7 @@ export interface Clock {
 /** The time of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   async sleep(ms, signal) {
     try {
       await delay(ms, undefined, signal && { signal });

@@ -18,11 +18,20 @@ interface Way {
   readonly largestAnswer?: number;
 }
 
+/** What undici takes as a body, and what its types leave out: it asks for each slice when the one before has drained. */
+type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
+
+/** Connections that requests travel through. */
+export interface Sender {
+  dispatch(
+    options: Omit<Dispatcher.DispatchOptions, "body"> & { readonly body?: Body },
+    handler: Dispatcher.DispatchHandler,
+  ): boolean;
+  close(): Promise<void>;
+}
+
 /** Kept-alive connections to one origin. Whoever sends is to limit the time of a whole request. */
-export function dispatcherTo(
-  origin: string,
-  { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER }: Way,
-): Dispatcher {
+export function dispatcherTo(origin: string, { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER }: Way): Sender {
   const options = {
     connections: CONNECTIONS,
     headersTimeout: 0,

@@ -9,8 +9,9 @@ import { errorOf } from "./rejections.ts";
 /** The event API over HTTP (event-tracking-api 4, 7). */
 export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
-    async track(body, { signal } = {}) {
-      const { asked, answer } = await call(http, routes, "trackEvent", { body, signal });
+    connect: () => http.connect("trackEvent"),
+    async track(body, { signal, fence } = {}) {
+      const { asked, answer } = await call(http, routes, "trackEvent", { body, signal, fence });
       const parsed = jsonIn(answer.body);
       const message = isObject(parsed) && typeof parsed.message === "string" ? parsed.message : undefined;
       if (!isSuccess(answer) && message !== EVENT_MESSAGES.invalid) throw errorOf(asked, answer);

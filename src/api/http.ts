@@ -1,7 +1,8 @@
 import type { Dispatcher } from "undici";
 import type { Method } from "../spec/routes.ts";
-import type { ProxyRoute } from "./dispatcher.ts";
+import type { ProxyRoute, Sender } from "./dispatcher.ts";
 import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
+import { type Fence, HeldBackError } from "./fence.ts";
 import { connectionReason, StoppedError } from "./reasons.ts";
 
 /** Where an API is and how its requests travel. */
@@ -24,6 +25,8 @@ interface HttpRequest {
   readonly path: string;
   readonly body?: string | Uint8Array | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Says at the last moment whether it may leave; it always may where there is none. */
+  readonly fence?: Fence | undefined;
 }
 
 /** What came back: any status, and the body as it came. Header names are in lower case. */
@@ -36,17 +39,19 @@ export interface HttpAnswer {
 /** Requests to one API over kept-alive connections. */
 export interface Http {
   /**
-   * Sends one request, once; redirects are not followed. Throws a NotSentError when nothing had left this machine,
-   * an AmbiguousError when no whole answer came, and the signal's reason when it was aborted before sending.
+   * Sends one request, once; redirects are not followed. Throws a NotSentError when no whole request had left this
+   * machine, an AmbiguousError when no whole answer came, and the signal's reason when it was aborted before sending.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
+  /** Opens a connection where none is idle, so that the next request leaves at once. Throws a NotSentError. */
+  connect(operation: Purpose): Promise<void>;
   /** Closes the connections once they are idle. */
   close(): Promise<void>;
 }
 
 /** What requests travel through, and what their paths begin with. */
 interface Opened {
-  readonly dispatcher: Dispatcher;
+  readonly dispatcher: Sender;
   readonly origin: string;
   readonly prefix: string;
 }
@@ -54,24 +59,41 @@ interface Opened {
 /** Opens an API: nothing is loaded, looked up or connected before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   let opening: Promise<Opened> | undefined;
+  const opened = async (operation: Purpose): Promise<Opened> => {
+    opening ??= open(settings);
+    try {
+      return await opening;
+    } catch (cause) {
+      opening = undefined;
+      throw new NotSentError({ operation, reason: connectionReason(cause) }, { cause });
+    }
+  };
   return {
-    async send(request) {
-      opening ??= open(settings);
-      let opened: Opened;
+    send: async (request) => sendOnce(await opened(request.operation), settings, request),
+    async connect(operation) {
+      const request = { operation, method: "GET", path: "/", fence: CONNECTED_ONLY } as const;
       try {
-        opened = await opening;
-      } catch (cause) {
-        opening = undefined;
-        throw new NotSentError({ operation: request.operation, reason: connectionReason(cause) }, { cause });
+        await sendOnce(await opened(operation), settings, request);
+      } catch (thrown) {
+        if (!(thrown instanceof NotSentError) || thrown.cause !== CONNECTED) throw thrown;
       }
-      return sendOnce(opened, settings, request);
     },
     async close() {
-      const opened = await opening;
-      await opened?.dispatcher.close();
+      const { dispatcher } = (await opening) ?? {};
+      await dispatcher?.close();
     },
   };
 }
+
+const CONNECTED = new HeldBackError("only a connection was wanted");
+/** Of a request that this stops only the connection is made. */
+const CONNECTED_ONLY: Fence = {
+  mayLeave: () => {
+    throw CONNECTED;
+  },
+  hasLeft: () => {},
+  renew: () => Promise.resolve(),
+};
 
 async function open(settings: HttpSettings): Promise<Opened> {
   // Loaded late: a server that is only asked for its tools starts faster without it.
@@ -81,18 +103,26 @@ async function open(settings: HttpSettings): Promise<Opened> {
 }
 
 /**
- * The dispatcher tells when a request starts on a connection. What fails before that moment was not sent, whatever
- * the failure; what fails after it may have reached the service.
+ * The dispatcher tells when a request starts on a connection; of a large body the last slice waits. What fails before
+ * the bytes that complete the request leave was not sent, whatever the failure, since a service can do nothing with a
+ * part; what fails after that may have been applied.
  */
 async function sendOnce(
   { dispatcher, origin, prefix }: Opened,
   { credential, requestTimeoutMs }: HttpSettings,
   request: HttpRequest,
 ): Promise<HttpAnswer> {
-  const { operation, signal } = request;
+  const { operation, signal, fence } = request;
   signal?.throwIfAborted();
   let started: Dispatcher.DispatchController | undefined;
   let stopped: StoppedError | undefined;
+  let isComplete = false;
+  const complete = (): void => {
+    if (stopped !== undefined) throw stopped;
+    fence?.mayLeave();
+    isComplete = true;
+  };
+  const { body, headers: ofBody } = outgoing(request, complete);
   let stop = (_why: string): void => {};
   const onAbort = (): void => stop("the call was cancelled");
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -112,12 +142,17 @@ async function sendOnce(
           origin,
           path: prefix + request.path,
           method: request.method,
-          body: request.body ?? null,
-          headers: { ...credential, ...(request.body !== undefined && { "content-type": "application/json" }) },
+          body,
+          headers: { ...credential, ...ofBody },
         },
         {
           onRequestStart(controller) {
             if (stopped !== undefined) return controller.abort(stopped);
+            if (!isSliced(body)) {
+              complete();
+              // What follows in this turn of the event loop writes the request.
+              if (fence !== undefined) queueMicrotask(() => fence.hasLeft());
+            }
             started = controller;
           },
           onResponseStart(_controller, status, received) {
@@ -131,7 +166,7 @@ async function sendOnce(
       );
     });
   } catch (cause) {
-    if (started === undefined) {
+    if (!isComplete) {
       signal?.throwIfAborted();
       throw new NotSentError({ operation, reason: connectionReason(cause) }, { cause });
     }
@@ -140,4 +175,39 @@ async function sendOnce(
     clearTimeout(timer);
     signal?.removeEventListener("abort", onAbort);
   }
+}
+
+/** A body larger than this goes out in slices of as many bytes. */
+const SLICE = 65_536;
+
+type Sliced = AsyncGenerator<Uint8Array>;
+type Outgoing = string | Uint8Array | Sliced | null;
+
+function isSliced(body: Outgoing): body is Sliced {
+  return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
+}
+
+/** The body as it goes out, and its headers. `complete` is called right before the last slice of a large one. */
+function outgoing({ body, fence }: HttpRequest, complete: () => void) {
+  if (body === undefined) return { body: null, headers: {} } satisfies { body: Outgoing; headers: object };
+  const type = { "content-type": "application/json" };
+  const bytes = typeof body === "string" && body.length > SLICE / 4 ? Buffer.from(body) : body;
+  if (typeof bytes === "string" || bytes.length <= SLICE) return { body: bytes, headers: type };
+  return {
+    body: sliced(bytes, fence, complete),
+    headers: { ...type, "content-length": String(bytes.length) },
+  };
+}
+
+/**
+ * The slices of a body. All but the last are as large as a socket's buffer or larger, so that the next one is asked for
+ * when they have drained.
+ */
+async function* sliced(bytes: Uint8Array, fence: Fence | undefined, complete: () => void): Sliced {
+  let at = 0;
+  for (; bytes.length - at > SLICE; at += SLICE) yield bytes.subarray(at, at + SLICE);
+  await fence?.renew();
+  complete();
+  yield bytes.subarray(at);
+  fence?.hasLeft();
 }

@@ -10,14 +10,16 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   const ask = async <Value>(operation: Operation, read: (body: unknown) => Value | undefined, parts: CallParts) =>
     valueIn(await call(http, routes, operation, parts), read);
   return {
-    async bulk(operation, { count, json }, { signal, targetingId } = {}) {
+    async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
       const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
       const body = Buffer.concat([Buffer.from(`{"${list}":`), json, Buffer.from("}")]);
-      const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal });
+      const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal, fence });
       const results = valueIn(called, (answer) => bulkResults(answer, count));
       const serverTime = serverTimeOf(called.answer.headers);
       return { results, ...(serverTime !== undefined && { serverTime }) };
     },
+
+    connect: (operation) => http.connect(operation),
 
     createTargeting: (item, { signal } = {}) =>
       ask("createTargeting", targetingIn, { body: JSON.stringify(item), signal }),

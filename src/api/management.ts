@@ -9,6 +9,7 @@ import type {
   TargetingRecord,
 } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
+import type { Fence } from "./fence.ts";
 
 /** The answer to a bulk request: one result per item, in the order of the request. */
 export interface BulkAnswer {
@@ -49,13 +50,16 @@ interface GetOptionQuery {
 export interface ManagementApi {
   /**
    * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to name the targeting
-   * in its path. Results that miss or repeat an index are an AmbiguousError.
+   * in its path; `fence` says at the last moment whether the request may leave. Results that miss or repeat an index are
+   * an AmbiguousError.
    */
   bulk(
     operation: BulkOperation,
     items: BulkItems,
-    options?: RequestOptions & { readonly targetingId?: string },
+    options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
+  /** Opens a connection where none is idle, so that the next request leaves at once. Throws a NotSentError. */
+  connect?(operation: BulkOperation): Promise<void>;
 
   createTargeting(item: CreateTargetingItem, options?: RequestOptions): Promise<TargetingRecord>;
   renameTargeting(targetingId: string, name: string, options?: RequestOptions): Promise<TargetingRecord>;

@@ -1,3 +1,5 @@
+import { HeldBackError } from "./fence.ts";
+
 /** Our words for the codes of Node and undici; other codes are shown as they are. */
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "the connection was refused",
@@ -23,7 +25,7 @@ export class StoppedError extends Error {}
 
 /** What stopped a request, in our own words; never the text of a foreign error. */
 export function connectionReason(cause: unknown): string {
-  if (cause instanceof StoppedError) return cause.message;
+  if (cause instanceof StoppedError || cause instanceof HeldBackError) return cause.message;
   const code = codeOf(cause);
   if (code === undefined) return "the connection failed";
   if (TLS.test(code)) return `a secure connection could not be made (${code})`;

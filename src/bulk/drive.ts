@@ -3,9 +3,10 @@ import { noteNewest } from "./evidence.ts";
 import { ownReason } from "./reasons.ts";
 import { breakCircles, inTurn, type Turns, turnsOf } from "./renames-in-turn.ts";
 import { nextRequests, type Requests } from "./requests.ts";
-import { type BatchEnd, sendBatch } from "./send.ts";
+import { type BatchEnd, sendBatch, sendingOf } from "./send.ts";
 import { StepMaker } from "./steps.ts";
 import { takeBack } from "./take-back.ts";
+import type { Turn } from "./turn.ts";
 import type { Reason, StopCause } from "./work.ts";
 
 /**
@@ -15,7 +16,7 @@ import type { Reason, StopCause } from "./work.ts";
  */
 export async function drive(
   driver: Driver,
-  hold: (work: () => Promise<BatchEnd>) => Promise<BatchEnd>,
+  hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
   cause: () => "cancelled" | "interrupted",
   first?: Requests,
 ): Promise<void> {
@@ -36,10 +37,15 @@ export async function drive(
     }
     for (const request of requests) {
       if (driver.signal.aborted) return stop(cause());
-      const end = await orStopped(
-        driver,
-        hold(() => sendBatch(driver, request)),
-      );
+      const sending = sendingOf(driver, request);
+      const inTurn = () =>
+        orStopped(
+          driver,
+          hold((turn) => sendBatch(driver, sending, turn)),
+        );
+      let end = await inTurn();
+      // Another process had its turn meanwhile: what is in doubt is looked at, and the rest goes on.
+      while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
     }

@@ -5,8 +5,7 @@ import { drive } from "./drive.ts";
 import type { Driver } from "./driver.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
-import { type HeldJournal, heldJournal } from "./held-journal.ts";
-import type { KeptLease } from "./lease.ts";
+import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { Planning } from "./preparing.ts";
 import { ownReason, requestReason } from "./reasons.ts";
@@ -31,7 +30,7 @@ export interface DrivenParts {
   readonly header: RunHeader;
   readonly state: RunState;
   readonly journal: RunJournal;
-  readonly lease: KeptLease;
+  readonly lease: Lease;
 }
 
 /** Begins a run that is about to be driven; gives the requests that come first, where they are known. */
@@ -50,29 +49,27 @@ export interface DrivenRun extends Run {
 export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin): DrivenRun {
   const { header, state } = of;
   const watchers = new Set<RunWatcher>();
-  const journal = heldJournal(of.journal, of.lease);
-  const reins = reinsOf(context.store, header.runId, () => journal);
+  const reins = reinsOf(context.store, header.runId, () => of.lease);
   const standing: Standing = { isResting: false, planningFailed: undefined };
   const tell = (waitingMs: number): void => {
     for (const watcher of watchers) watcher(countsOf(state), waitingMs);
   };
-  const held = { ...of, journal };
-  const driver = driverOf(context, { ...held, reins, tell });
+  const driver = driverOf(context, { ...of, reins, tell });
   return {
     header,
     state,
     status: () => (standing.isResting ? restingStatus(state) : "running"),
     problem: () => standing.planningFailed,
     asks: () => undefined,
-    isTakenOver: () => journal.isLost(),
-    rest: driveToRest(context, held, standing, { driver, begin, reins }),
+    isTakenOver: () => of.lease.lost.aborted,
+    rest: driveToRest(context, of, standing, { driver, begin, reins }),
     watch: (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
     stop: (why) => {
       reins.stop(why);
-      return true;
+      return !of.lease.lost.aborted;
     },
   };
 }
@@ -84,14 +81,9 @@ interface Standing {
   planningFailed: unknown;
 }
 
-/** What is held of a run while it is driven. */
-interface HeldParts extends DrivenParts {
-  readonly journal: HeldJournal<JournalEntry>;
-}
-
 async function driveToRest(
   { lock, clock, project, store, words, memory }: DrivingContext,
-  { header, state, journal, lease }: HeldParts,
+  { header, state, journal, lease }: DrivenParts,
   standing: Standing,
   { driver, begin, reins }: { readonly driver: Driver; readonly begin: Begin; readonly reins: Reins },
 ): Promise<void> {
@@ -99,16 +91,7 @@ async function driveToRest(
     if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
     state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
   };
-  const eachOf = async (steps: readonly (() => unknown)[]): Promise<void> => {
-    for (const step of steps) {
-      try {
-        await step();
-      } catch (thrown) {
-        if (!journal.isLost()) stopped(thrown);
-      }
-    }
-  };
-  await eachOf([
+  const endings = [
     async () => {
       const beginning = await begun(driver, begin, reins.cause);
       if (beginning === "stopped") return;
@@ -116,15 +99,27 @@ async function driveToRest(
     },
     () => journal.close(),
     () => reins.end(),
-  ]);
-  // What else belongs to the run is for the process that has taken it over, where one has.
-  if (!journal.isLost()) {
-    await eachOf([
-      () => keepRejects({ header, state }, { store, words }),
-      () => rememberTargetings(header.call, state, memory),
-      () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
-      () => lease.release(),
-    ]);
+    () => keepRejects({ header, state }, { store, words }),
+    () => rememberTargetings(header.call, state, memory),
+    () => lease.check(),
+    () => store.summarise(header.runId, summaryOf(header, state, restingStatus(state))),
+    () => lease.release(),
+  ];
+  for (const end of endings) {
+    try {
+      await end();
+    } catch (thrown) {
+      // What else belongs to the run is for the process that has taken it over.
+      if (lease.lost.aborted) break;
+      stopped(thrown);
+    }
+  }
+  if (lease.lost.aborted) {
+    await journal.close().catch(() => undefined);
+    await reins.end();
+    // A confession that cannot be written leaves what the other process finds out by itself.
+    if (state.late.length > 0)
+      await journal.confess({ t: "late", steps: state.late, at: clock.now() }).catch(() => undefined);
   }
   standing.isResting = true;
 }
@@ -173,7 +168,10 @@ export async function recordPlan(
   }
   // What comes next goes on meanwhile; the first request waits for it.
   journal.write();
-  if (plan.removed.length > 0) await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
+  if (plan.removed.length > 0) {
+    await driver.lease.renew();
+    await store.keep(runId, "removed", removedLines(plan.removed, api, driver.signal));
+  }
   const requests = plannedRequests(plan.steps);
   driver.record({ t: "planned", requests: requests.length, at: clock.now() });
   return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;
@@ -183,7 +181,7 @@ function driverOf(
   { api, clock, random, retryBudgetMs, routes, serverClock }: DrivingContext,
   of: DrivenParts & { readonly reins: Reins; readonly tell: (waitingMs: number) => void },
 ): Driver {
-  const { state, journal, reins, tell } = of;
+  const { state, journal, lease, reins, tell } = of;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   const record = (entry: JournalEntry): void => {
     journal.append(entry);
@@ -204,12 +202,16 @@ function driverOf(
       tell(0);
     },
     flush: () => journal.flush(),
+    withhold: () => record({ t: "withheld", at: clock.now() }),
+    intend: (turn) => journal.intend(turn),
     mayLeave: reins.mayLeave,
-    send: (operation, ids) => {
+    lease,
+    connect: async (operation) => api.connect?.(operation),
+    send: (operation, ids, fence) => {
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state, ids, inPath);
       const targetingId = inPath ? targetingOf(state, ids[0]) : undefined;
-      return api.bulk(operation, items, targetingId === undefined ? {} : { targetingId });
+      return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
     },
     waiting: tell,
     ...(perTargeting && {

@@ -1,8 +1,10 @@
 import type { Clock } from "../api/clock.ts";
+import type { Fence } from "../api/fence.ts";
 import type { BulkAnswer, ManagementApi } from "../api/management.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import type { RunState } from "./run-state.ts";
 import type { ServerClock } from "./server-clock.ts";
+import type { Intent, Turn } from "./turn.ts";
 import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "./work.ts";
 
 /** What happens to an option whose name the targeting already has (contract, `bulk_add_options`). */
@@ -33,15 +35,23 @@ export interface Driver {
   record(entry: JournalEntry): void;
   /** Puts what a request's end changed into the journal and into effect. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
+  /** Notes that the request announced last did not leave. */
+  withhold(): void;
   /** Resolves when everything recorded is on the disk. */
   flush(): Promise<void>;
+  /** As `flush`, for a request that is to leave by a turn of the project; throws a LeaseLostError, too. */
+  intend(turn: Turn): Promise<Intent>;
   /**
-   * Whether a request may leave whose intent is on the disk: false once somebody, in whatever process, asked the run to
-   * stop. To be asked right before it leaves.
+   * Whether a request may leave whose intent is on the disk: false once the run was asked to stop, in whatever process.
+   * To be asked right before it leaves.
    */
   mayLeave(): Promise<boolean>;
-  /** Sends one request that carries these steps; throws an ApiError. */
-  send(operation: BulkOperation, steps: readonly number[]): Promise<BulkAnswer>;
+  /** The right of this process to drive the run. */
+  readonly lease: Turn;
+  /** Opens a connection for the next request, where none is idle; throws an ApiError. */
+  connect(operation: BulkOperation): Promise<void>;
+  /** Sends one request that carries these steps, as far as the fence lets it; throws an ApiError. */
+  send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */
   readonly apartBy?: (step: number) => string;
   /** Tells whoever watches that nothing is sent for so many milliseconds. */

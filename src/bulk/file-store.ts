@@ -3,12 +3,12 @@ import { mkdir, open, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../api/answers.ts";
-import { systemClock } from "../api/clock.ts";
+import { type Clock, systemClock } from "../api/clock.ts";
 import { isApiError } from "../api/errors.ts";
 import { moveOver } from "../disk/move-over.ts";
 import { FileError, hasCode } from "./files/file-error.ts";
-import { openJournal, readJournal, START_ANEW } from "./journal-file.ts";
-import { isLeased, tryLease } from "./lease.ts";
+import { openJournal, partJournal, readJournal, START_ANEW } from "./journal-file.ts";
+import { isLeased, type Lease, tryLease } from "./lease.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./old-runs.ts";
 import { machineLock } from "./project-lock.ts";
 import { FILES, isRunId, isUnfinished, keptHeader, namesIn, readSummary, readText } from "./run-files.ts";
@@ -32,10 +32,11 @@ const versioned = z.looseObject({ version: z.number() });
  */
 export function fileRunStore<Call, Entry>(
   folder: string,
-  now: () => number,
+  clock: Clock,
   form: RunForm<Call, Entry>,
   keep = DEFAULT_RETENTION,
 ): RunStore<Call, Entry> {
+  const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
   const old = sweeper({ folder, index, keep }, now);
@@ -70,7 +71,7 @@ export function fileRunStore<Call, Entry>(
     },
     propose: (runId, entries) => usable(folder, () => keepPart(at(runId, FILES.proposed), linesOf(entries, form))),
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
-    journal: (runId) => usable(folder, () => openJournal(at(runId, FILES.journal), form)),
+    journal: (runId, lease) => usable(folder, () => openJournal(at(runId, FILES.journal), form, lease)),
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
@@ -102,7 +103,7 @@ export function fileRunStore<Call, Entry>(
       if (!isUnfinished(given)) old.ended(given.caller);
     },
     summary: (runId) => readSummary(folder, runId),
-    lease: (runId) => usable(folder, () => tryLease(join(folder, runId), "driver", now)),
+    lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
     async isDriven(runId) {
       return (await namesIn(join(folder, runId))).length > 0 && isLeased(join(folder, runId), "driver", now);
     },
@@ -122,6 +123,19 @@ export function fileRunStore<Call, Entry>(
 
 /** What files are called that ask the driver of a run to stop. */
 const STOP_ASKED = "stop-asked.";
+
+/** The journal is parted from a driver that may still be there, so that what it does too late changes nothing. */
+async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
+  const lease = await tryLease(place, "driver", clock);
+  if (!lease?.isTakenOver) return lease;
+  try {
+    await partJournal(join(place, FILES.journal));
+    return lease;
+  } catch (thrown) {
+    await lease.release();
+    throw thrown;
+  }
+}
 
 function turnOf(fingerprint: string): string {
   return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS);

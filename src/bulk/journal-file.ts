@@ -1,8 +1,10 @@
 import { createReadStream } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { parseJson } from "../api/answers.ts";
+import { moveOver } from "../disk/move-over.ts";
 import { hasCode } from "./files/file-error.ts";
+import type { Lease } from "./lease.ts";
 import type { RunForm } from "./run-form.ts";
 import { type RunJournal, RunStoreError } from "./store.ts";
 
@@ -11,10 +13,13 @@ export const START_ANEW = "Look at what was applied with list_options, and start
 
 const NEWLINE = Buffer.from("\n");
 
-/** Opens a journal for appending. A last line that was cut off by a crash never took effect, and is cut away. */
+/**
+ * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.
+ */
 export async function openJournal<Entry>(
   file: string,
   { line }: Pick<RunForm<unknown, Entry>, "line">,
+  lease: Lease,
 ): Promise<RunJournal<Entry>> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
@@ -30,9 +35,13 @@ export async function openJournal<Entry>(
   };
   // One after the other: what follows a line that could not be written would be taken for damage.
   let written = Promise.resolve();
-  const flush = (): Promise<void> => {
+  const write = (): Promise<void> => {
     written = written.then(writeWaiting);
     return written;
+  };
+  const held = async (): Promise<void> => {
+    lease.lost.throwIfAborted();
+    await write();
   };
   return {
     append(entry) {
@@ -40,16 +49,58 @@ export async function openJournal<Entry>(
       waiting.push(NEWLINE);
     },
     // What goes wrong is told by the next flush.
-    write: () => void flush().catch(() => undefined),
-    flush,
-    async close(how) {
+    write: () => void write().catch(() => undefined),
+    async flush() {
+      await held();
+      await lease.check();
+    },
+    async intend(turn) {
+      await held();
+      const intent = await lease.renew();
+      // The readings that were taken first count for both.
+      if (turn !== lease) await turn.renew();
+      return intent;
+    },
+    async confess(entry) {
+      const pieces = line(entry).map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece));
+      const now = await open(file, "a", 0o600);
       try {
-        if (how !== "discard") await flush();
+        await now.appendFile(Buffer.concat([...pieces, NEWLINE]));
+        await now.datasync();
+      } finally {
+        await now.close();
+      }
+    },
+    async close() {
+      try {
+        await held();
       } finally {
         await handle.close();
       }
     },
   };
+}
+
+/**
+ * Parts a journal from those that have it open: what they append from now on gets lost. A last line that was cut off is
+ * left out.
+ */
+export async function partJournal(file: string): Promise<void> {
+  const fresh = `${file}.new`;
+  try {
+    await copyFile(file, fresh);
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return;
+    throw thrown;
+  }
+  const handle = await open(fresh, "a+", 0o600);
+  try {
+    await handle.truncate(await endOfLastLine(handle));
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  await moveOver(fresh, file);
 }
 
 /** As many pieces as every system takes in one go. */

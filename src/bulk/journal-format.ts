@@ -117,7 +117,8 @@ export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)
     const { items, ...rest } = entry;
     return [`${JSON.stringify(rest).slice(0, -1)},"items":[`, items, "]}"];
   }
-  const steps = "steps" in entry && entry.t !== "send" ? { steps: entry.steps?.map(keptStep) } : {};
+  const steps =
+    "steps" in entry && entry.t !== "send" && entry.t !== "late" ? { steps: entry.steps?.map(keptStep) } : {};
   return [JSON.stringify({ ...entry, ...steps })];
 }
 
@@ -148,6 +149,8 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: z.object({ from: z.number(), ids: z.array(z.string().nullable()) }).exactOptional(),
   }),
+  z.object({ t: z.literal("withheld"), at }),
+  z.object({ t: z.literal("late"), steps: z.array(z.number()), at }),
   z.object({ t: z.literal("waited"), ms: z.number() }),
   z.object({
     t: z.literal("stop"),

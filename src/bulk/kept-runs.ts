@@ -1,6 +1,6 @@
 import type { Clock } from "../api/clock.ts";
 import type { Elsewhere } from "./elsewhere.ts";
-import type { KeptLease } from "./lease.ts";
+import type { Lease } from "./lease.ts";
 import type { Plan } from "./plan/plan.ts";
 import { ownReason } from "./reasons.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
@@ -101,7 +101,7 @@ export async function withdraw(
   const lease = await startedBy({ store, clock }, runId);
   if (lease === undefined) return false;
   try {
-    await endCancelled({ store, clock }, found, "WITHDRAWN");
+    await endCancelled({ store, clock }, found, { code: "WITHDRAWN", lease });
     await store.summarise(runId, { ...summaryOf(found.header, found.state, restingStatus(found.state)), open: false });
   } finally {
     await lease.release();
@@ -113,10 +113,11 @@ export async function withdraw(
 export async function cancelInterrupted(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
   runId: string,
+  lease: Lease,
 ): Promise<void> {
   const found = await readBack(store, runId);
   if (found === undefined || restingStatus(found.state) !== "interrupted") return;
-  await endCancelled({ store, clock }, found, "CANCELLED");
+  await endCancelled({ store, clock }, found, { code: "CANCELLED", lease });
   await store.summarise(runId, summaryOf(found.header, found.state, restingStatus(found.state)));
 }
 
@@ -124,7 +125,7 @@ export async function cancelInterrupted(
 async function endCancelled(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
   { header: { runId }, state }: KeptRun,
-  code: "WITHDRAWN" | "CANCELLED",
+  { code, lease }: { readonly code: "WITHDRAWN" | "CANCELLED"; readonly lease: Lease },
 ): Promise<void> {
   const reason = ownReason(code);
   const entries: JournalEntry[] = [];
@@ -138,7 +139,7 @@ async function endCancelled(
     state.apply({ t: "settled", settlements });
   }
   const stop: JournalEntry = { t: "stop", cause: "cancelled", at: clock.now(), reason };
-  const journal = await store.journal(runId);
+  const journal = await store.journal(runId, lease);
   try {
     for (const entry of [...entries, stop]) journal.append(entry);
     state.apply(stop);
@@ -160,7 +161,7 @@ export async function startedBy(
     clock,
   }: { readonly store: Pick<RunStore<unknown, unknown>, "lease" | "start" | "read">; readonly clock: Clock },
   runId: string,
-): Promise<KeptLease | undefined> {
+): Promise<Lease | undefined> {
   for (;;) {
     const lease = await store.lease(runId);
     if (lease !== undefined) {

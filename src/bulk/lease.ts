@@ -1,108 +1,160 @@
 import { randomUUID } from "node:crypto";
 import { link, mkdir, readdir, readFile, stat, unlink, utimes, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import type { Clock } from "../api/clock.ts";
+import { HeldBackError } from "../api/fence.ts";
 import { moveOver } from "../disk/move-over.ts";
+import { ownMark, presenceOf } from "../disk/process-mark.ts";
 import { hasCode } from "./files/file-error.ts";
+import { checkFresh, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS, type Turn } from "./turn.ts";
 
-/** How often a holder shows that it lives, and after how long without that it counts as dead, in milliseconds. */
+/** How often a holder shows that it lives, and after how long without that another one may take over, in milliseconds. */
 const BEAT_MS = 2000;
-const DEAD_AFTER_MS = 10_000;
+const TTL_MS = 10_000;
 
-const content = z.object({ pid: z.number(), host: z.string(), token: z.string(), released: z.boolean() });
+const content = z.object({
+  pid: z.number(),
+  host: z.string(),
+  boot: z.string().optional(),
+  namespace: z.string().optional(),
+  startedAt: z.string().optional(),
+  /** Of this one holding. */
+  token: z.string(),
+  released: z.boolean(),
+  /** A request of the holder before might still have left when this was written. */
+  unsettled: z.boolean().optional(),
+});
 type Content = z.infer<typeof content>;
 
-/** A lease that this process holds. */
-export interface Lease {
+/** A lease that this process holds: its turn, until it gives it back. */
+export interface Lease extends Turn {
+  /** Whether it was taken from a holder that may still be there, and write. */
+  readonly isTakenOver: boolean;
+  /** Resolves when no request of a holder before can leave any more. Rejects with the signal's reason. */
+  settled(signal?: AbortSignal): Promise<void>;
+  /** Makes sure that it is still held. Throws a LeaseLostError where it is not. */
+  check(): Promise<void>;
   /** Gives it back; the next one can have it at once. */
   release(): Promise<void>;
 }
 
-/** A lease that is kept in a folder. */
-export interface KeptLease extends Lease {
-  /**
-   * Shows life. False where it was taken for dead meanwhile, since this process stood still, and another one took over:
-   * then it is held no more.
-   */
-  renew(): Promise<boolean>;
-}
-
 interface Generation {
   readonly number: number;
-  readonly file: string;
   /** Undefined while its holder is still writing it, or when it is damaged. */
   readonly content: Content | undefined;
   readonly beatAt: number;
 }
 
 /**
- * Tries to take a lease that is kept in a folder; undefined while somebody else holds it. A lease is a file whose name
- * ends in a growing number: whoever creates the next number holds it, and creating is atomic, so that a dead holder is
- * followed by exactly one. The newest file stays when the lease is given back, so that numbers never start again.
- * A holder is dead when its process on this host is gone, or when it has not shown life for ten seconds.
+ * Tries to take a lease that is kept in a folder; undefined while another process holds it. A lease is a file whose name
+ * ends in a growing number: the process that creates the next number holds it, and creating is atomic, so that a dead
+ * holder is followed by exactly one. The newest file stays when the lease is given back, so that numbers never start
+ * again. A lease ends when it is given back, when its process is known to be gone, or when it has shown no life for ten
+ * seconds. Only in the last case may its holder still be there, and send what it has announced: then the new one waits
+ * before it sends anything. The file need not outlive a power failure, which ends all holders on the machine with it.
  */
-export async function tryLease(folder: string, name: string, now: () => number): Promise<KeptLease | undefined> {
+export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
   if (newest === undefined) await mkdir(folder, { recursive: true, mode: 0o700 });
-  else if (isHeld(newest, now())) return undefined;
+  const end = newest === undefined ? "over" : await endOf(newest, clock.now());
+  if (end === "held") return undefined;
+  const isTakenOver = end === "silent";
   const number = (newest?.number ?? 0) + 1;
   const file = fileOf(folder, name, number);
-  const mine: Content = { pid: process.pid, host: hostname(), token: randomUUID(), released: false };
+  const token = randomUUID();
+  const unsettled = isTakenOver || newest?.content?.unsettled === true;
+  const mine: Content = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
   if (!(await createFile(file, mine))) return undefined;
   const files = await filesOf(folder, name);
   if (Math.max(...numbersIn(files, name)) !== number) {
-    // Somebody was faster by more than one number: this file was made too late to count.
+    // Another process was faster by more than one number: this file was made too late to count.
     await remove(file);
     return undefined;
   }
   // Those that were killed may have left files that never became a lease, too.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => remove(join(folder, other))));
-  const beat = setInterval(() => void showLife(file), BEAT_MS).unref();
+  return heldLease({ folder, name, number, file, mine, isTakenOver }, clock);
+}
+
+/** What there is of a lease that was just taken. */
+interface Taken {
+  readonly folder: string;
+  readonly name: string;
+  readonly number: number;
+  readonly file: string;
+  readonly mine: Content;
+  readonly isTakenOver: boolean;
+}
+
+function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clock: Clock): Lease {
+  const losing = new AbortController();
+  const settledAt = mine.unsettled ? clock.monotonic() + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
+  const lost = new LeaseLostError(`another process has taken over the lease "${name}"`);
+  const check = async (): Promise<void> => {
+    losing.signal.throwIfAborted();
+    if (await isHeldBy(mine.token, { folder, name, number, file })) return;
+    clearInterval(beat);
+    losing.abort(lost);
+    throw lost;
+  };
+  const settled = async (signal?: AbortSignal): Promise<void> => {
+    for (let left = settledAt - clock.monotonic(); left > 0; left = settledAt - clock.monotonic()) {
+      await clock.sleep(Math.ceil(left), signal);
+    }
+  };
+  // A lease that cannot be looked at now is looked at before anything leaves by it.
+  const beat = setInterval(
+    () =>
+      void showLife(file)
+        .then(check)
+        .catch(() => undefined),
+    BEAT_MS,
+  ).unref();
   return {
+    epoch: BigInt(number),
+    isTakenOver,
+    lost: losing.signal,
+    settled,
+    check,
     async renew() {
+      await settled();
+      const intent = readClocks(clock);
       await showLife(file);
-      if (await isNewest(folder, name, number)) return true;
-      clearInterval(beat);
-      return false;
+      await check();
+      return intent;
+    },
+    mayLeave(intent) {
+      if (losing.signal.aborted) throw new HeldBackError("another process writes now");
+      checkFresh(intent, clock);
     },
     async release() {
       clearInterval(beat);
-      await replaceFile(file, { ...mine, released: true });
+      if (losing.signal.aborted) return;
+      await replaceFile(file, { ...mine, released: true, unsettled: clock.monotonic() < settledAt });
     },
   };
 }
 
-/** Whether nobody took a later number, which is there before this one is removed; false where that cannot be told. */
-async function isNewest(folder: string, name: string, number: number): Promise<boolean> {
-  try {
-    return Math.max(0, ...(await generations(folder, name))) === number;
-  } catch {
-    return false;
-  }
+/** Whether no other process took a later number, which is there before this one is removed, nor made this one anew. */
+async function isHeldBy(token: string, { folder, name, number, file }: Omit<Taken, "mine" | "isTakenOver">) {
+  const [numbers, text] = await Promise.all([generations(folder, name), textOf(file)]);
+  return Math.max(0, ...numbers) === number && text !== undefined && parseContent(text)?.token === token;
 }
 
-/** Whether somebody holds a lease now. */
+/** Whether a process holds a lease now. */
 export async function isLeased(folder: string, name: string, now: () => number): Promise<boolean> {
   const newest = await newestGeneration(folder, name);
-  return newest !== undefined && isHeld(newest, now());
+  return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-function isHeld({ content: held, beatAt }: Generation, now: number): boolean {
-  if (held?.released) return false;
-  if (now - beatAt > DEAD_AFTER_MS) return false;
-  return held === undefined || held.host !== hostname() || isAlive(held.pid);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    // Without the right to signal it, the process is there all the same.
-    return hasCode(thrown, "EPERM");
-  }
+/** Whether a lease has ended: it is surely `over`, or its holder is `silent`, and may still be there. */
+async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
+  if (held?.released) return "over";
+  const presence = held === undefined ? "perhaps" : await presenceOf(held);
+  if (presence === "gone") return "over";
+  return presence === "unlikely" || now - beatAt > TTL_MS ? "silent" : "held";
 }
 
 async function newestGeneration(folder: string, name: string): Promise<Generation | undefined> {
@@ -111,7 +163,7 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   const file = fileOf(folder, name, number);
   try {
     const [text, { mtimeMs }] = await Promise.all([readFile(file, "utf8"), stat(file)]);
-    return { number, file, content: parseContent(text), beatAt: mtimeMs };
+    return { number, content: parseContent(text), beatAt: mtimeMs };
   } catch (thrown) {
     // Removed meanwhile by the holder of a newer number: look again.
     if (hasCode(thrown, "ENOENT")) return newestGeneration(folder, name);
@@ -146,6 +198,16 @@ function prefixOf(name: string): string {
 
 function fileOf(folder: string, name: string, number: number): string {
   return join(folder, `${prefixOf(name)}${number}`);
+}
+
+/** What is in a file; undefined where it was removed. */
+async function textOf(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  }
 }
 
 /** Removes a file, unless somebody else did. */
@@ -205,7 +267,7 @@ async function replaceFile(file: string, value: Content): Promise<void> {
   await moveOver(fresh, file);
 }
 
-/** A beat that cannot be written is noticed by others, who then take over; there is nobody here to tell. */
+/** A sign of life that cannot be written is missed by others, who then take over; that is noticed when it is checked. */
 async function showLife(file: string): Promise<void> {
   const at = new Date();
   await utimes(file, at, at).catch(() => undefined);

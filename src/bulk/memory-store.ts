@@ -1,6 +1,8 @@
+import { type Clock, systemClock } from "../api/clock.ts";
 import { processLock } from "./project-lock.ts";
 import type { RunForm } from "./run-form.ts";
 import type { RunHeader, RunPart, RunStore, RunSummary, Which } from "./store.ts";
+import { soleTurn } from "./turn.ts";
 
 interface Kept<Call> {
   header: RunHeader<Call>;
@@ -14,9 +16,12 @@ interface Kept<Call> {
 }
 
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry>): RunStore<Call, Entry> {
+export function memoryRunStore<Call, Entry>(
+  { entry, line }: RunForm<Call, Entry>,
+  clock: Clock = systemClock,
+): RunStore<Call, Entry> {
   const runs = new Map<string, Kept<Call>>();
-  const turns = processLock();
+  const turns = processLock(clock);
   const kept = (runId: string): Kept<Call> => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
@@ -58,7 +63,9 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       return {
         append: (given) => void run.lines.push(textOf(given)),
         flush: async () => {},
+        intend: (turn) => turn.renew(),
         write: () => {},
+        confess: async (given) => void run.lines.push(textOf(given)),
         close: async () => {},
       };
     },
@@ -93,7 +100,10 @@ export function memoryRunStore<Call, Entry>({ entry, line }: RunForm<Call, Entry
       if (run.driven) return undefined;
       run.driven = true;
       return {
-        renew: async () => run.driven,
+        ...soleTurn(clock),
+        isTakenOver: false,
+        settled: async () => {},
+        check: async () => {},
         release: async () => {
           run.driven = false;
         },

@@ -67,6 +67,14 @@ export class Outcomes {
     if (_id !== undefined) this.giveId(object, _id);
   }
 
+  /** What was settled is in doubt again. */
+  doubt(object: number, reason: Reason): void {
+    const before = this.#standing.at(object);
+    if (before === undefined || before === "pending" || before === "unknown") return;
+    this.#move(object, before, "unknown");
+    this.#reasons.set(object, reason);
+  }
+
   /** What did not succeed is tried again. */
   reopen(object: number): void {
     const before = this.#standing[object];

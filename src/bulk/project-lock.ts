@@ -3,15 +3,17 @@ import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../api/clock.ts";
 import { hasCode } from "./files/file-error.ts";
-import { type KeptLease, tryLease } from "./lease.ts";
+import { type Lease, tryLease } from "./lease.ts";
+import { soleTurn, type Turn } from "./turn.ts";
 
 /** Lets one write of a project leave at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Does some work while nobody else writes to the project; gives what the work gives.
+   * Does some work while it is the turn of this process to write to the project; gives what the work gives. A turn that
+   * is lost in the middle of the work ends only what goes by it: each request asks it before it leaves.
    * Rejects with the signal's reason when it is aborted while waiting.
    */
-  hold<T>(project: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>;
+  hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal): Promise<T>;
 }
 
 /** How often a process that waits for another one looks again, in milliseconds. */
@@ -23,8 +25,9 @@ const TURN_MS = 2 * LOOK_AGAIN_MS;
 /** How long a lease is kept for the next request. */
 const KEEP_MS = 25;
 
-/** A queue within this process: first come, first served. */
-export function processLock(): ProjectLock {
+/** A queue within this process, which shares nothing with others: first come, first served. */
+export function processLock(clock: Clock): ProjectLock {
+  const turn = soleTurn(clock);
   const tails = new Map<string, Promise<void>>();
   return {
     async hold(project, work, signal) {
@@ -37,7 +40,7 @@ export function processLock(): ProjectLock {
       tails.set(project, tail);
       try {
         await orAborted(before, signal);
-        return await work();
+        return await work(turn);
       } finally {
         finish();
         if (tails.get(project) === tail) tails.delete(project);
@@ -51,7 +54,7 @@ export function processLock(): ProjectLock {
  * from one request to the next, unless another process asks for it: then they take turns.
  */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
-  const queue = processLock();
+  const queue = processLock(clock);
   const kept = new Map<string, HeldLease>();
   const giveBack = async (project: string): Promise<void> => {
     const { lease } = kept.get(project) ?? {};
@@ -62,7 +65,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
     const before = kept.get(project);
     clearTimeout(before?.timer);
     kept.delete(project);
-    if (before !== undefined && (await before.lease.renew())) return before;
+    if (before !== undefined && (await isStillHeld(before.lease))) return before;
     const lease = await waitedFor(folder(project), clock, signal);
     return { lease, lastAsked: await lastAsked(folder(project)) };
   };
@@ -72,11 +75,14 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
         project,
         async () => {
           const mine = await taken(project, signal);
+          const { lease } = mine;
           kept.set(project, mine);
           try {
-            return await work();
+            await lease.settled(signal);
+            return await work(lease);
           } finally {
-            if ((await lastAsked(folder(project))) !== mine.lastAsked) {
+            if (lease.lost.aborted) kept.delete(project);
+            else if ((await lastAsked(folder(project))) !== mine.lastAsked) {
               await giveBack(project);
               await clock.sleep(TURN_MS);
             } else {
@@ -92,7 +98,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 interface HeldLease {
-  readonly lease: KeptLease;
+  readonly lease: Lease;
   /** When others had asked for it last, when it was taken. */
   readonly lastAsked: number;
   /** Gives it back. */
@@ -101,9 +107,20 @@ interface HeldLease {
 
 const NEVER = new AbortController().signal;
 
-async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Promise<KeptLease> {
+/** Whether a lease that was kept is still held. Where that cannot be told it is given back, as far as that can be. */
+async function isStillHeld(lease: Lease): Promise<boolean> {
+  try {
+    await lease.check();
+    return true;
+  } catch {
+    await lease.release().catch(() => undefined);
+    return false;
+  }
+}
+
+async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Promise<Lease> {
   for (;;) {
-    const lease = await tryLease(folder, "write", () => clock.now());
+    const lease = await tryLease(folder, "write", clock);
     if (lease !== undefined) return lease;
     await writeFile(join(folder, ASKED), `${randomUUID()}\n`, { mode: 0o600 });
     await clock.sleep(LOOK_AGAIN_MS, signal);

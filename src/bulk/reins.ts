@@ -1,6 +1,6 @@
-import type { HeldJournal } from "./held-journal.ts";
-import type { KeptLease } from "./lease.ts";
+import type { Lease } from "./lease.ts";
 import type { RunStore } from "./store.ts";
+import { LeaseLostError } from "./turn.ts";
 
 /** How often a driver looks whether it is to stop, also while it waits, in milliseconds. */
 const LOOK_MS = 100;
@@ -22,13 +22,13 @@ export interface Reins {
 }
 
 /**
- * Makes the reins of a run. Any process may have asked to stop it; then it is stopped as cancelled. `journal` is the
- * run's once there is one: a run that another process has taken over is stopped, too.
+ * Makes the reins of a run. Any process may have asked to stop it; then it is stopped as cancelled. `lease` is the run's
+ * once there is one: a run that another process has taken over is stopped, too.
  */
 export function reinsOf(
   store: Pick<RunStore<unknown, unknown>, "stopAsked" | "forgetStop">,
   runId: string,
-  journal: () => Pick<HeldJournal<unknown>, "isHeld"> | undefined,
+  lease: () => Pick<Lease, "check"> | undefined,
 ): Reins {
   const controller = new AbortController();
   let cause: "cancelled" | "interrupted" = "interrupted";
@@ -41,7 +41,7 @@ export function reinsOf(
     return !controller.signal.aborted;
   };
   const look = async (): Promise<void> => {
-    if ((await mayLeave()) && (await journal()?.isHeld()) === false) stop("interrupted");
+    if ((await mayLeave()) && (await isLost(lease()))) stop("interrupted");
   };
   // What cannot be looked at now is looked at again, and before each request in any case.
   const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
@@ -53,10 +53,21 @@ export function reinsOf(
     async end() {
       clearInterval(timer);
       // What was asked of a run that another process has taken over is for that one.
-      if ((await journal()?.isHeld()) === false) return;
+      if (await isLost(lease())) return;
       await store.forgetStop(runId, await store.stopAsked(runId));
     },
   };
+}
+
+/** Whether another process has taken a lease over. */
+async function isLost(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
+  try {
+    await lease?.check();
+    return false;
+  } catch (thrown) {
+    if (thrown instanceof LeaseLostError) return true;
+    throw thrown;
+  }
 }
 
 /**
@@ -66,7 +77,7 @@ export function reinsOf(
 export async function cancelKept(
   store: Pick<RunStore<unknown, unknown>, "stopAsked" | "forgetStop" | "askToStop" | "lease" | "isDriven">,
   runId: string,
-  end: () => Promise<void>,
+  end: (lease: Lease) => Promise<void>,
 ): Promise<void> {
   let lease = await store.lease(runId);
   if (lease === undefined) {
@@ -77,7 +88,7 @@ export async function cancelKept(
   if (lease === undefined) return;
   try {
     await store.forgetStop(runId, await store.stopAsked(runId));
-    await end();
+    await end(lease);
   } finally {
     await lease.release();
   }
@@ -90,7 +101,7 @@ export async function cancelKept(
 export async function leaseToResume(
   store: Pick<RunStore<unknown, unknown>, "stopAsked" | "forgetStop" | "lease">,
   runId: string,
-): Promise<KeptLease | undefined> {
+): Promise<Lease | undefined> {
   const asked = await store.stopAsked(runId);
   const lease = await store.lease(runId);
   if (lease !== undefined) await store.forgetStop(runId, asked);

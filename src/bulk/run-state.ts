@@ -17,10 +17,14 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
+  /** Steps that may have left when another process wrote already. */
+  late: readonly number[] = [];
 
   #work: RunWork;
   /** The request that has no answer yet, and how far the run was when it left. */
-  #inFlight: { readonly steps: readonly number[]; readonly at: number; readonly progress: number } | undefined;
+  #inFlight:
+    | { readonly steps: readonly number[]; readonly at: number; readonly again: boolean; readonly progress: number }
+    | undefined;
 
   /** The state of a run with what is planned for it. */
   constructor(plan?: PlannedWork) {
@@ -74,12 +78,21 @@ export class RunState {
         this.newest.set(entry.targeting, entry._id);
         return;
       case "send":
-        this.#inFlight = { steps: entry.steps, at: entry.at, progress: this.#work.progress };
+        this.#inFlight = { steps: entry.steps, at: entry.at, again: entry.again, progress: this.#work.progress };
         this.requests.sent += 1;
         if (entry.again) this.requests.resent += 1;
         return;
+      case "withheld":
+        this.requests.sent -= 1;
+        if (this.#inFlight?.again) this.requests.resent -= 1;
+        this.#inFlight = undefined;
+        return;
       case "answer":
         this.#answer(entry);
+        return;
+      case "late":
+        this.late = [...this.late, ...entry.steps];
+        this.#work.doubt(entry.steps, entry.at);
         return;
       case "waited":
         this.requests.waitedMs += entry.ms;

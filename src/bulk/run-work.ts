@@ -110,6 +110,17 @@ export class RunWork {
     }
   }
 
+  /** Steps that left too late are in doubt, whatever became of them meanwhile. */
+  doubt(steps: readonly number[], at: number): void {
+    const reason = ownReason("NO_ANSWER", { reason: "it left when another process wrote already" });
+    for (const step of steps) {
+      this.standings.suspect(step, at);
+      if (this.standings.isOpen(step)) continue;
+      this.standings.set(step, "unknown");
+      for (const object of this.steps.at(step)?.objects ?? []) this.outcomes.doubt(object, reason);
+    }
+  }
+
   /** Leaves open steps as they are without an answer: sent is `unknown`, never sent is `unattempted`. */
   stop(reason: Reason): void {
     const open = this.standings.open().flatMap((id) => this.steps.at(id) ?? []);

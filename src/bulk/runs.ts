@@ -96,7 +96,7 @@ export class Runs {
     const { runId } = header;
     const lease = await startedBy(this.#context, runId);
     if (lease === undefined) return undefined;
-    const journal = await store.journal(runId);
+    const journal = await store.journal(runId, lease);
     return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
       recordPlan(this.#context, { driver, journal, header }, plan),
     );
@@ -166,7 +166,7 @@ export class Runs {
       const { header, state } = found;
       await store.reopen(header);
       const from = state.planned ? state : new RunState();
-      const journal = await store.journal(runId);
+      const journal = await store.journal(runId, lease);
       return this.#drive({ header, state: from, journal, lease }, async (driver) => {
         if (!state.planned) {
           journal.append({ t: "replan" });
@@ -255,7 +255,7 @@ export class Runs {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
     if ((await this.stored(runId))?.started)
-      await cancelKept(this.#context.store, runId, () => cancelInterrupted(this.#context, runId));
+      await cancelKept(this.#context.store, runId, (lease) => cancelInterrupted(this.#context, runId, lease));
     return this.find(runId);
   }
 

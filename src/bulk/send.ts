@@ -5,6 +5,7 @@ import { isUlid, ulidTime } from "../spec/ulid.ts";
 import { settleAnswer } from "./answered.ts";
 import { type Batch, stepsOf, unlessSuspect } from "./batch.ts";
 import type { Driver } from "./driver.ts";
+import { fenceOf, type Intent, LeaseLostError, type Turn } from "./turn.ts";
 import { handleError } from "./unanswered.ts";
 import type { Reason } from "./work.ts";
 
@@ -13,41 +14,63 @@ type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
   /** It did not leave, since the run was asked to stop. */
-  | { readonly kind: "withheld" };
+  | { readonly kind: "withheld" }
+  /** Another process has the turn: it never left. */
+  | { readonly kind: "turnLost" };
 
-/** How sending a batch of steps ended: the run goes on, or it ends for this reason. */
-export type BatchEnd = { readonly ended: false } | { readonly ended: true; readonly reason: Reason };
+/**
+ * How sending a batch of steps ended: the run goes on, it ends for this reason, or it goes on with the batch once it is
+ * this process's turn again.
+ */
+export type BatchEnd =
+  | { readonly ended: false; readonly turnLost?: true }
+  | { readonly ended: true; readonly reason: Reason };
 
 const GOES_ON: BatchEnd = { ended: false };
+const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
+
+/** What is left to send of one batch of steps. */
+export interface Sending {
+  batches: readonly Batch[];
+  /** What comes after the first attempt was all in it. */
+  again: boolean;
+}
+
+/** All of a batch of steps. */
+export function sendingOf(driver: Driver, steps: readonly number[]): Sending {
+  return { batches: [fresh(driver, steps)], again: false };
+}
+
+function fresh({ clock, retryBudgetMs }: Driver, ids: readonly number[]): Batch {
+  return { ids, deadline: clock.now() + retryBudgetMs, failures: 0, uncatched: 0, refused: 0 };
+}
 
 /**
  * Sends one request until every item in it is settled: waits and resends as management-api 4.2 and 4.3 say, halves what
- * the service refuses as a whole, and puts answers into effect. Every request is journaled before it leaves.
- * Ends the run when the retry budget is spent or when no further request could succeed. Stops between requests when
- * the driver's signal is aborted; what is not settled then stays pending.
+ * the service refuses as a whole, and puts answers into effect. Every request is journaled before it leaves, and leaves
+ * only while this process has its turn. Ends the run when the retry budget is spent or when no further request could
+ * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
+ * stays pending. Throws a LeaseLostError where another process drives the run.
  */
-export async function sendBatch(driver: Driver, steps: readonly number[]): Promise<BatchEnd> {
-  const fresh = (ids: readonly number[]): Batch => ({
-    ids,
-    deadline: driver.clock.now() + driver.retryBudgetMs,
-    failures: 0,
-    uncatched: 0,
-    refused: 0,
-  });
-  const batches: Batch[] = [fresh(steps)];
-  // What comes after the first attempt was all in it.
-  let again = false;
+export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): Promise<BatchEnd> {
+  const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (!(await driver.mayLeave())) return GOES_ON;
-    const attempt = await attemptOnce(driver, batch.ids, again);
+    const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
     if (attempt.kind === "withheld") return GOES_ON;
-    again = true;
+    if (attempt.kind === "turnLost") {
+      // To lose the turn is no failed attempt: the budget begins anew with the next one.
+      const deadline = driver.clock.now() + driver.retryBudgetMs;
+      sending.batches = [batch, ...batches].map((left) => ({ ...left, deadline }));
+      return TURN_LOST;
+    }
+    sending.again = true;
     const next =
       attempt.kind === "answer"
         ? await settleAnswer(driver, batch, attempt.answer)
         : await handleError(driver, batch, attempt.error);
     if (next.kind === "end") return { ended: true, reason: next.reason };
-    if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
+    if (next.kind === "halve") batches.unshift(...halves(next.ids).map((ids) => fresh(driver, ids)));
     if (next.kind === "resend") {
       // What the others came to would be in doubt if the process died while this waits.
       if (attempt.kind === "answer") await driver.flush();
@@ -60,21 +83,28 @@ export async function sendBatch(driver: Driver, steps: readonly number[]): Promi
   return GOES_ON;
 }
 
-async function attemptOnce(driver: Driver, steps: readonly number[], again: boolean): Promise<Attempt> {
+async function attemptOnce(driver: Driver, steps: readonly number[], again: boolean, turn: Turn): Promise<Attempt> {
   const [first] = steps;
   const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
   if (operation === undefined) throw new RangeError("a request carries at least one item");
+  const unconnected = await failureToConnect(driver, operation);
   const sentAt = driver.clock.now();
   driver.record({ t: "send", steps, at: sentAt, again });
-  await driver.flush();
+  const intent = await intendOrUndo(driver, turn);
+  if (intent === undefined) return { kind: "turnLost" };
   if (!(await driver.mayLeave())) {
-    driver.change([]);
+    driver.withhold();
     return { kind: "withheld" };
   }
+  if (unconnected !== undefined) return { kind: "error", error: unconnected };
+  const fence = fenceOf([turn, driver.lease], intent, {
+    renew: () => driver.intend(turn),
+    onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
+  });
   // Read anew, since the disk took its time: the nearer to the request, the more its answer tells of the clock.
   const leftAt = driver.clock.now();
   try {
-    const answer = await driver.send(operation, steps);
+    const answer = await driver.send(operation, steps, fence);
     const receivedAt = driver.clock.now();
     if (answer.serverTime !== undefined) {
       const { serverTime } = answer;
@@ -85,6 +115,28 @@ async function attemptOnce(driver: Driver, steps: readonly number[], again: bool
   } catch (thrown) {
     if (isApiError(thrown)) return { kind: "error", error: thrown };
     throw thrown;
+  }
+}
+
+/** Connects first, so that no time passes for it between the announcement of a request and the request. */
+async function failureToConnect(driver: Driver, operation: BulkOperation): Promise<ApiError | undefined> {
+  try {
+    await driver.connect(operation);
+    return undefined;
+  } catch (thrown) {
+    if (isApiError(thrown)) return thrown;
+    throw thrown;
+  }
+}
+
+/** Undefined where the turn is lost: what was recorded is in flight no more. */
+async function intendOrUndo(driver: Driver, turn: Turn): Promise<Intent | undefined> {
+  try {
+    return await driver.intend(turn);
+  } catch (thrown) {
+    if (!(thrown instanceof LeaseLostError) || driver.lease.lost.aborted) throw thrown;
+    driver.withhold();
+    return undefined;
   }
 }
 

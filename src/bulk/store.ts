@@ -1,7 +1,8 @@
 import type { WriteCall } from "./call.ts";
 import type { ByteSource } from "./files/bytes.ts";
 import { FileError } from "./files/file-error.ts";
-import type { KeptLease } from "./lease.ts";
+import type { Lease } from "./lease.ts";
+import type { Intent, Turn } from "./turn.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** Runs cannot be kept or read: what is wrong, and what to do. */
@@ -43,16 +44,29 @@ export interface RunSummary {
   readonly open: boolean;
 }
 
-/** The journal of one run, open for writing. */
+/** The journal of one run, open for writing by the lease of the run. */
 export interface RunJournal<Entry = JournalEntry> {
   /** Takes an entry; it is on the disk once `flush` has resolved. */
   append(entry: Entry): void;
-  /** Resolves when every entry taken is on the disk. Throws when that cannot be had: then nothing may be sent. */
+  /**
+   * Resolves when every entry taken is on the disk and the lease of the run is still held. Throws when that cannot be had:
+   * a LeaseLostError where another process drives the run.
+   */
   flush(): Promise<void>;
+  /**
+   * As `flush`, and renews the lease of the run and the turn that a request is to leave by: gives the clocks as they were
+   * before that, by which it may leave. Throws a LeaseLostError where another process has the run, or the turn.
+   */
+  intend(turn: Turn): Promise<Intent>;
   /** Begins to put on the disk what was taken; whoever flushes next learns how that went. */
   write(): void;
-  /** Puts on the disk what was taken, and closes; with `discard` it only closes. */
-  close(how?: "discard"): Promise<void>;
+  /**
+   * Puts an entry into the journal as it is now, although another process drives the run: what this one did too late is
+   * not to stay unknown.
+   */
+  confess(entry: Entry): Promise<void>;
+  /** Closes it; entries that were taken and not flushed are written first, as long as the lease is held. */
+  close(): Promise<void>;
 }
 
 /** Changes whenever anything of a run does. */
@@ -90,8 +104,8 @@ export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   propose(runId: string, entries: Iterable<Entry>): Promise<void>;
   /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
   start(runId: string): Promise<boolean>;
-  /** Opens a started run's journal for writing, after what it holds. */
-  journal(runId: string): Promise<RunJournal<Entry>>;
+  /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
+  journal(runId: string, lease: Lease): Promise<RunJournal<Entry>>;
   /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
   keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
   /** Opens what was kept beside a journal. Nothing where nothing was. */
@@ -113,8 +127,11 @@ export interface RunStore<Call = WriteCall, Entry = JournalEntry> {
   alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   summarise(runId: string, summary: RunSummary): Promise<void>;
   summary(runId: string): Promise<RunSummary | undefined>;
-  /** Becomes the one driver of a run; undefined while somebody else is. */
-  lease(runId: string): Promise<KeptLease | undefined>;
+  /**
+   * Becomes the one driver of a run; undefined while another one is. What a driver before it, which may still be there,
+   * appends from then on is no part of the journal.
+   */
+  lease(runId: string): Promise<Lease | undefined>;
   /** Whether somebody drives the run now. */
   isDriven(runId: string): Promise<boolean>;
   /** Asks the driver of a run, in whatever process, to stop it; it is on the disk once this has resolved. */

@@ -1,4 +1,5 @@
 import type { ApiError } from "../api/errors.ts";
+import { HeldBackError } from "../api/fence.ts";
 import { type BulkResult, itemError } from "../spec/records.ts";
 import { type Batch, backoff, type Next, SHORTEST_BUSY_WAIT_MS, stepsOf, unlessSuspect } from "./batch.ts";
 import type { Driver } from "./driver.ts";
@@ -28,6 +29,9 @@ export async function handleError(driver: Driver, batch: Batch, error: ApiError)
       return resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
+      // What was kept from leaving failed at nothing: it is announced anew.
+      if (error.cause instanceof HeldBackError)
+        return resend(0, { deadline: driver.clock.now() + driver.retryBudgetMs });
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
       driver.change(steps.map((step) => ({ step: step.id, to: "suspect" })));

@@ -179,6 +179,10 @@ export type JournalEntry =
       readonly settlements?: readonly Settlement[];
       readonly made?: MadeRows;
     }
+  /** What was announced last did not leave. */
+  | { readonly t: "withheld"; readonly at: number }
+  /** A request with these steps may have left when another process wrote already: they are in doubt again. */
+  | { readonly t: "late"; readonly steps: readonly number[]; readonly at: number }
   | { readonly t: "waited"; readonly ms: number }
   | { readonly t: "stop"; readonly cause: StopCause; readonly at: number; readonly reason?: Reason }
   | { readonly t: "resume"; readonly at: number };

@@ -147,7 +147,7 @@ function runsOver(
   return new Runs({
     api,
     routes,
-    store: fileRunStore(join(stateDir, "runs"), systemClock.now, WRITE_FORM, keep),
+    store: fileRunStore(join(stateDir, "runs"), systemClock, WRITE_FORM, keep),
     lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
     clock: systemClock,
     random: Math.random,
@@ -163,7 +163,7 @@ function runsOver(
 function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir, keep }: Settings): EventRuns {
   return new EventRuns({
     api,
-    store: fileRunStore(join(stateDir, "event-runs"), systemClock.now, EVENT_FORM, keep),
+    store: fileRunStore(join(stateDir, "event-runs"), systemClock, EVENT_FORM, keep),
     clock: systemClock,
     newRunId: ulidSource(systemClock.now, Math.random),
     project: project.id,

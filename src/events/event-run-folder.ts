@@ -1,6 +1,7 @@
 import type { Clock } from "../api/clock.ts";
 import type { ByteSource } from "../bulk/files/bytes.ts";
 import { failedRows, rejectedRows } from "../bulk/files/rejects.ts";
+import type { Lease } from "../bulk/lease.ts";
 import { restingStatus, summaryOf } from "../bulk/report.ts";
 import type { RunHeader, RunStore } from "../bulk/store.ts";
 import type { Reason } from "../bulk/work.ts";
@@ -136,6 +137,7 @@ export async function tidyRun(context: RestContext, runId: string): Promise<void
 export async function cancelInterrupted(
   context: RestContext & { readonly clock: Clock },
   runId: string,
+  lease: Lease,
 ): Promise<void> {
   const { store, clock } = context;
   const found = await readBack(store, runId);
@@ -145,7 +147,7 @@ export async function cancelInterrupted(
   for (const entry of entries) state.apply(entry);
   if (restingStatus(state) !== "interrupted") return;
   const stop: EventEntry = { t: "stop", cause: "cancelled", waitedMs: 0, at: clock.now() };
-  const journal = await store.journal(runId);
+  const journal = await store.journal(runId, lease);
   try {
     for (const entry of [...entries, stop]) journal.append(entry);
     state.apply(stop);

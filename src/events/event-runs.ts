@@ -3,10 +3,9 @@ import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import { elsewhere } from "../bulk/elsewhere.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
-import { type HeldJournal, heldJournal } from "../bulk/held-journal.ts";
 import { startedBy } from "../bulk/kept-runs.ts";
 import { LastRead } from "../bulk/last-read.ts";
-import type { KeptLease } from "../bulk/lease.ts";
+import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { cancelKept, leaseToResume, type Reins, reinsOf } from "../bulk/reins.ts";
 import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
@@ -14,6 +13,7 @@ import { type Interrupted, interruptedRuns, type MadeBefore, madeBefore, oneOf }
 import {
   orUnreadable,
   type RunHeader,
+  type RunJournal,
   type RunPart,
   type RunStore,
   RunStoreError,
@@ -33,6 +33,7 @@ import {
 } from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
+import { fencedEvents } from "./fenced-events.ts";
 import { sendEvents } from "./send.ts";
 
 /** Events to be sent: where they are, and how many. */
@@ -79,7 +80,7 @@ interface DrivenParts {
   /** What the journal takes first. */
   readonly first: readonly EventEntry[];
   /** How it comes to be driven by this process. */
-  readonly begin: () => Promise<KeptLease>;
+  readonly begin: () => Promise<Lease>;
 }
 
 /** How a driven run is told to stop, and whom it tells where it stands. */
@@ -89,9 +90,9 @@ interface Driving {
   readonly tell: () => void;
 }
 
-/** The journal of a driven run, once it is open. */
+/** The lease of a driven run, once it is had. */
 interface Held {
-  journal: HeldJournal<EventEntry> | undefined;
+  lease: Lease | undefined;
 }
 
 /** Whoever watches is told after so many events. */
@@ -128,7 +129,7 @@ export class EventRuns {
     const createdAt = clock.now();
     const runId = newRunId();
     const header = { runId, call, project, caller, environment, createdAt, fingerprint };
-    const begin = async (): Promise<KeptLease> => {
+    const begin = async (): Promise<Lease> => {
       await store.create(header);
       const [leased, kept] = await Promise.allSettled([
         startedBy(this.#context, runId),
@@ -210,7 +211,7 @@ export class EventRuns {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
     if ((await store.read(runId))?.started)
-      await cancelKept(store, runId, () => cancelInterrupted(this.#context, runId));
+      await cancelKept(store, runId, (lease) => cancelInterrupted(this.#context, runId, lease));
     return this.find(runId);
   }
 
@@ -343,14 +344,14 @@ export class EventRuns {
       for (const watcher of watchers) watcher(countsOf(state));
     };
     for (const entry of first) state.apply(entry);
-    const held: Held = { journal: undefined };
-    const reins = reinsOf(this.#context.store, runId, () => held.journal);
+    const held: Held = { lease: undefined };
+    const reins = reinsOf(this.#context.store, runId, () => held.lease);
     const begun = parts.begin();
-    const begin = (): Promise<KeptLease> => begun;
+    const begin = (): Promise<Lease> => begun;
     /** What another process makes of it that has taken it over. */
     let other: EventRun | undefined;
     const rest = this.#driveToRest({ ...parts, begin }, { reins, held, tell }).then(async () => {
-      if (!held.journal?.isLost()) return;
+      if (!held.lease?.lost.aborted) return;
       other = await this.find(runId).catch(() => undefined);
       await other?.rest;
     });
@@ -368,7 +369,7 @@ export class EventRuns {
       },
       stop: (why) => {
         reins.stop(why);
-        return true;
+        return held.lease?.lost.aborted !== true;
       },
     };
     this.#driven.set(runId, run);
@@ -380,17 +381,17 @@ export class EventRuns {
     const { store, clock } = this.#context;
     const { header, state, first, begin } = parts;
     const { reins, held } = driving;
-    let lease: KeptLease | undefined;
+    let lease: Lease | undefined;
     // What belongs to a run that another process has taken over is for that one.
-    const unlessLost = (work: () => unknown) => () => (held.journal?.isLost() ? undefined : work());
+    const unlessLost = (work: () => unknown) => () => (lease?.lost.aborted ? undefined : work());
     const steps = [
       async () => {
         lease = await begin();
-        const journal = heldJournal(await store.journal(header.runId), lease);
-        held.journal = journal;
+        held.lease = lease;
+        const journal = await store.journal(header.runId, lease);
         try {
           for (const entry of first) journal.append(entry);
-          await this.#send(parts, journal, driving);
+          await this.#send(parts, journal, driving, lease);
         } finally {
           await journal.close();
         }
@@ -403,6 +404,7 @@ export class EventRuns {
       try {
         await step();
       } catch (thrown) {
+        if (lease?.lost.aborted) continue;
         const error = thrown instanceof Error ? thrown.message : String(thrown);
         const reason = ownReason("STOPPED_BY_ERROR", { error });
         state.apply({ t: "stop", cause: "interrupted", reason, waitedMs: 0, at: clock.now() });
@@ -415,10 +417,12 @@ export class EventRuns {
 
   async #send(
     { header, state }: DrivenParts,
-    journal: HeldJournal<EventEntry>,
+    journal: RunJournal<EventEntry>,
     { reins, tell }: Driving,
+    lease: Lease,
   ): Promise<void> {
-    const { api, clock, retryBudgetMs, store } = this.#context;
+    const { clock, retryBudgetMs, store } = this.#context;
+    const api = fencedEvents(this.#context.api, lease, () => clock.monotonic());
     const { record, settle, end } = recorder(journal, state, clock);
     const left = eventsToSend(store, header, state, { record, now: clock.now });
     let settled = 0;
@@ -431,7 +435,7 @@ export class EventRuns {
       async beforeSend(objects) {
         record({ t: "leave", objects, at: clock.now() });
         // What was announced before is not to leave either, once another process has taken the run over.
-        await journal.flush().finally(() => journal.isLost() && reins.stop("interrupted"));
+        await journal.flush().finally(() => lease.lost.aborted && reins.stop("interrupted"));
         await reins.mayLeave();
       },
       onSettled(object, settlement) {

@@ -16,6 +16,7 @@ function fakeClock(): Clock & { readonly slept: number[] } {
   return {
     slept,
     now: () => time,
+    monotonic: () => time,
     async sleep(ms) {
       slept.push(ms);
       time += ms;

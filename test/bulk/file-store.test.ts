@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
 import { fileRunStore } from "../../src/bulk/file-store.ts";
 import type { Retention } from "../../src/bulk/old-runs.ts";
 import { runsIn } from "../../src/bulk/run-files.ts";
@@ -21,7 +22,7 @@ async function newFolder(): Promise<string> {
 }
 
 function storeIn(folder: string, now = NOW, keep?: Retention) {
-  return fileRunStore(folder, () => now, WRITE_FORM, keep);
+  return fileRunStore(folder, { ...systemClock, now: () => now }, WRITE_FORM, keep);
 }
 
 function headerOf(runId: string, fingerprint = "same", caller = "local") {

@@ -17,7 +17,7 @@ const newRunId = ulidSource(Date.now, Math.random);
 /** Runs of events whose store counts how many journals are read. */
 async function counted() {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const store = fileRunStore<EventCall, EventEntry>(folder, Date.now, EVENT_FORM);
+  const store = fileRunStore<EventCall, EventEntry>(folder, systemClock, EVENT_FORM);
   let reads = 0;
   const counting: RunStore<EventCall, EventEntry> = {
     ...store,

@@ -36,7 +36,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     api,
     routes: ROUTES,
     store: memoryRunStore(WRITE_FORM),
-    lock: processLock(),
+    lock: processLock(systemClock),
     clock: systemClock,
     random: () => 0.5,
     newRunId: ulidSource(Date.now, Math.random),

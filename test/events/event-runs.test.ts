@@ -53,7 +53,7 @@ async function newFolder(): Promise<string> {
 type Track = (body: string) => Promise<EventAnswer>;
 
 function runsIn(folder: string, track: Track): EventRuns {
-  return runsOver(fileRunStore(folder, virtualClock().now, EVENT_FORM), track);
+  return runsOver(fileRunStore(folder, virtualClock(), EVENT_FORM), track);
 }
 
 function runsOver(store: RunStore<EventCall, EventEntry>, track: Track, clock = virtualClock()): EventRuns {
@@ -186,7 +186,7 @@ describe("a run of events", () => {
   it("counts as sent again what an earlier process had begun to send, and nothing else", async () => {
     const folder = await newFolder();
     const clock = virtualClock();
-    const store = fileRunStore(folder, clock.now, EVENT_FORM);
+    const store = fileRunStore(folder, clock, EVENT_FORM);
     const first = runsOver(store, () => Promise.reject(new NotSentError({ operation, reason: "refused" })), clock);
     const run = first.start(callOf(30), "me");
     expect(await rested(run)).toMatchObject({ status: "failed", counts: { unattempted: 30 } });
@@ -292,7 +292,7 @@ describe("a run of events", () => {
   it("takes a cancelled call up again only within the hour", async () => {
     const folder = await newFolder();
     const clock = virtualClock();
-    const store = fileRunStore(folder, clock.now, EVENT_FORM);
+    const store = fileRunStore(folder, clock, EVENT_FORM);
     const runs = runsOver(store, async () => OK, clock);
     const run = runs.start(callOf(300), "me");
     run.stop("cancelled");
@@ -324,7 +324,7 @@ describe("a run of events", () => {
 
   it("does not hold on to a run that could not be journalled", async () => {
     const folder = await newFolder();
-    const store = fileRunStore(folder, virtualClock().now, EVENT_FORM);
+    const store = fileRunStore(folder, virtualClock(), EVENT_FORM);
     const full = { ...store, journal: () => Promise.reject(new Error("no space left on device")) };
     const failing = runsOver(full, async () => OK).start(callOf(5), "me");
     expect(await rested(failing)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });

@@ -30,7 +30,7 @@ const newRunId = ulidSource(Date.now, Math.random);
 function runsIn(folder: string): EventRuns {
   return new EventRuns({
     api: { track: async () => ({ statusCode: 200, message: "ok" }) },
-    store: fileRunStore(folder, Date.now, EVENT_FORM),
+    store: fileRunStore(folder, systemClock, EVENT_FORM),
     clock: systemClock,
     newRunId,
     project: "project",

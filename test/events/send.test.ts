@@ -190,6 +190,7 @@ describe("a run", () => {
       signal: stop.signal,
       clock: {
         now: clock.now,
+        monotonic: clock.monotonic,
         sleep(ms, signal) {
           stop.abort();
           return clock.sleep(ms, signal);

@@ -20,6 +20,7 @@ export function virtualClock(): Clock {
   }
   return {
     now: () => now,
+    monotonic: () => now,
     sleep(ms, signal) {
       if (signal?.aborted === true) return Promise.reject(signal.reason);
       return new Promise((resolve, reject) => {

@@ -46,7 +46,7 @@ export function mortalProcess(
         });
         return lease && { ...lease, release: () => life.during(() => lease.release()) };
       },
-      journal: async (runId) => mortalJournal(await store.journal(runId), life, random),
+      journal: async (runId, lease) => mortalJournal(await store.journal(runId, lease), life, random),
     },
     api: {
       bulk: (...call) => life.during(() => api.bulk(...call)),
@@ -68,8 +68,8 @@ export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
   let left = flushes;
   return {
     ...store,
-    journal: async (runId) => {
-      const journal = await store.journal(runId);
+    journal: async (runId, lease) => {
+      const journal = await store.journal(runId, lease);
       const buffer: JournalEntry[] = [];
       const flush = async (): Promise<void> => {
         if (left === 0) throw new Error("no space left on device");
@@ -78,8 +78,13 @@ export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
         await journal.flush();
       };
       return {
+        ...journal,
         append: (entry) => void buffer.push(entry),
         flush,
+        intend: async (turn) => {
+          await flush();
+          return journal.intend(turn);
+        },
         write: () => {},
         close: async () => {
           await flush();
@@ -125,20 +130,30 @@ class Life {
 
 function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJournal {
   const buffer: JournalEntry[] = [];
+  const handOver = (): void => {
+    const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;
+    for (const entry of buffer.splice(0, count)) journal.append(entry);
+  };
   const flush = async (): Promise<void> => {
     if (!life.isOver()) {
-      const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;
-      for (const entry of buffer.splice(0, count)) journal.append(entry);
+      handOver();
       await journal.flush();
     }
     life.live();
   };
   return {
+    ...journal,
     append: (entry) => {
       life.live();
       buffer.push(entry);
     },
     flush,
+    intend: async (turn) => {
+      if (!life.isOver()) handOver();
+      const intent = await journal.intend(turn);
+      life.live();
+      return intent;
+    },
     write: () => {},
     close: async () => {
       await flush();

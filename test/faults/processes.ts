@@ -10,6 +10,7 @@ import { type MortalProcess, mortalProcess, storeOnFullDisk } from "./mortal.ts"
 import { managementOverModel } from "./over-model.ts";
 import { randomFrom } from "./random.ts";
 import type { Schedule } from "./schedule.ts";
+import { standingStill } from "./standstill.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 /** A process with an engine in it. */
@@ -35,18 +36,22 @@ export interface Machine {
 /** Makes processes one after the other, or side by side. */
 export function processesFor({ seed, settings }: Schedule, { store, lock, time }: Machine) {
   const random = randomFrom(seed * 31 + 7);
+  const stills = randomFrom(seed * 613 + 5);
+  const standsStill = stills.chance(0.3);
   const memory = targetingMemory({ now: () => time.now(), onProblem: () => {} });
   let runIds = 0;
   return (service: ModelService, { dieAt = Number.POSITIVE_INFINITY, diskFullAfter }: Fate = {}): Process => {
     const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
     const mortal = mortalProcess({ store: disk, api: managementOverModel(service) }, dieAt, random);
     const watched = journaledFirst(mortal, service);
+    const isOn = (): boolean => standsStill && service.disturbed;
+    const still = standingStill({ lock, api: watched.api }, { time, random: stills, isOn });
     // Nobody tells a new process what the one before it was told.
     service.notBefore = 0;
     const runs = new Runs({
       ...watched,
+      ...still,
       routes: ROUTES,
-      lock,
       clock: time,
       random: random.next,
       newRunId: () => {
@@ -65,7 +70,7 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
 
 /** A machine on which nothing has happened. */
 export function newMachine(store: RunStore, time: VirtualTime): Machine {
-  return { store, time, lock: processLock() };
+  return { store, time, lock: processLock(time) };
 }
 
 /** Complains about every request that leaves before the disk holds that it will, with as many items as it carries. */
@@ -77,8 +82,8 @@ function journaledFirst(
   return {
     store: {
       ...store,
-      journal: async (runId) => {
-        const journal = await store.journal(runId);
+      journal: async (runId, lease) => {
+        const journal = await store.journal(runId, lease);
         const waiting: number[] = [];
         return {
           ...journal,
@@ -89,6 +94,12 @@ function journaledFirst(
           flush: async () => {
             await journal.flush();
             onDisk.push(...waiting.splice(0));
+          },
+          intend: async (turn) => {
+            const intent = await journal.intend(turn);
+            // What was announced before and kept back is announced anew.
+            onDisk.splice(0, onDisk.length, ...waiting.splice(0));
+            return intent;
           },
         };
       },

@@ -45,7 +45,7 @@ export async function runSchedule(
 ): Promise<Verdict> {
   const { project, time } = world;
   const before = snapshotOf(project);
-  const store = memoryRunStore(WRITE_FORM);
+  const store = memoryRunStore(WRITE_FORM, time);
   const processOf = processesFor(schedule, newMachine(store, time));
   const traffic: Traffic = { busyUntil: 0, isWriting: false };
 

@@ -17,6 +17,10 @@ export class VirtualTime {
     return this.#now;
   }
 
+  monotonic(): number {
+    return this.#now;
+  }
+
   /** Lets something happen when the time has come. */
   at(time: number, act: () => void): void {
     this.#events.push({ at: time, act });

@@ -81,6 +81,7 @@ export function toolContext(management: ManagementApi) {
   let time = 1_700_000_000_000;
   const clock = {
     now: () => time,
+    monotonic: () => time,
     sleep: async (ms: number) => {
       time += ms;
     },

@@ -1,0 +1,53 @@
+import { NotSentError } from "../../src/api/errors.ts";
+import { HeldBackError } from "../../src/api/fence.ts";
+import type { ManagementApi } from "../../src/api/management.ts";
+import type { ProjectLock } from "../../src/bulk/project-lock.ts";
+import { LeaseLostError } from "../../src/bulk/turn.ts";
+import type { Random } from "./random.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+/** How often a process stands still before a request leaves, and how often it has lost its turn by then. */
+const SHARE = 0.04;
+/** Longer than a request may leave after it was announced: two seconds. */
+const STANDSTILL_MS = 2500;
+
+/** A world in which a process now and then stands still: its requests are kept back then, or another one has its turn. */
+export function standingStill(
+  { lock, api }: { readonly lock: ProjectLock; readonly api: ManagementApi },
+  { time, random, isOn }: { readonly time: VirtualTime; readonly random: Random; readonly isOn: () => boolean },
+): { readonly lock: ProjectLock; readonly api: ManagementApi } {
+  return {
+    lock: {
+      hold: (project, work, signal) =>
+        lock.hold(
+          project,
+          (turn) => {
+            const losing = new AbortController();
+            return work({
+              ...turn,
+              lost: losing.signal,
+              renew: async () => {
+                if (isOn() && random.chance(SHARE)) losing.abort(new LeaseLostError("another process has the turn"));
+                losing.signal.throwIfAborted();
+                return turn.renew();
+              },
+            });
+          },
+          signal,
+        ),
+    },
+    api: {
+      ...api,
+      bulk: async (operation, items, options) => {
+        if (isOn() && random.chance(SHARE)) time.advance(STANDSTILL_MS);
+        try {
+          options?.fence?.mayLeave();
+        } catch (cause) {
+          if (!(cause instanceof HeldBackError)) throw cause;
+          throw new NotSentError({ operation, reason: cause.message }, { cause });
+        }
+        return api.bulk(operation, items, options);
+      },
+    },
+  };
+}

@@ -1,0 +1,301 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import * as z from "zod";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { type Random, randomFrom } from "../faults/random.ts";
+import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { holderIn } from "./holders.ts";
+import { runsIn } from "./journals.ts";
+import { type LeasePlace, openWatchingGate, type Watcher } from "./watching-gate.ts";
+
+/**
+ * What the other process does while the first one stands still: a run of its own, or to go on with the same run; and
+ * where the first one is stopped: anywhere, while it waits since the service is busy, or in the middle of a large body.
+ */
+export const PAUSES = [
+  { run: "another", moment: "anywhere" },
+  { run: "another", moment: "busy" },
+  { run: "another", moment: "upload" },
+  { run: "same", moment: "anywhere" },
+  { run: "same", moment: "busy" },
+  { run: "same", moment: "upload" },
+  { run: "events", moment: "anywhere" },
+] as const;
+export type PauseKind = (typeof PAUSES)[number];
+
+/** What a pause came to. */
+export interface Paused {
+  /** Writes of the stopped process that arrived after the first one of the new holder. */
+  readonly late: readonly string[];
+  /** What is lost, doubled or told wrongly. */
+  readonly wrong: readonly string[];
+  /** Whether the other process took over while the first one stood still. */
+  readonly takenOver: boolean;
+}
+
+const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}).optional() }) });
+const report = z.looseObject({ runId: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
+const page = z.looseObject({
+  cursor: z.string().optional(),
+  results: z.array(
+    z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional(), index: z.number() }),
+  ),
+});
+type Result = z.infer<typeof page>["results"][number];
+const targetings = z.object({ results: z.array(z.object({ data: z.object({ _id: z.string() }) })) });
+const options = z.object({
+  projects: z.array(z.object({ options: z.array(z.looseObject({ _id: z.string(), name: z.string() })) })),
+});
+const events = z.object({ events: z.array(z.looseObject({ uid: z.string().nullable() })), total: z.number() });
+
+const PROJECT = "paused";
+const KEYS = { "x-api-key": "sandbox-key", "content-type": "application/json" };
+const GROUPS = 3000;
+const EVENTS = 1500;
+/** Longer than a lease lasts: 10 s. */
+const PAUSE_MS = { least: 10_500, most: 15_000 };
+
+/** Stops a process of two at a moment that the seed says, for longer than its lease lasts, and looks at what came of it. */
+export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promise<Paused> {
+  const random = randomFrom(seed);
+  const sandbox = await startSandbox({ lockWaitMs: 0 });
+  const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
+  const runs = join(state, run === "events" ? "event-runs" : "runs");
+  const watcher = watcherOf({ run, runs, state });
+  const beforeMs = random.below(run === "events" ? 100 : 300);
+  const pace = { beforeMs, afterMs: (run === "events" ? 100 : 300) - beforeMs };
+  const gates = await Promise.all([1, 2].map(() => openWatchingGate(sandbox.url, watcher, pace)));
+  const servers = gates.map((gate) => {
+    const server = serverAt(gate.url, state);
+    gate.pid = server.pid;
+    return server;
+  });
+  const [first, second] = servers;
+  if (first === undefined || second === undefined) throw new RangeError("there are two servers");
+  try {
+    const targetingId = await newTargeting(sandbox.url);
+    const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment, random));
+    const mine = first.call(call("First"));
+    await stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
+    await delay(50);
+    const before = new Set(watcher.written);
+    const pauseMs = random.between(PAUSE_MS.least, PAUSE_MS.most);
+    const awake = delay(pauseMs).then(() => process.kill(first.pid, "SIGCONT"));
+    const [runId = ""] = runsIn(runs);
+    const theirs = run === "another" ? second.call(call("Second")) : takeOver(second, runId, runs, awake);
+    await awake;
+    const takenOver =
+      holdersOf(watcher).some((holder) => holder?.pid === second.pid) || watcher.written.size > before.size;
+    const told = await Promise.all([mine, theirs]);
+    const ids = [...new Set([runId, ...told.flatMap((one) => (one === undefined ? [] : [one.runId]))])];
+    const wrong: string[] = [];
+    for (const id of ids) wrong.push(...(await wrongWith(id, servers, sandbox.url, run === "events")));
+    return { late: watcher.late, wrong, takenOver };
+  } finally {
+    for (const server of servers) await server.end();
+    for (const gate of gates) gate.close();
+    await sandbox.close();
+    await rm(state, { recursive: true, force: true });
+  }
+}
+
+function watcherOf({ run, runs, state }: { run: PauseKind["run"]; runs: string; state: string }): Watcher & Reactions {
+  const project = createHash("sha256").update(PROJECT).digest("hex").slice(0, 16);
+  const ofProject: LeasePlace = { folder: join(state, "projects", project), name: "write" };
+  return {
+    written: new Set(),
+    late: [],
+    leases: () => {
+      const ofRuns = runsIn(runs).map((runId) => ({ folder: join(runs, runId), name: "driver" }));
+      if (run === "events") return ofRuns;
+      return run === "another" ? [ofProject] : [ofProject, ...ofRuns];
+    },
+    onBytes: () => {},
+    onWrite: () => {},
+  };
+}
+
+/** What a test does when something arrives. */
+interface Reactions {
+  onBytes: Watcher["onBytes"];
+  onWrite: Watcher["onWrite"];
+}
+
+function holdersOf(watcher: Watcher) {
+  return watcher.leases().map(({ folder, name }) => holderIn(folder, name));
+}
+
+/** Stops a process when the moment has come. */
+async function stopAt(
+  moment: PauseKind["moment"],
+  { random, watcher, pid, sandbox }: { random: Random; watcher: Watcher & Reactions; pid: number; sandbox: string },
+): Promise<void> {
+  const stop = (): void => void process.kill(pid, "SIGSTOP");
+  const nth = random.between(1, 4);
+  await new Promise<void>((resolve) => {
+    const share = random.next();
+    watcher.onBytes = (from, write, arrived, total) => {
+      if (moment !== "upload" || from !== pid || write < nth || arrived < share * total) return;
+      watcher.onBytes = () => {};
+      stop();
+      resolve();
+    };
+    watcher.onWrite = (from, write) => {
+      if (from !== pid || write < nth || moment === "upload") return;
+      watcher.onWrite = () => {};
+      resolve();
+    };
+  });
+  if (moment === "upload") return;
+  if (moment === "busy") await post(sandbox, "/_sandbox/lock", { ms: 3000 });
+  await delay(random.below(moment === "busy" ? 2000 : 3000));
+  stop();
+}
+
+/** Asks a process again and again to go on with a run, until it does or the run is over. */
+async function takeOver(server: Server, runId: string, runs: string, awake: Promise<unknown>) {
+  let over = false;
+  void awake.then(() => {
+    over = true;
+  });
+  for (;;) {
+    const told = await server.call({ tool: "resume_run", args: { runId } });
+    if (over || holderIn(join(runs, runId), "driver")?.pid === server.pid) return told;
+    await delay(200);
+  }
+}
+
+function groupCall(targetingId: string, who: string, moment: PauseKind["moment"], random: Random) {
+  // Requests hold 150 groups each, or 10,000 Context IDs: 300 KB or more.
+  const large = moment === "upload";
+  const items = Array.from({ length: large ? 36 : GROUPS }, (_, number) => ({
+    name: `${who} ${number}`,
+    ...(!large && { type: "collection" }),
+    contexts: Array.from({ length: large ? 5000 : 1 }, (_, id) =>
+      `${who} ${number} ${id} `.padEnd(large ? 60 : 0, "x"),
+    ),
+  }));
+  void random;
+  return {
+    tool: "bulk_add_options",
+    args: { targetingId, items: large && who === "Second" ? items.slice(0, 4) : items },
+  };
+}
+
+function eventCall() {
+  const items = Array.from({ length: EVENTS }, (_, number) => ({ uid: `user-${number}`, eventName: "app_open" }));
+  return { tool: "track_events", args: { events: items } };
+}
+
+async function newTargeting(sandbox: string): Promise<string> {
+  const made = await post(sandbox, "/context-targeting/bulk/create", { items: [{ name: "Paused" }] });
+  return targetings
+    .parse(made)
+    .results.map(({ data }) => data._id)
+    .join();
+}
+
+async function post(sandbox: string, path: string, body: unknown): Promise<unknown> {
+  return (await fetch(`${sandbox}${path}`, { method: "POST", headers: KEYS, body: JSON.stringify(body) })).json();
+}
+
+async function get(sandbox: string, path: string): Promise<unknown> {
+  return (await fetch(`${sandbox}${path}`)).json();
+}
+
+/** A call of a tool that writes. */
+interface Call {
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+type Server = ReturnType<typeof serverAt>;
+
+function serverAt(url: string, state: string) {
+  const server = startNode([COMMAND], {
+    TARGETING_API_URL: url,
+    TARGETING_API_KEY: "sandbox-key",
+    EVENT_API_URL: url,
+    EVENT_APP_KEY: "sandbox-app-key",
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_PROJECT: PROJECT,
+    TARGETING_MCP_STATE_DIR: state,
+    TARGETING_MCP_LOG_LEVEL: "silent",
+    TARGETING_MCP_WAIT_MS: "1000",
+  });
+  for (const message of OPENING) server.send(message);
+  let calls = 0;
+  const ask = async (tool: string, args: Readonly<Record<string, unknown>>): Promise<unknown> => {
+    calls += 1;
+    server.send(toolCall(`call ${calls}`, tool, args));
+    const answer = await server.answer(`call ${calls}`);
+    const structured = answered.safeParse(answer).data?.result.structuredContent;
+    if (structured === undefined) throw new Error(`${tool} was answered with ${JSON.stringify(answer).slice(0, 500)}`);
+    return structured;
+  };
+  return {
+    pid: server.child.pid ?? 0,
+    ask,
+    /** Calls a tool that writes; gives what it answered, where that is a report of a run. */
+    call: async ({ tool, args }: Call) => report.safeParse(await ask(tool, args)).data,
+    end: async () => {
+      server.child.kill("SIGCONT");
+      server.child.kill("SIGKILL");
+      await server.exited;
+    },
+  };
+}
+
+/** Waits until a run rests, and compares what each process says of it with what the service has. */
+async function wrongWith(runId: string, servers: readonly Server[], sandbox: string, isEvents: boolean) {
+  const wrong: string[] = [];
+  for (const server of servers) {
+    let told = report.parse(await server.ask("get_run", { runId, waitMs: 1000 }));
+    for (const until = Date.now() + 90_000; told.status === "running" && Date.now() < until; ) {
+      told = report.parse(await server.ask("get_run", { runId, waitMs: 5000 }));
+    }
+    const { status, counts } = told;
+    const told2 = JSON.stringify({ status, counts });
+    if (status !== "succeeded" && !(isEvents && status === "partial"))
+      wrong.push(`${server.pid} says of ${runId} ${told2}`);
+    const results: Result[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const next = page.parse(await server.ask("get_run", { runId, limit: 1000, ...(cursor && { cursor }) }));
+      results.push(...next.results);
+      cursor = next.cursor;
+      if (cursor === undefined) break;
+    }
+    wrong.push(...(isEvents ? await wrongEvents(results, sandbox) : await wrongOptions(results, sandbox)));
+  }
+  return wrong;
+}
+
+async function wrongOptions(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
+  const there = options.parse(await get(sandbox, "/_sandbox/state")).projects.flatMap((project) => project.options);
+  const byName = new Map<string, string[]>();
+  for (const { name, _id } of there) byName.set(name, [...(byName.get(name) ?? []), _id]);
+  return results.flatMap(({ name = "", outcome, _id }) => {
+    const ids = byName.get(name) ?? [];
+    const fits =
+      ids.length <= 1 && (outcome === "succeeded" ? ids[0] === _id && _id !== undefined : outcome === "unknown");
+    return fits ? [] : [`${name} is ${outcome} (${_id}) and there as ${ids.join() || "nothing"}`];
+  });
+}
+
+async function wrongEvents(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
+  const times = new Map<string, number>();
+  const { events: all, total } = events.parse(await get(sandbox, "/_sandbox/events?limit=10000"));
+  for (const { uid } of all) times.set(uid ?? "", (times.get(uid ?? "") ?? 0) + 1);
+  const wrong = total > all.length ? [`${total - all.length} events could not be looked at`] : [];
+  return results
+    .flatMap(({ index, outcome }) => {
+      const count = times.get(`user-${index}`) ?? 0;
+      const fits = outcome === "succeeded" ? count === 1 : outcome === "unknown" && count <= 1;
+      return fits ? [] : [`event ${index} is ${outcome} and arrived ${count} times`];
+    })
+    .concat(wrong);
+}

@@ -1,0 +1,104 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Holder, holderIn } from "./holders.ts";
+
+/** Where the lease lies that a request leaves by. */
+export interface LeasePlace {
+  readonly folder: string;
+  readonly name: string;
+}
+
+/** What all gates of a service tell. */
+export interface Watcher {
+  /** The leases that a write of now leaves by. */
+  leases(): readonly LeasePlace[];
+  /** Called as soon as so many bytes of a write's body have arrived, of so many. */
+  onBytes(pid: number, write: number, arrived: number, total: number): void;
+  /** Called when the last byte of a write has arrived. */
+  onWrite(pid: number, write: number): void;
+  /** Holders that have written, as `folder name number`. */
+  readonly written: Set<string>;
+  /** Writes that arrived after the first write of another, newer holder. */
+  readonly late: string[];
+}
+
+/** How long a write takes, before it is applied and after, in milliseconds. */
+export interface Pace {
+  readonly beforeMs: number;
+  readonly afterMs: number;
+}
+
+/** A way to a service for one process alone, so that it is known who sent what. */
+export interface WatchingGate {
+  readonly url: string;
+  /** Set once the process is there. */
+  pid: number;
+  close(): void;
+}
+
+/** Opens a gate in front of a service: it looks at each write as its last byte arrives, and passes everything on. */
+export async function openWatchingGate(service: string, watcher: Watcher, pace: Pace): Promise<WatchingGate> {
+  let writes = 0;
+  const gate = { url: "", pid: 0, close: () => {} };
+  const take = async (request: IncomingMessage): Promise<Buffer> => {
+    writes += 1;
+    const write = writes;
+    const total = Number(request.headers["content-length"] ?? 0);
+    const chunks: Buffer[] = [];
+    let arrived = 0;
+    for await (const chunk of request) {
+      const bytes = Buffer.from(chunk);
+      chunks.push(bytes);
+      arrived += bytes.length;
+      if (arrived < total) watcher.onBytes(gate.pid, write, arrived, total);
+    }
+    for (const place of watcher.leases()) note(watcher, place, gate.pid);
+    watcher.onWrite(gate.pid, write);
+    return Buffer.concat(chunks);
+  };
+  const server = createServer((request, response) => {
+    const pass = async (): Promise<void> => {
+      const { url = "/", method = "GET", headers } = request;
+      const isWrite = method !== "GET";
+      const body = isWrite ? await take(request) : undefined;
+      if (isWrite) await delay(pace.beforeMs);
+      const answer = await fetch(`${service}${url}`, {
+        method,
+        headers: {
+          "x-api-key": String(headers["x-api-key"] ?? ""),
+          authorization: String(headers.authorization ?? ""),
+          "content-type": "application/json",
+        },
+        ...(body !== undefined && { body: new Uint8Array(body) }),
+      });
+      const text = await answer.text();
+      if (isWrite) await delay(pace.afterMs);
+      const date = answer.headers.get("date");
+      response.writeHead(answer.status, { "content-type": "application/json", ...(date !== null && { date }) });
+      response.end(text);
+    };
+    pass().catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  gate.url = `http://127.0.0.1:${portOf(server.address())}`;
+  gate.close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return gate;
+}
+
+/** A write of a holder, or, where another one has written since it took over, one that is late. */
+function note({ written, late }: Watcher, { folder, name }: LeasePlace, pid: number): void {
+  const holder = holderIn(folder, name);
+  if (holder === undefined) return;
+  const key = (of: Holder): string => `${folder} ${name} ${of.number}`;
+  if (holder.pid === pid) written.add(key(holder));
+  else if (written.has(key(holder))) late.push(`${pid} wrote beside ${holder.pid}, which holds ${name}`);
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === "string") throw new Error("the gate has no port");
+  return address.port;
+}
