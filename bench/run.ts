@@ -20,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   tokens: statedFigures,
   packing: (output) => [worstPacking(output)],
   sandbox: statedFigures,
+  "kept-runs": statedFigures,
   events: (output) => [
     ...found(output, "validating 100,000 events, beside parsing them", /: ([\d.]+) times/, "at most", 3),
     ...found(output, "track_events of 10,000 events, beside a bare loop", /runs at ([\d.]+) of/, "at least", 0.8),

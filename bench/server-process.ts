@@ -21,9 +21,13 @@ export interface ServerProcess {
 }
 
 /** Starts a server with its state in `stateDir`, and opens the session; does not wait for anything. */
-export function startServer(program: string, stateDir: string): ServerProcess {
+export function startServer(
+  program: string,
+  stateDir: string,
+  more: Readonly<Record<string, string>> = {},
+): ServerProcess {
   const child = spawn(process.execPath, [program], {
-    env: { PATH: process.env.PATH, TARGETING_MCP_STATE_DIR: stateDir, TARGETING_MCP_LOG_LEVEL: "silent" },
+    env: { PATH: process.env.PATH, TARGETING_MCP_STATE_DIR: stateDir, TARGETING_MCP_LOG_LEVEL: "silent", ...more },
     stdio: ["pipe", "pipe", "inherit"],
   });
   const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);

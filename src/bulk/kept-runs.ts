@@ -1,12 +1,10 @@
-import type { Clock } from "../api/clock.ts";
-import type { Elsewhere } from "./elsewhere.ts";
-import type { Lease } from "./lease.ts";
+import { type Elsewhere, elsewhere } from "./elsewhere.ts";
+import { LastRead } from "./last-read.ts";
 import type { Plan } from "./plan/plan.ts";
-import { ownReason } from "./reasons.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
-import type { Run } from "./run.ts";
+import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
-import type { RunHeader, RunStore } from "./store.ts";
+import { orUnreadable, type RunHeader, type RunStore } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
 /** A run as the disk has it. */
@@ -87,93 +85,92 @@ export function isWithdrawn({ stopped }: RunState): boolean {
   return stopped?.reason?.code === "WITHDRAWN";
 }
 
-/**
- * Ends a run that was not started, so that nobody can start it any more: false where somebody has. It ends as cancelled
- * with nothing attempted.
- */
-export async function withdraw(
-  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
-  runId: string,
-): Promise<boolean> {
-  if ((await store.read(runId))?.started !== false) return false;
-  const found = await readBack(store, runId);
-  if (found === undefined) return false;
-  const lease = await startedBy({ store, clock }, runId);
-  if (lease === undefined) return false;
-  try {
-    await endCancelled({ store, clock }, found, { code: "WITHDRAWN", lease });
-    await store.summarise(runId, { ...summaryOf(found.header, found.state, restingStatus(found.state)), open: false });
-  } finally {
-    await lease.release();
+/** Reads runs that this process does not drive. */
+export class KeptRuns {
+  readonly #of: Pick<RunsContext, "store" | "clock">;
+  readonly #lastRead = new LastRead<KeptRun>();
+  /** The runs that other processes drive, and that somebody here waits for. */
+  readonly #followed = new Map<string, Run>();
+  readonly #ending = new AbortController();
+
+  constructor(of: Pick<RunsContext, "store" | "clock">) {
+    this.#of = of;
   }
-  return true;
-}
 
-/** Ends a run as cancelled that was cut short, and that nobody drives: to be called with its lease. */
-export async function cancelInterrupted(
-  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
-  runId: string,
-  lease: Lease,
-): Promise<void> {
-  const found = await readBack(store, runId);
-  if (found === undefined || restingStatus(found.state) !== "interrupted") return;
-  await endCancelled({ store, clock }, found, { code: "CANCELLED", lease });
-  await store.summarise(runId, summaryOf(found.header, found.state, restingStatus(found.state)));
-}
+  /** A run as the disk has it, and as whoever else drives it goes on with it. */
+  async find(runId: string): Promise<Run | undefined> {
+    const followed = this.#followed.get(runId);
+    if (followed !== undefined) return followed;
+    const found = await this.#read(runId);
+    if (found === undefined) return undefined;
+    const isDriven = () => this.#of.store.isDriven(runId);
+    if (found.started && (await isDriven())) return this.#follow(found, isDriven);
+    // It may have come to rest in between.
+    return keptRun((found.started ? await this.#read(runId) : undefined) ?? found);
+  }
 
-/** Ends a run as cancelled in its journal and its state. What was only proposed so far is in the journal, too, then. */
-async function endCancelled(
-  { store, clock }: { readonly store: RunStore; readonly clock: Clock },
-  { header: { runId }, state }: KeptRun,
-  { code, lease }: { readonly code: "WITHDRAWN" | "CANCELLED"; readonly lease: Lease },
-): Promise<void> {
-  const reason = ownReason(code);
-  const entries: JournalEntry[] = [];
-  if (!state.planned) {
-    for await (const entry of (await store.read(runId))?.proposed ?? []) entries.push(entry);
-    if (entries.length > 0) entries.unshift({ t: "replan" });
-    const settlements = range(state.objects.length).flatMap((object) =>
-      state.standing(object) === "pending" ? [{ object, outcome: "unattempted" as const, reason }] : [],
+  async #read(runId: string): Promise<KeptRun | undefined> {
+    const { store } = this.#of;
+    return this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
+  }
+
+  /** A run that another process drives; looked at by one for all who wait for it. */
+  #follow(found: KeptRun, isDriven: () => Promise<boolean>): Run {
+    const { runId } = found.header;
+    const { clock } = this.#of;
+    const followed: Run = runElsewhere(
+      found,
+      elsewhere(found.state, {
+        clock,
+        signal: this.#ending.signal,
+        isDriven,
+        read: async () => (await this.#read(runId))?.state,
+        whileFollowed: async (rest) => {
+          this.#followed.set(runId, followed);
+          await rest;
+          this.#followed.delete(runId);
+        },
+      }),
     );
-    entries.push({ t: "settled", settlements });
-    state.apply({ t: "settled", settlements });
+    return followed;
   }
-  const stop: JournalEntry = { t: "stop", cause: "cancelled", at: clock.now(), reason };
-  const journal = await store.journal(runId, lease);
-  try {
-    for (const entry of [...entries, stop]) journal.append(entry);
-    state.apply(stop);
-  } finally {
-    await journal.close();
+
+  /** Waits for no other process any more. */
+  end(): void {
+    this.#ending.abort();
   }
 }
-
-/** How often a process looks again whether another one has started a run, in milliseconds. */
-const LOOK_AGAIN_MS = 20;
 
 /**
- * Starts a run for the one caller who may drive it first; undefined where somebody else has started it. The lease comes
- * first: so a run that is started and not driven was cut short.
+ * The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. `driven`
+ * gives the runs that this process drives.
  */
-export async function startedBy(
+export async function* listedRuns(
+  store: RunStore,
+  caller: string,
   {
-    store,
-    clock,
-  }: { readonly store: Pick<RunStore<unknown, unknown>, "lease" | "start" | "read">; readonly clock: Clock },
-  runId: string,
-): Promise<Lease | undefined> {
-  for (;;) {
-    const lease = await store.lease(runId);
-    if (lease !== undefined) {
-      if (await store.start(runId)) return lease;
-      await lease.release();
-      return undefined;
+    driven,
+    find,
+  }: {
+    readonly driven: (runId: string) => Run | undefined;
+    readonly find: (runId: string) => Promise<Run | undefined>;
+  },
+): AsyncGenerator<ListedRun> {
+  for (const runId of await store.list(caller)) {
+    const mine = driven(runId);
+    if (mine !== undefined) {
+      yield { runId, ...summaryOf(mine.header, mine.state, mine.status()) };
+      continue;
     }
-    if ((await store.read(runId))?.started !== false) return undefined;
-    await clock.sleep(LOOK_AGAIN_MS);
+    const told = await store.summary(runId);
+    if (told !== undefined) {
+      yield { runId, ...told };
+      continue;
+    }
+    const stored = await orUnreadable(store.read(runId));
+    const run = stored && (await orUnreadable(find(runId)));
+    // Without anything to agree to, it is about to be started, or its server died before it was.
+    if (run === undefined || (!stored?.started && run.state.objects.length === 0)) continue;
+    yield { runId, ...summaryOf(run.header, run.state, run.status()) };
   }
-}
-
-function range(length: number): readonly number[] {
-  return Array.from({ length }, (_, at) => at);
 }

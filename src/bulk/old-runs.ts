@@ -1,10 +1,11 @@
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ulidTime } from "../spec/ulid.ts";
+import { ulidAt, ulidTime } from "../spec/ulid.ts";
+import type { KeptMark } from "./caller-runs.ts";
 import { hasCode } from "./files/file-error.ts";
 import { isLeased } from "./lease.ts";
 import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-files.ts";
-import { callerFolder, type IndexedRun, type KeptMark, type RunIndex } from "./run-index.ts";
+import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
 /** A planned run that nobody confirmed is of no use once its confirmation has expired. They are looked for as rarely. */
@@ -79,12 +80,13 @@ function surplus(
 ): readonly string[] {
   let plain = 0;
   const found: string[] = [];
+  const old = ulidAt(now - keep.days * DAY_MS);
+  const oldPlan = ulidAt(now - KEEP_PLANNED_MS);
   for (const { runId, holdsRemoved } of marks) {
-    const age = now - ulidTime(runId);
     const isOpen = open.has(runId);
     if (!isOpen && !holdsRemoved) plain += 1;
     const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;
-    const isOld = isOpen ? withPlans && age >= KEEP_PLANNED_MS : age >= keep.days * DAY_MS;
+    const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
     if (isBeyond || isOld) found.push(runId);
   }
   return found.reverse();

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { moveOver } from "../disk/move-over.ts";
+import { callerRuns, type KeptMark } from "./caller-runs.ts";
 import { hasCode } from "./files/file-error.ts";
 import { isRunId, namesIn, readText } from "./run-files.ts";
 
@@ -9,15 +10,10 @@ import { isRunId, namesIn, readText } from "./run-files.ts";
 export const INDEX_FOLDER = "calls";
 /** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
 const OPEN = "open";
-/** A folder for each caller, with a mark for each run: `<run>`, or `<run>.removed`. */
+/** What each caller has, see `callerRuns`. */
 const CALLERS = "callers";
 /** For each fingerprint a file that holds the run that was made last. */
 const LAST = "last";
-const REMOVED = "removed";
-
-/** A directory that changed so shortly before it was read may change again without another time of change. */
-const SETTLED_MS = 2000;
-const MOST_CACHED = 64;
 
 /** What the index needs to know of a run. */
 export interface IndexedRun {
@@ -33,13 +29,6 @@ export interface OpenMark {
   readonly runId: string;
   readonly fingerprint: string;
   readonly scope: string;
-}
-
-/** A run of a caller. */
-export interface KeptMark {
-  readonly runId: string;
-  /** Whether it holds what it took away. */
-  readonly holdsRemoved: boolean;
 }
 
 /**
@@ -83,9 +72,8 @@ export function callerFolder(caller: string): string {
 export function runIndex(folder: string): RunIndex {
   const place = join(folder, INDEX_FOLDER);
   const open = join(place, OPEN);
-  const ofCaller = (name: string): string => join(place, CALLERS, name);
+  const callers = callerRuns(join(place, CALLERS));
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
-  const listed = cachedListing();
   const reopen = ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> =>
     create(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
   const rests = async (runId: string): Promise<void> => {
@@ -94,24 +82,20 @@ export function runIndex(folder: string): RunIndex {
   };
   return {
     async add(run) {
-      await create(ofCaller(callerFolder(run.caller)), run.runId);
+      await callers.note(callerFolder(run.caller), run.runId, "kept");
       await reopen(run);
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
     reopen,
     rests,
-    async holdsRemoved(runId, caller) {
-      const mine = ofCaller(callerFolder(caller));
-      await create(mine, `${runId}.${REMOVED}`);
-      await removed(join(mine, runId));
-    },
+    holdsRemoved: (runId, caller) => callers.note(callerFolder(caller), runId, "removed"),
     async open() {
       return (await namesIn(open)).flatMap(openMark).sort(newestFirst);
     },
-    of: (caller) => listed(ofCaller(callerFolder(caller))),
+    of: (caller) => callers.of(callerFolder(caller)),
     async all() {
       const found = new Map<string, readonly KeptMark[]>();
-      for (const name of await namesIn(join(place, CALLERS))) found.set(name, await keptMarks(ofCaller(name)));
+      for (const name of await callers.callers()) found.set(name, await callers.of(name));
       return found;
     },
     async last(fingerprint) {
@@ -119,8 +103,7 @@ export function runIndex(folder: string): RunIndex {
       return runId !== undefined && isRunId(runId) ? runId : undefined;
     },
     async forget(runId, name, fingerprint) {
-      const marks = [runId, `${runId}.${REMOVED}`];
-      await Promise.all(marks.map((mark) => removed(join(ofCaller(name), mark))));
+      await callers.note(name, runId, "gone");
       await rests(runId);
       if (fingerprint === undefined) return;
       if ((await readText(lastOf(fingerprint))) === runId) await removed(lastOf(fingerprint));
@@ -141,45 +124,6 @@ function digest(text: string): string {
 function openMark(name: string): readonly OpenMark[] {
   const [runId = "", fingerprint = "", scope = ""] = name.split(".");
   return isRunId(runId) ? [{ runId, fingerprint, scope }] : [];
-}
-
-async function keptMarks(folder: string): Promise<readonly KeptMark[]> {
-  const marks = new Map<string, KeptMark>();
-  for (const name of await namesIn(folder)) {
-    const [runId = "", flag] = name.split(".");
-    if (!isRunId(runId)) continue;
-    const holdsRemoved = flag === REMOVED || marks.get(runId)?.holdsRemoved === true;
-    marks.set(runId, { runId, holdsRemoved });
-  }
-  return [...marks.values()].sort(newestFirst);
-}
-
-/** Lists folders of marks, and remembers each as long as it has not changed: with many runs that is what takes long. */
-function cachedListing(): (folder: string) => Promise<readonly KeptMark[]> {
-  const cached = new Map<string, { readonly changed: bigint; readonly marks: readonly KeptMark[] }>();
-  return async (folder) => {
-    const changed = await changeOf(folder);
-    const known = cached.get(folder);
-    if (known !== undefined && known.changed === changed) return known.marks;
-    cached.delete(folder);
-    const marks = await keptMarks(folder);
-    const isSettled = changed !== undefined && Date.now() - Number(changed / 1_000_000n) > SETTLED_MS;
-    if (!isSettled) return marks;
-    cached.set(folder, { changed, marks });
-    const [oldest] = cached.keys();
-    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
-    return marks;
-  };
-}
-
-/** When a folder changed last, in nanoseconds; undefined where it is not there. */
-async function changeOf(folder: string): Promise<bigint | undefined> {
-  try {
-    return (await stat(folder, { bigint: true })).mtimeNs;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
 }
 
 function newestFirst(one: { readonly runId: string }, other: { readonly runId: string }): number {

@@ -3,29 +3,17 @@ import { planCall, type WriteCall } from "./call.ts";
 import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
-import { elsewhere } from "./elsewhere.ts";
+import { cancelInterrupted, startedBy, withdraw } from "./ended-runs.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
-import {
-  cancelInterrupted,
-  isWithdrawn,
-  type KeptRun,
-  keptRun,
-  proposalOf,
-  readBack,
-  runElsewhere,
-  startedBy,
-  withdraw,
-} from "./kept-runs.ts";
-import { LastRead } from "./last-read.ts";
+import { isWithdrawn, KeptRuns, listedRuns, proposalOf, readBack } from "./kept-runs.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
 import { cancelKept, leaseToResume } from "./reins.ts";
-import { summaryOf } from "./report.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { type Interrupted, interruptedRuns, type MadeBefore, madeBefore, oneOf } from "./same-call.ts";
 import { ServerClock } from "./server-clock.ts";
-import { orUnreadable, type RunHeader, type RunPart, RunStoreError, type RunSummary } from "./store.ts";
+import { type RunHeader, type RunPart, RunStoreError, type RunSummary } from "./store.ts";
 
 /** As long as a confirmation. */
 const KEEP_PREPARED_MS = CONFIRMATION_MS;
@@ -35,17 +23,15 @@ export class Runs {
   readonly #context: DrivingContext;
   /** The runs that this process drives or plans. */
   readonly #driven = new Map<string, Run>();
-  /** The runs that other processes drive, and that somebody here waits for. */
-  readonly #followed = new Map<string, Run>();
-  readonly #ending = new AbortController();
   /** Runs that this process is just about to drive. */
   readonly #starting = new Map<string, Promise<Run | undefined>>();
-  readonly #lastRead = new LastRead<KeptRun>();
+  readonly #kept: KeptRuns;
   /** Runs that this process planned, and that were not started. */
   readonly #prepared = new Map<string, Run>();
 
   constructor(context: RunsContext) {
     this.#context = { ...context, serverClock: new ServerClock() };
+    this.#kept = new KeptRuns(context);
   }
 
   /**
@@ -118,7 +104,7 @@ export class Runs {
       mayStart,
       propose: (plan) => this.propose(runId, plan),
       start: (plan) => this.#startOrFind(header, plan),
-      startedElsewhere: async () => ((await this.stored(runId))?.started ? this.#kept(runId) : undefined),
+      startedElsewhere: async () => ((await this.stored(runId))?.started ? this.#kept.find(runId) : undefined),
     });
     const { clock } = this.#context;
     for (const [id, { header: earlier }] of this.#prepared) {
@@ -143,12 +129,12 @@ export class Runs {
   async withdraw(runId: string): Promise<Run | undefined> {
     if (!(await withdraw(this.#context, runId))) return undefined;
     this.#prepared.delete(runId);
-    return this.#kept(runId);
+    return this.#kept.find(runId);
   }
 
   /** Another process may have started it meanwhile. */
   async #startOrFind(header: RunHeader, plan: Plan): Promise<Run | undefined> {
-    return (await this.start(header, plan)) ?? this.#kept(header.runId);
+    return (await this.start(header, plan)) ?? this.#kept.find(header.runId);
   }
 
   /**
@@ -272,7 +258,7 @@ export class Runs {
   /** Stops all runs between two requests and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
-    this.#ending.abort();
+    this.#kept.end();
     for (const run of runs) run.stop("interrupted");
     await Promise.all(runs.map((run) => run.rest));
   }
@@ -284,69 +270,15 @@ export class Runs {
     if (driven !== undefined) return driven;
     const prepared = this.#prepared.get(runId);
     if (prepared !== undefined && !(await this.#context.store.read(runId))?.started) return prepared;
-    return this.#kept(runId);
-  }
-
-  /** A run as the disk has it, and as whoever else drives it goes on with it. */
-  async #kept(runId: string): Promise<Run | undefined> {
-    const followed = this.#followed.get(runId);
-    if (followed !== undefined) return followed;
-    const found = await this.#read(runId);
-    if (found === undefined) return undefined;
-    const isDriven = () => this.#context.store.isDriven(runId);
-    if (found.started && (await isDriven())) return this.#follow(found, isDriven);
-    // It may have come to rest in between.
-    return keptRun((found.started ? await this.#read(runId) : undefined) ?? found);
-  }
-
-  async #read(runId: string): Promise<KeptRun | undefined> {
-    const { store } = this.#context;
-    return this.#lastRead.get(runId, await store.revision(runId), () => readBack(store, runId));
-  }
-
-  /** A run that another process drives; looked at by one for all who wait for it. */
-  #follow(found: KeptRun, isDriven: () => Promise<boolean>): Run {
-    const { runId } = found.header;
-    const { clock } = this.#context;
-    const followed: Run = runElsewhere(
-      found,
-      elsewhere(found.state, {
-        clock,
-        signal: this.#ending.signal,
-        isDriven,
-        read: async () => (await this.#read(runId))?.state,
-        whileFollowed: async (rest) => {
-          this.#followed.set(runId, followed);
-          await rest;
-          this.#followed.delete(runId);
-        },
-      }),
-    );
-    return followed;
+    return this.#kept.find(runId);
   }
 
   /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
-  async *list(caller: string): AsyncGenerator<ListedRun> {
-    const { store } = this.#context;
-    for (const runId of await store.list(caller)) {
-      const driven = this.#driven.get(runId);
-      if (driven !== undefined) {
-        if (driven.header.caller === caller)
-          yield { runId, ...summaryOf(driven.header, driven.state, driven.status()) };
-        continue;
-      }
-      const told = await store.summary(runId);
-      if (told !== undefined) {
-        if (told.caller === caller) yield { runId, ...told };
-        continue;
-      }
-      const stored = await orUnreadable(store.read(runId));
-      if (stored?.header.caller !== caller) continue;
-      const run = await orUnreadable(this.find(runId));
-      // Without anything to agree to, it is about to be started, or its server died before it was.
-      if (run === undefined || (!stored.started && run.state.objects.length === 0)) continue;
-      yield { runId, ...summaryOf(run.header, run.state, run.status()) };
-    }
+  list(caller: string): AsyncGenerator<ListedRun> {
+    return listedRuns(this.#context.store, caller, {
+      driven: (runId) => this.#driven.get(runId),
+      find: (runId) => this.find(runId),
+    });
   }
 
   /** A run as it was kept, and whether it was started; undefined when there is none. */
@@ -375,7 +307,7 @@ export class Runs {
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
       if (!run.isTakenOver()) return;
-      other = await this.#kept(runId).catch(() => undefined);
+      other = await this.#kept.find(runId).catch(() => undefined);
       await other?.rest;
     });
     const known: Run = {

@@ -13,6 +13,11 @@ export function ulidTime(ulid: string): number {
   return time;
 }
 
+/** The last ULID of a moment, in milliseconds since 1970: what was made by then sorts before it. */
+export function ulidAt(time: number): string {
+  return encodeTime(Math.max(0, time)) + "Z".repeat(16);
+}
+
 /**
  * Makes a source of ULIDs: each call gives one, later ones sort after earlier ones even within a millisecond.
  * `now` gives milliseconds since 1970, `random` numbers in [0, 1).

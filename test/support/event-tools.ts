@@ -48,7 +48,10 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     sandbox: look,
     testBench: { events, sandbox: look },
     caller: "local",
-    arrivedAt: systemClock.now(),
+    // Each call arrives when it is made.
+    get arrivedAt() {
+      return systemClock.now();
+    },
     signal: new AbortController().signal,
     canAsk: () => false,
     ...more,

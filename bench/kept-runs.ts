@@ -1,0 +1,105 @@
+// get_run without arguments, and a small write, with many kept runs beside few: the built command over stdio.
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { median, PROGRAMS, type ServerProcess, startServer } from "./server-process.ts";
+
+const FEW = 100;
+const MANY = 10_000;
+const CALLS = 100;
+const WRITES = 30;
+
+/** None of them is removed. */
+const KEEP = { TARGETING_MCP_KEEP_RUNS: String(10 * MANY) };
+
+const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** The first run is so old, in milliseconds; they end a minute ago. */
+const SPREAD_MS = 20 * 86_400_000;
+
+/** The ID of a run that was made at a time. */
+function runIdAt(time: number): string {
+  let letters = "";
+  for (let left = time; letters.length < 10; left = Math.floor(left / 32)) letters = ALPHABET[left % 32] + letters;
+  for (const byte of randomBytes(16)) letters += ALPHABET[byte % 32];
+  return letters;
+}
+
+/** Keeps a finished run as a server leaves it, without what the index has. */
+async function keepRun(folder: string, at: number): Promise<void> {
+  const runId = runIdAt(at);
+  const place = join(folder, runId);
+  const call = { tool: "create_targetings", input: { items: [{ name: "Some targeting" }] } };
+  const about = { caller: "local", fingerprint: runId.toLowerCase() };
+  const header = {
+    version: 1,
+    runId,
+    call,
+    project: "0123456789abcdef",
+    environment: "sandbox",
+    createdAt: at,
+    ...about,
+  };
+  const counts = { items: 1, pending: 0, succeeded: 1, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+  const summary = { tool: call.tool, ...about, status: "succeeded", counts, startedAt: at, updatedAt: at, open: false };
+  await mkdir(place, { recursive: true });
+  await writeFile(join(place, "run.json"), JSON.stringify(header));
+  await writeFile(join(place, "started"), "");
+  await writeFile(join(place, "journal.ndjson"), "");
+  await writeFile(join(place, "summary.json"), JSON.stringify(summary));
+}
+
+/** A server that keeps so many runs, for which each of them has its marks. */
+async function serverWith(count: number): Promise<{ readonly server: ServerProcess; readonly folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
+  const last = Date.now() - 60_000;
+  for (let made = 0; made < count; made += 1) {
+    await keepRun(join(folder, "runs"), Math.round(last - (SPREAD_MS * made) / count));
+  }
+  const first = startServer(PROGRAMS.ours, folder, KEEP);
+  await millisecondsOf(first, "get_run", {});
+  await first.end();
+  return { server: startServer(PROGRAMS.ours, folder, KEEP), folder };
+}
+
+async function millisecondsOf(server: ServerProcess, name: string, args: object): Promise<number> {
+  const begin = performance.now();
+  const answer = await server.ask("tools/call", { name, arguments: args });
+  const time = performance.now() - begin;
+  if (answer.includes('"isError":true') || !answer.includes("succeeded")) throw new Error(answer.slice(0, 500));
+  return time;
+}
+
+/** What is measured: a list while nothing happens, a small write, and a list right after it. */
+class Times {
+  readonly read: number[] = [];
+  readonly write: number[] = [];
+  readonly after: number[] = [];
+}
+
+const sizes = [
+  { ...(await serverWith(FEW)), times: new Times() },
+  { ...(await serverWith(MANY)), times: new Times() },
+];
+// In turn, so that whatever else the machine does strikes both.
+for (let call = 0; call < CALLS; call += 1) {
+  for (const { server, times } of sizes) times.read.push(await millisecondsOf(server, "get_run", {}));
+}
+for (let call = 0; call < WRITES; call += 1) {
+  for (const { server, times } of sizes) {
+    const args = { items: [{ name: `Targeting ${call}` }] };
+    times.write.push(await millisecondsOf(server, "create_targetings", args));
+    times.after.push(await millisecondsOf(server, "get_run", {}));
+  }
+}
+for (const { server, folder } of sizes) {
+  await server.end();
+  await rm(folder, { recursive: true });
+}
+
+const WHAT = { read: "get_run without arguments", write: "a small write", after: "get_run right after a write" };
+for (const measure of ["read", "write", "after"] as const) {
+  const [few = Number.NaN, many = Number.NaN] = sizes.map(({ times }) => median(times[measure]));
+  console.log(`${measure}: ${few.toFixed(2)} ms with ${FEW} kept runs, ${many.toFixed(2)} ms with ${MANY}`);
+  console.log(`${WHAT[measure]}, with ${MANY} kept runs beside ${FEW}: ${(many / few).toFixed(2)} (at most 3)`);
+}

@@ -1,0 +1,320 @@
+// Several real servers on one state folder, before one service.
+import { readdir, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { textOf } from "../support/clients.ts";
+import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { optionItems, startService } from "../support/service.ts";
+
+const answer = z.looseObject({
+  runId: z.string().default(""),
+  status: z.string().default(""),
+  counts: z.record(z.string(), z.number()).default({}),
+  requests: z.record(z.string(), z.number()).default({}),
+  results: z.array(z.looseObject({ _id: z.string().default("") })).default([]),
+  runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })).default([]),
+  nextSteps: z.array(z.string()).default([]),
+  confirmation: z.object({ token: z.string() }).default({ token: "" }),
+});
+type Service = Awaited<ReturnType<typeof startService>>;
+
+/** A server with a client, among others that share its state folder. */
+async function startServer(service: Service, env: Record<string, string>) {
+  const server = await startHttp({ ...service.live, ...env });
+  const { callTool } = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url });
+  return {
+    child: server.child,
+    exited: server.exited,
+    stateDir: server.stateDir,
+    call: async (name: string, args: Record<string, unknown>) => {
+      const told = await callTool(name, args);
+      return { ...answer.parse(told.structuredContent), text: textOf(told) };
+    },
+  };
+}
+
+/** So many servers on one state folder. */
+async function start(count: number, env: Record<string, string> = {}) {
+  const service = await startService();
+  const first = await startServer(service, env);
+  const more = { ...env, TARGETING_MCP_STATE_DIR: first.stateDir };
+  const others = await Promise.all(Array.from({ length: count - 1 }, () => startServer(service, more)));
+  const another = () => startServer(service, more);
+  return { service, servers: [first, ...others], first, second: others[0] ?? first, another };
+}
+
+async function newTargeting({ url }: Service, name = "Spring"): Promise<string> {
+  const response = await fetch(`${url}/context-targeting`, {
+    method: "POST",
+    headers: { "x-api-key": "sandbox-key" },
+    body: JSON.stringify({ name }),
+  });
+  return z.looseObject({ _id: z.string() }).parse(await response.json())._id;
+}
+
+const CLICK = { eventName: "app_open" };
+const events = (count: number) => Array.from({ length: count }, (_, number) => ({ uid: `user-${number}`, ...CLICK }));
+
+/** Takes every lease below a folder for one whose holder has not shown life for a minute. */
+async function outdateLeases(stateDir: string): Promise<void> {
+  const files = (await readdir(stateDir, { recursive: true })).filter((file) => /\.lease\.\d+$/.test(file));
+  const past = new Date(Date.now() - 60_000);
+  await Promise.all(files.map((file) => utimes(join(stateDir, file), past, past)));
+}
+
+const ALL = { TARGETING_MCP_CONFIRM: "off" };
+
+describe("the same call at one instant in three processes makes one run", () => {
+  test("of 1,500 new options, of which none is reported as there already", async () => {
+    const { service, servers } = await start(3);
+    const targetingId = await newTargeting(service);
+    const args = { targetingId, items: optionItems(1500) };
+    const told = await Promise.all(servers.map(({ call }) => call("bulk_add_options", args)));
+    expect(new Set(told.map(({ runId }) => runId)).size).toBe(1);
+    for (const one of told) expect(one).toMatchObject({ status: "succeeded", counts: { succeeded: 1500 } });
+    expect(await service.count("addOptions")).toBe(1);
+  });
+
+  test("with every other tool that writes, one after the other", async () => {
+    const { service, servers, first } = await start(3, ALL);
+    const targetingId = await newTargeting(service);
+    const { results } = await first.call("bulk_add_options", { targetingId, items: optionItems(2) });
+    const [one, two] = results.map(({ _id }) => _id);
+    const other = await newTargeting(service, "Other");
+    const calls = [
+      ["create_targetings", { items: [{ name: "New" }] }, "createTargetings"],
+      ["rename_targetings", { items: [{ _id: other, name: "Renamed" }] }, "renameTargetings"],
+      ["update_options", { items: [{ _id: one, name: "Renamed" }] }, "updateOptions"],
+      ["update_contexts", { items: [{ _id: one, add: ["ctx-1"] }] }, "updateOptions"],
+      ["delete_options", { ids: [one, two] }, "deleteOptions"],
+      ["delete_targeting", { ids: [other] }, "deleteTargetings"],
+      ["track_events", { events: events(3) }, "trackEvent"],
+    ] as const;
+    for (const [tool, args, operation] of calls) {
+      const before = await service.count(operation);
+      await service.slow(operation, 300, 1);
+      const told = await Promise.all(servers.map(({ call }) => call(tool, args)));
+      await fetch(`${service.url}/_sandbox/faults`, { method: "DELETE" });
+      expect(new Set(told.map(({ runId }) => runId)).size, tool).toBe(1);
+      for (const answered of told) expect(answered, tool).toMatchObject({ status: "succeeded" });
+      expect((await service.count(operation)) - before, tool).toBe(tool === "track_events" ? 3 : 1);
+    }
+  });
+
+  test("but a call that is made once its run has ended is a new one", async () => {
+    const { service, first, second } = await start(2);
+    const one = await first.call("track_events", { events: events(2) });
+    const two = await second.call("track_events", { events: events(2) });
+    expect(two.runId).not.toBe(one.runId);
+    expect(await service.count("trackEvent")).toBe(4);
+  });
+});
+
+describe("a confirmation token", () => {
+  test("that is used three times at once starts one run, and used again gives its report", async () => {
+    const { service, servers, first, second } = await start(2);
+    const targetingId = await newTargeting(service);
+    const { results } = await first.call("bulk_add_options", { targetingId, items: optionItems(300) });
+    const { items: all } = z.looseObject({ items: z.array(z.looseObject({ _id: z.string() })) }).parse(
+      await (
+        await fetch(`${service.url}/context-targeting/${targetingId}/category?limit=300`, {
+          headers: { "x-api-key": "sandbox-key" },
+        })
+      ).json(),
+    );
+    expect(results.length).toBeGreaterThan(0);
+    const ids = all.map(({ _id }) => _id);
+    const { confirmation } = await first.call("delete_options", { ids });
+    const act = { confirmation: confirmation.token };
+    const told = await Promise.all([...servers, first].map(({ call }) => call("delete_options", act)));
+    const again = await second.call("delete_options", act);
+    expect(new Set([...told, again].map(({ runId }) => runId)).size).toBe(1);
+    for (const one of [...told, again])
+      expect(one).toMatchObject({ status: "succeeded", counts: { items: 300, succeeded: 300 } });
+    expect(await service.count("deleteOptions")).toBe(1);
+  });
+});
+
+describe("a run is cancelled from any process", () => {
+  const WAIT = { TARGETING_MCP_WAIT_MS: "300" };
+
+  test("that changes options: nothing new leaves once cancel_run has answered", async () => {
+    const { service, first, second } = await start(2, WAIT);
+    const targetingId = await newTargeting(service);
+    await service.slow("addOptions", 500);
+    const { runId, status } = await first.call("bulk_add_options", { targetingId, items: optionItems(40_000) });
+    expect(status).toBe("running");
+    await expect.poll(() => service.count("addOptions")).toBe(1);
+    const asked = await second.call("cancel_run", { runId });
+    const sent = await service.count("addOptions");
+    expect(["running", "cancelled"]).toContain(asked.status);
+    if (asked.status === "running") expect(asked.text).toContain("was asked to stop");
+    await expect.poll(async () => (await second.call("get_run", { runId })).status).toBe("cancelled");
+    const told = await first.call("get_run", { runId });
+    expect(told).toMatchObject({ status: "cancelled", counts: { failed: 0, unknown: 0, pending: 0 } });
+    expect(await service.count("addOptions")).toBe(sent);
+    expect(told.counts.succeeded).toBe(5000 * sent);
+    await fetch(`${service.url}/_sandbox/faults`, { method: "DELETE" });
+    await second.call("resume_run", { runId });
+    await expect
+      .poll(() => first.call("get_run", { runId }))
+      .toMatchObject({ status: "succeeded", counts: { succeeded: 40_000 } });
+  });
+
+  test("that waits for the service's lock", async () => {
+    const { service, first, second } = await start(2, WAIT);
+    const targetingId = await newTargeting(service);
+    await service.control("POST", "/lock", { ms: 30_000 });
+    const { runId } = await first.call("bulk_add_options", { targetingId, items: optionItems(10) });
+    await second.call("cancel_run", { runId });
+    await expect
+      .poll(() => first.call("get_run", { runId }), { timeout: 5000 })
+      .toMatchObject({
+        status: "cancelled",
+        counts: { unattempted: 10 },
+      });
+  });
+
+  test("that sends events", async () => {
+    const { service, first, second } = await start(2, WAIT);
+    await service.slow("trackEvent", 40);
+    const { runId, status } = await first.call("track_events", { events: events(3000) });
+    expect(status).toBe("running");
+    const asked = await second.call("cancel_run", { runId });
+    expect(["running", "cancelled"]).toContain(asked.status);
+    await expect.poll(async () => (await second.call("get_run", { runId })).status).toBe("cancelled");
+    const told = await first.call("get_run", { runId });
+    expect(told).toMatchObject({ status: "cancelled", counts: { items: 3000, unknown: 0, pending: 0 } });
+    expect(told.counts.unattempted).toBeGreaterThan(2000);
+    expect(await service.count("trackEvent")).toBe(told.counts.succeeded);
+  });
+
+  test.each(["bulk_add_options", "track_events"])("that nobody drives any more: %s", async (tool) => {
+    const { service, first, second } = await start(2, WAIT);
+    const targetingId = await newTargeting(service);
+    await service.slow("addOptions", 2000);
+    await service.slow("trackEvent", 2000);
+    const args = tool === "track_events" ? { events: events(500) } : { targetingId, items: optionItems(12_000) };
+    const { runId } = await first.call(tool, args);
+    first.child.kill("SIGKILL");
+    await first.exited;
+    expect((await second.call("get_run", { runId })).status).toBe("interrupted");
+    const told = await second.call("cancel_run", { runId });
+    expect(told).toMatchObject({ runId, status: "cancelled", counts: { pending: 0, succeeded: 0 } });
+    expect(told.counts.unattempted).toBeGreaterThan(0);
+    expect((await second.call("get_run", {})).runs).toMatchObject([{ runId, status: "cancelled" }]);
+  });
+});
+
+describe("a run that is resumed is driven by one process alone", () => {
+  test("where two resume it at one instant", async () => {
+    const { service, first, second, another } = await start(2);
+    const targetingId = await newTargeting(service);
+    await service.slow("addOptions", 1000, 2);
+    const lost = first.call("bulk_add_options", { targetingId, items: optionItems(12_000) }).catch(() => undefined);
+    await expect.poll(() => service.count("addOptions")).toBe(2);
+    first.child.kill("SIGKILL");
+    await first.exited;
+    await lost;
+    const third = await another();
+    const { runs } = await second.call("get_run", {});
+    const runId = runs[0]?.runId;
+    const told = await Promise.all([second, third].map(({ call }) => call("resume_run", { runId })));
+    for (const one of told) expect(one).toMatchObject({ runId, status: "succeeded", counts: { succeeded: 12_000 } });
+  });
+
+  test.each(["bulk_add_options", "track_events"])(
+    "where its driver stood still meanwhile and goes on: %s",
+    async (tool) => {
+      const { service, first, second } = await start(2);
+      const targetingId = await newTargeting(service);
+      await service.slow("addOptions", 400);
+      await service.slow("trackEvent", 30);
+      const args = tool === "track_events" ? { events: events(1500) } : { targetingId, items: optionItems(30_000) };
+      const items = tool === "track_events" ? 1500 : 30_000;
+      const operation = tool === "track_events" ? "trackEvent" : "addOptions";
+      const waiting = first.call(tool, args);
+      await expect.poll(() => service.count(operation)).toBeGreaterThan(1);
+      first.child.kill("SIGSTOP");
+      await outdateLeases(first.stateDir);
+      const runId = (await second.call("get_run", {})).runs[0]?.runId;
+      const resumed = second.call("resume_run", { runId });
+      const at = await service.count(operation);
+      await expect.poll(() => service.count(operation)).toBeGreaterThan(at);
+      first.child.kill("SIGCONT");
+      const [one, two] = await Promise.all([waiting, resumed]);
+      expect(one.runId).toBe(runId);
+      expect(one.counts).toEqual(two.counts);
+      expect(one).toMatchObject({ status: two.status, counts: { items, failed: 0, unattempted: 0, pending: 0 } });
+      if (tool !== "track_events") expect(two).toMatchObject({ status: "succeeded", counts: { succeeded: items } });
+      expect(await second.call("get_run", { runId })).toMatchObject({ status: two.status, counts: two.counts });
+    },
+    60_000,
+  );
+});
+
+test("a second call while the service is locked is the first one's run, in any process, also once that gave up", async () => {
+  const { service, first, second } = await start(2, {
+    TARGETING_MCP_WAIT_MS: "300",
+    TARGETING_MCP_RETRY_BUDGET_MS: "1500",
+  });
+  const targetingId = await newTargeting(service);
+  await service.control("POST", "/lock", { ms: 600_000 });
+  const args = { targetingId, items: optionItems(10) };
+  const { runId, status } = await first.call("bulk_add_options", args);
+  expect(status).toBe("running");
+  expect(await second.call("bulk_add_options", args)).toMatchObject({ runId, status: "running" });
+  await expect.poll(async () => (await second.call("get_run", { runId })).status).toBe("failed");
+  const again = await second.call("bulk_add_options", args);
+  expect(again).toMatchObject({ runId, status: "running" });
+  expect(again.text).toContain("made before and had not finished");
+});
+
+test("the next write names an interrupted run, in any process and after a restart, until that is resumed", async () => {
+  const { service, first, second, another } = await start(2, { TARGETING_MCP_WAIT_MS: "300" });
+  const targetingId = await newTargeting(service);
+  await service.slow("addOptions", 2000);
+  await service.slow("trackEvent", 2000);
+  const added = await first.call("bulk_add_options", { targetingId, items: optionItems(12_000) });
+  const sent = await first.call("track_events", { events: events(200) });
+  const during = await second.call("create_targetings", { items: [{ name: "Before" }] });
+  expect(during.text).not.toContain("interrupted");
+  first.child.kill("SIGKILL");
+  await first.exited;
+  await fetch(`${service.url}/_sandbox/faults`, { method: "DELETE" });
+  const third = await another();
+  for (const [server, name] of [
+    [second, "One"],
+    [third, "Two"],
+  ] as const) {
+    const { nextSteps, text } = await server.call("create_targetings", { items: [{ name }] });
+    for (const { runId } of [added, sent]) {
+      expect(nextSteps.join()).toContain(runId);
+      expect(text).toContain(runId);
+    }
+    expect(nextSteps.join()).toContain("resume_run");
+  }
+  expect((await third.call("track_events", { events: events(1) })).nextSteps.join()).toContain(added.runId);
+  for (const { runId } of [added, sent]) {
+    await third.call("resume_run", { runId });
+    await expect.poll(async () => (await third.call("get_run", { runId })).status).not.toBe("running");
+  }
+  expect((await second.call("create_targetings", { items: [{ name: "Three" }] })).text).not.toContain("interrupted");
+});
+
+test("finished runs of a caller are kept as many as the setting says, and what was taken away goes by days alone", async () => {
+  const { service, first, another } = await start(1, { ...ALL, TARGETING_MCP_KEEP_RUNS: "3" });
+  const targetingId = await newTargeting(service);
+  const { results } = await first.call("bulk_add_options", { targetingId, items: optionItems(2) });
+  const deleted = await first.call("delete_options", { ids: results.map(({ _id }) => _id) });
+  const made: string[] = [];
+  for (let number = 0; number < 6; number += 1) {
+    made.push((await first.call("create_targetings", { items: [{ name: `Targeting ${number}` }] })).runId);
+  }
+  const kept = [...made.slice(3).reverse(), deleted.runId];
+  const listed = async (server: typeof first) => (await server.call("get_run", {})).runs.map(({ runId }) => runId);
+  await expect.poll(() => listed(first)).toEqual(kept);
+  expect(await listed(await another())).toEqual(kept);
+  expect((await first.call("get_run", { runId: made[0] })).text).toContain("there is no run");
+});
