@@ -17,7 +17,9 @@ const PORT_WAIT_MS = 150;
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
 /** Sets a sandbox up on a port (0: any free one). */
-export function embeddedSandbox(options: { readonly port: number; readonly keys: Keys }): EmbeddedSandbox {
+export function embeddedSandbox(
+  options: Pick<SandboxOptions, "allowedHosts"> & { readonly port: number; readonly keys: Keys },
+): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   return {
     async url() {

@@ -21,8 +21,8 @@ export interface Apis {
 
 /** Opens the APIs that the settings name. */
 export function openApis(settings: Settings): Apis {
-  const { environment, requestTimeoutMs } = settings;
-  return environment.kind === "sandbox" ? openSandbox(environment, requestTimeoutMs) : openLive(environment, settings);
+  const { environment } = settings;
+  return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
 /** What watching the APIs needs. */
@@ -90,9 +90,13 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
   };
 }
 
-function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number): Apis {
+function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }: Settings): Apis {
   const { port, managementKey, eventKey } = environment;
-  const embedded = embeddedSandbox({ port, keys: acceptedKeys(managementKey, eventKey) });
+  const embedded = embeddedSandbox({
+    port,
+    keys: acceptedKeys(managementKey, eventKey),
+    allowedHosts: http.allowedHosts,
+  });
   const url = environment.url ?? embedded.url;
   const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs });
   const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
