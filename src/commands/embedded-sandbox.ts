@@ -47,7 +47,8 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!isPortTaken(thrown) || tries === PORT_TRIES) throw thrown;
-      await delay(PORT_WAIT_MS, undefined, { ref: false });
+      // The process lives on meanwhile: before the first answer nothing else may keep it alive.
+      await delay(PORT_WAIT_MS);
     }
   }
 }

@@ -14,7 +14,7 @@ export interface Apis {
   readonly bench?: Http | undefined;
   /** The sandbox that can be looked at. */
   readonly sandbox?: Http | undefined;
-  /** Starts what should be there before the first request. */
+  /** Starts what should be there before the first request; resolves when it is. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
@@ -105,7 +105,7 @@ function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }
     events,
     bench: events,
     sandbox: events,
-    // Whoever names a port may look at it before the first call.
+    // One with a port of its own may be looked at before the first call; the address of any other is told by a call.
     start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),
     async close() {
       await Promise.all([management.close(), events.close()]);
