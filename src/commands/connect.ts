@@ -34,8 +34,8 @@ export interface Connected {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Begins what should be there before the first call. */
-  readonly start: () => void;
+  /** Begins what should be there before the first answer; resolves when it is there, or was found not to work. */
+  readonly start: () => Promise<void>;
   /** Stops runs between two requests, so that a later process can take them up; resolves when they rest. */
   readonly stopRuns: () => Promise<void>;
   /** Stops runs, closes the connections to the APIs, and writes the rest of the audit. */
@@ -84,10 +84,14 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
     redactor,
     log,
     audit,
-    start: () => {
-      apis.start().catch((error: unknown) => log.error("the embedded sandbox could not be started", { error }));
+    start: async () => {
       for (const runs of [services.runs, services.eventRuns]) {
         runs?.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
+      }
+      try {
+        await apis.start();
+      } catch (error) {
+        log.error("the embedded sandbox could not be started", { error });
       }
     },
     stopRuns,

@@ -17,7 +17,9 @@ const PORT_WAIT_MS = 150;
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
 /** Sets a sandbox up on a port (0: any free one). */
-export function embeddedSandbox(options: { readonly port: number; readonly keys: Keys }): EmbeddedSandbox {
+export function embeddedSandbox(
+  options: Pick<SandboxOptions, "allowedHosts"> & { readonly port: number; readonly keys: Keys },
+): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   return {
     async url() {
@@ -45,7 +47,8 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!isPortTaken(thrown) || tries === PORT_TRIES) throw thrown;
-      await delay(PORT_WAIT_MS, undefined, { ref: false });
+      // The process lives on meanwhile: before the first answer nothing else may keep it alive.
+      await delay(PORT_WAIT_MS);
     }
   }
 }

@@ -70,11 +70,11 @@ export async function runHttp(line: CommandLine): Promise<number> {
     log,
     stopping: stopping.signal,
   });
+  await Promise.race([start(), asked]);
   const url = await listen(face, host, port);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asksWho(auth) });
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
-  start();
   await asked;
   log.info("stopping", {});
   stopping.abort();

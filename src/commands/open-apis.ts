@@ -14,15 +14,15 @@ export interface Apis {
   readonly bench?: Http | undefined;
   /** The sandbox that can be looked at. */
   readonly sandbox?: Http | undefined;
-  /** Starts what should be there before the first request. */
+  /** Starts what should be there before the first request; resolves when it is. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
 /** Opens the APIs that the settings name. */
 export function openApis(settings: Settings): Apis {
-  const { environment, requestTimeoutMs } = settings;
-  return environment.kind === "sandbox" ? openSandbox(environment, requestTimeoutMs) : openLive(environment, settings);
+  const { environment } = settings;
+  return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
 /** What watching the APIs needs. */
@@ -90,9 +90,13 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
   };
 }
 
-function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number): Apis {
+function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }: Settings): Apis {
   const { port, managementKey, eventKey } = environment;
-  const embedded = embeddedSandbox({ port, keys: acceptedKeys(managementKey, eventKey) });
+  const embedded = embeddedSandbox({
+    port,
+    keys: acceptedKeys(managementKey, eventKey),
+    allowedHosts: http.allowedHosts,
+  });
   const url = environment.url ?? embedded.url;
   const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs });
   const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
@@ -101,7 +105,7 @@ function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number):
     events,
     bench: events,
     sandbox: events,
-    // Whoever names a port may look at it before the first call.
+    // One with a port of its own may be looked at before the first call; the address of any other is told by a call.
     start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),
     async close() {
       await Promise.all([management.close(), events.close()]);

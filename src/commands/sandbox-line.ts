@@ -8,12 +8,15 @@ import { inputOf, settingsFrom } from "./settings-input.ts";
 /** Serves the sandbox as the command line says; it accepts the keys of the settings, too. Gives the exit code. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
   // This command talks to no API, whatever else is set.
-  const { environment } = settingsFrom(inputOf({ ...line, flags: new Map([...line.flags, ["mode", "sandbox"]]) }));
+  const { environment, http } = settingsFrom(
+    inputOf({ ...line, flags: new Map([...line.flags, ["mode", "sandbox"]]) }),
+  );
   const data = optionOf(line, "data", path);
   const forward = optionOf(line, "forward", address);
   await runSandbox({
     host: optionOf(line, "host", text) ?? "127.0.0.1",
     port: optionOf(line, "port", wholeNumber(0, 65_535)) ?? 4010,
+    allowedHosts: http.allowedHosts,
     ...(data !== undefined && { data }),
     ...(forward !== undefined && { forward }),
     keys: environment.kind === "sandbox" ? acceptedKeys(environment.managementKey, environment.eventKey) : {},

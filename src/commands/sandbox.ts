@@ -16,6 +16,8 @@ export interface SandboxCommand {
   readonly data?: string;
   /** Base address of a real event endpoint to which events are passed on. */
   readonly forward?: string;
+  /** Host names under which it is served besides those of this machine. */
+  readonly allowedHosts?: readonly string[];
   /** Keys accepted besides the built-in ones. */
   readonly keys?: SandboxOptions["keys"];
 }
@@ -24,12 +26,20 @@ export interface SandboxCommand {
  * Serves the emulated APIs until a signal comes; then writes the data file and says what it saw.
  * Throws a SettingsError when the port cannot be taken, or the data file cannot be read or written.
  */
-export async function runSandbox({ host, port, data, forward, keys }: SandboxCommand): Promise<void> {
+export async function runSandbox({
+  host,
+  port,
+  data,
+  forward,
+  allowedHosts = [],
+  keys,
+}: SandboxCommand): Promise<void> {
   const asked = stopSignal();
   const sandbox = await orSay(
     startSandbox({
       host,
       port,
+      allowedHosts,
       ...(data === undefined ? {} : { dataFile: data }),
       ...(forward === undefined ? {} : { forward }),
       ...(keys === undefined ? {} : { keys }),

@@ -31,6 +31,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     stopping: stopping.signal,
     sealKey: () => seals("confirmation"),
   });
+  const started = start();
   // Runs that go on in the background would otherwise outlive their client.
   stopping.signal.addEventListener("abort", () => void stopRuns());
   const calls = callsUnderWay();
@@ -47,6 +48,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
     audit,
     writingTools: toolsThatWrite(TOOLS),
   };
+  // A host that has its answer may send an app to the embedded sandbox at once.
+  await Promise.race([started, asked]);
   const connection = serveOverStdio({
     input: process.stdin,
     output: process.stdout,
@@ -60,7 +63,6 @@ export async function runStdio(line: CommandLine): Promise<number> {
     log.warn("this variable is no setting; is it misspelt?", { variable });
   for (const { missing, present } of Object.values(services.half ?? {}))
     log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
-  start();
   const signal = asked.then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);

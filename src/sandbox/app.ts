@@ -1,6 +1,7 @@
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { type Operation, ROUTES } from "../spec/routes.ts";
+import { callerOf, isServed, type ServedNames } from "./callers.ts";
 import { controlPlane } from "./control-plane.ts";
 import { answerEvent } from "./event-endpoint.ts";
 import { answerManagement } from "./management.ts";
@@ -9,6 +10,10 @@ import { deliver, statusAnswer } from "./reply.ts";
 import { type RequestBody, readBody } from "./request-body.ts";
 import type { RequestEntry } from "./request-journal.ts";
 import type { World } from "./world.ts";
+
+const NOT_SERVED =
+  "this sandbox is not served under the name in Host, or not to pages of the Origin; " +
+  "TARGETING_MCP_ALLOWED_HOSTS lists names to be served";
 
 /** A hono context over Node's own requests. */
 type NodeContext = Context<{ Bindings: HttpBindings }>;
@@ -20,10 +25,23 @@ const CORS = {
   "Access-Control-Max-Age": "600",
 };
 
-/** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`. */
-export function sandboxApp(world: World, forward: string | undefined): Hono<{ Bindings: HttpBindings }> {
+const CONTROL_PLANE = "/_sandbox";
+
+/** How a sandbox is served. */
+export interface AppOptions {
+  /** Base address of a real event endpoint to which events are passed on. */
+  readonly forward: string | undefined;
+  readonly names: ServedNames;
+}
+
+/** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which looks for itself who asks. */
+export function sandboxApp(world: World, { forward, names }: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
-  app.route("/_sandbox", controlPlane(world));
+  app.route(CONTROL_PLANE, controlPlane(world));
+  app.use(async (c, next) => {
+    if (isServed(callerOf(c.env.incoming), names, c.req.path === ROUTES.trackEvent.path)) return next();
+    return deliver(statusAnswer(403, NOT_SERVED), c.env.incoming, dated(world));
+  });
   app.options(ROUTES.trackEvent.path, (c) => c.body(null, 204, CORS));
   app.post(ROUTES.trackEvent.path, (c) => serveEvent(world, c, forward));
   for (const operation of managementOperations()) {
@@ -75,7 +93,8 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    path: c.req.path,
+    // A copy: what is cut out of the request line would keep all of it in memory.
+    path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,
     bytes: "tooLarge" in body ? body.tooLarge : body.bytes,

@@ -1,10 +1,10 @@
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import * as z from "zod";
+import { callerOf, isFromLoopback } from "./callers.ts";
 import { eventPage, eventQuery } from "./event-page.ts";
 import { faultSchema } from "./faults.ts";
 import { DEFAULT_PROJECT } from "./keys.ts";
-import { isFromLoopback } from "./loopback.ts";
 import { statusAnswer } from "./reply.ts";
 import { plantSeed, seedSchema } from "./seed.ts";
 import { dumpSchema, dumpWorld, loadWorld } from "./state-dump.ts";
@@ -25,7 +25,7 @@ const holdSchema = z.strictObject({
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {
-    if (isFromLoopback(c.req.header("host"), c.req.header("origin"))) return next();
+    if (isFromLoopback(callerOf(c.env.incoming))) return next();
     return c.json(statusAnswer(403, "the control plane answers requests from this machine alone").body, 403);
   });
   app.onError((error, c) => c.json(statusAnswer(400, error.message).body, 400));

@@ -1,4 +1,5 @@
 import type { Finding, Verdict } from "./event-verdict.ts";
+import { lastEntries } from "./last-entries.ts";
 
 /** An event that arrived, as it is kept. */
 export interface ArrivedEvent {
@@ -40,56 +41,38 @@ const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
 const LETTERS_OF_FINDING = 128;
 
-/** Makes an empty event log: a ring that forgets the oldest. */
+/** Makes an empty event log. */
 export function eventLog(): EventLog {
-  let ring: (ArrivedEvent | undefined)[] = [];
-  let oldest = 0;
-  let arrived = 0;
-  let letters = 0;
-  let counts: Record<Verdict, number> = { recorded: 0, ignored: 0, rejected: 0 };
-
-  function dropOldest(): void {
-    letters -= lettersOf(ring[oldest % REMEMBERED]);
-    ring[oldest % REMEMBERED] = undefined;
-    oldest += 1;
-  }
-
+  const kept = lastEntries<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
+  let counts = NONE;
   return {
     add(event) {
-      if (arrived - oldest >= REMEMBERED) dropOldest();
-      ring[arrived % REMEMBERED] = event;
-      arrived += 1;
-      letters += lettersOf(event);
-      counts[event.verdict] += 1;
-      while (letters > REMEMBERED_LETTERS && arrived - oldest > 1) dropOldest();
+      kept.add(event);
+      counts = { ...counts, [event.verdict]: counts[event.verdict] + 1 };
     },
     clear() {
-      ring = [];
-      oldest = 0;
-      arrived = 0;
-      letters = 0;
-      counts = { recorded: 0, ignored: 0, rejected: 0 };
+      kept.clear();
+      counts = NONE;
     },
     read(filter, limit) {
       const newestFirst: ArrivedEvent[] = [];
       let total = 0;
-      for (let position = arrived - 1; position >= oldest; position -= 1) {
-        const event = ring[position % REMEMBERED];
-        if (event === undefined || !matches(event, filter)) continue;
+      for (const event of kept.newestFirst()) {
+        if (!matches(event, filter)) continue;
         total += 1;
         if (newestFirst.length < limit) newestFirst.push(event);
       }
-      return { events: newestFirst.reverse(), total, dropped: oldest };
+      return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
-    counts() {
-      return { ...counts };
-    },
+    counts: () => counts,
   };
 }
 
+const NONE: Readonly<Record<Verdict, number>> = { recorded: 0, ignored: 0, rejected: 0 };
+
 /** About how much room an event takes. */
-function lettersOf(event: ArrivedEvent | undefined): number {
-  return event === undefined ? 0 : event.text.length + event.findings.length * LETTERS_OF_FINDING;
+function lettersOf({ text, findings }: ArrivedEvent): number {
+  return text.length + findings.length * LETTERS_OF_FINDING;
 }
 
 function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventFilter): boolean {

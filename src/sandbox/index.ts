@@ -13,6 +13,8 @@ export interface SandboxOptions {
   readonly host?: string;
   /** Port to listen on; 0, the default, takes a free one. */
   readonly port?: number;
+  /** Host names under which the APIs are served, besides those of this machine and addresses. */
+  readonly allowedHosts?: readonly string[];
   /** Keys accepted besides the built-in ones. They are never part of a dump. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   /** A file in which the state is kept across restarts. */
@@ -61,7 +63,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   if (options.dataFile !== undefined) await loadFrom(world, options.dataFile);
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
-  const listening = await listen(sandboxApp(world, options.forward), host, options.port ?? 0);
+  const allowed = (options.allowedHosts ?? []).map((name) => name.toLowerCase());
+  const app = sandboxApp(world, { forward: options.forward, names: { host, allowed } });
+  const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,

@@ -1,4 +1,5 @@
 import type { Operation } from "../spec/routes.ts";
+import { lastEntries } from "./last-entries.ts";
 
 /** One request that arrived at the management API or the event API. */
 export interface RequestEntry {
@@ -17,34 +18,28 @@ export interface RequestEntry {
   items: number | null;
 }
 
-/** How many requests are remembered. */
-const REMEMBERED = 10_000;
-
 /** The last requests, oldest first, and how many older ones were dropped. */
 export interface RequestJournal {
+  /** Notes a request; what becomes of it is filled in as it is answered. */
   add(entry: RequestEntry): void;
   clear(): void;
   read(): { readonly requests: readonly RequestEntry[]; readonly dropped: number };
 }
 
+/** How many requests are remembered, and how many letters of paths, which may be as long as a header. */
+const REMEMBERED = 10_000;
+const REMEMBERED_LETTERS = 2 * 1_048_576;
+
 /** Makes an empty journal of requests. */
 export function requestJournal(): RequestJournal {
-  let entries: RequestEntry[] = [];
-  let dropped = 0;
+  const kept = lastEntries<RequestEntry>({
+    most: REMEMBERED,
+    mostLetters: REMEMBERED_LETTERS,
+    lettersOf: ({ path }) => path.length,
+  });
   return {
-    add(entry) {
-      entries.push(entry);
-      if (entries.length < REMEMBERED * 2) return;
-      dropped += REMEMBERED;
-      entries = entries.slice(REMEMBERED);
-    },
-    clear() {
-      entries = [];
-      dropped = 0;
-    },
-    read() {
-      const excess = Math.max(0, entries.length - REMEMBERED);
-      return { requests: entries.slice(excess), dropped: dropped + excess };
-    },
+    add: kept.add,
+    clear: kept.clear,
+    read: () => ({ requests: [...kept.newestFirst()].reverse(), dropped: kept.dropped() }),
   };
 }

@@ -201,7 +201,8 @@ export const SETTINGS = {
     "TARGETING_MCP_ALLOWED_HOSTS",
     commaList,
     [],
-    "over HTTP: host names that `Host` and `Origin` may carry, besides loopback, the bound address and the public one",
+    "over HTTP, and of the sandbox: host names that `Host` and `Origin` may carry, besides loopback, the bound address " +
+      "and the public one",
     "none",
   ),
   maxConcurrency: setting(

@@ -1,0 +1,56 @@
+/** Entries as they came, of which the oldest are forgotten. */
+export interface LastEntries<Entry> {
+  add(entry: Entry): void;
+  clear(): void;
+  /** The newest first. */
+  newestFirst(): Iterable<Entry>;
+  /** How many were forgotten for room since the start or the last `clear`. */
+  dropped(): number;
+}
+
+/** Keeps the last `most` entries, or the last `mostLetters` letters of them, whichever is less; at least one. */
+export function lastEntries<Entry>({
+  most,
+  mostLetters,
+  lettersOf,
+}: {
+  readonly most: number;
+  readonly mostLetters: number;
+  /** About how much room an entry takes; the same whenever it is asked for. */
+  readonly lettersOf: (entry: Entry) => number;
+}): LastEntries<Entry> {
+  let ring: (Entry | undefined)[] = [];
+  let oldest = 0;
+  let arrived = 0;
+  let letters = 0;
+
+  function dropOldest(): void {
+    const entry = ring[oldest % most];
+    if (entry !== undefined) letters -= lettersOf(entry);
+    ring[oldest % most] = undefined;
+    oldest += 1;
+  }
+
+  return {
+    add(entry) {
+      if (arrived - oldest >= most) dropOldest();
+      ring[arrived % most] = entry;
+      arrived += 1;
+      letters += lettersOf(entry);
+      while (letters > mostLetters && arrived - oldest > 1) dropOldest();
+    },
+    clear() {
+      ring = [];
+      oldest = 0;
+      arrived = 0;
+      letters = 0;
+    },
+    *newestFirst() {
+      for (let position = arrived - 1; position >= oldest; position -= 1) {
+        const entry = ring[position % most];
+        if (entry !== undefined) yield entry;
+      }
+    },
+    dropped: () => oldest,
+  };
+}

@@ -1,0 +1,55 @@
+import { once } from "node:events";
+import { createServer, connect as openSocket } from "node:net";
+import { expect, test } from "vitest";
+import { startHttp } from "../support/http-server.ts";
+import { OPENING, startCommand } from "../support/server-process.ts";
+import { closedPort } from "../support/stub-server.ts";
+
+// Whoever gave the embedded sandbox a port sends an app there as soon as the server has answered its first message.
+
+/** Whether something listens on a port at this very moment. */
+async function listens(port: string): Promise<boolean> {
+  const socket = openSocket(Number(port), "127.0.0.1");
+  return new Promise((resolve) => {
+    socket.once("connect", () => resolve(true));
+    socket.once("error", () => resolve(false));
+  }).then((isThere) => {
+    socket.destroy();
+    return isThere === true;
+  });
+}
+
+test("over stdio the handshake is answered only when the embedded sandbox listens", async () => {
+  for (let round = 1; round <= 3; round += 1) {
+    const port = new URL(await closedPort()).port;
+    const command = startCommand([], { TARGETING_MCP_SANDBOX_PORT: port });
+    for (const message of OPENING) command.send(message);
+    await command.answer("open");
+    expect(await listens(port), `round ${round}`).toBe(true);
+    command.child.stdin.end();
+    expect((await command.exited).code).toBe(0);
+  }
+});
+
+test("over HTTP the server listens only when the embedded sandbox does", async () => {
+  const port = new URL(await closedPort()).port;
+  await startHttp({ TARGETING_MCP_SANDBOX_PORT: port });
+  expect(await listens(port)).toBe(true);
+});
+
+test("a port that stays taken: the handshake is answered all the same, and the log says why", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const bound = taken.address();
+  const port = typeof bound === "object" && bound !== null ? String(bound.port) : "";
+  try {
+    const command = startCommand([], { TARGETING_MCP_SANDBOX_PORT: port });
+    for (const message of OPENING) command.send(message);
+    expect(await command.answer("open")).toHaveProperty("result.serverInfo");
+    await expect.poll(() => command.stderr()).toContain("the embedded sandbox could not be started");
+    command.child.stdin.end();
+    expect((await command.exited).code).toBe(0);
+  } finally {
+    taken.close();
+  }
+});
