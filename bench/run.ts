@@ -17,6 +17,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   startup: statedFigures,
   call: statedFigures,
   http: statedFigures,
+  load: statedFigures,
   tokens: statedFigures,
   packing: (output) => [worstPacking(output)],
   sandbox: statedFigures,

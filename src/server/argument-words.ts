@@ -17,14 +17,21 @@ export function unknownArguments(given: unknown, { properties }: JsonSchema): re
   return Object.keys(given).filter((name) => !isSchema(properties) || !Object.hasOwn(properties, name));
 }
 
-/** What is wrong with arguments, in our words: which one, what was expected, what came, and what would be valid. */
-export function argumentWords(issues: readonly z.core.$ZodIssue[], given: unknown, schema: JsonSchema): string {
+/** What is wrong with arguments, or with what was looked at of them (`isCut`), in our words: which one, what was expected, what came, and what would be valid. */
+export function argumentWords(
+  issues: readonly z.core.$ZodIssue[],
+  given: unknown,
+  schema: JsonSchema,
+  isCut = false,
+): string {
   const words: string[] = [];
   for (const issue of issues.slice(0, MOST_SHOWN)) {
     if (words.join().length < LONGEST_WORDS) words.push(wordsOf(issue, given, schema));
   }
   const more = issues.length - words.length;
-  return [...words, ...(more > 0 ? [`and ${more} more problems of this kind`] : [])].join("; ");
+  return [...words, ...(more > 0 ? [`and ${isCut ? "at least " : ""}${more} more problems of this kind`] : [])].join(
+    "; ",
+  );
 }
 
 function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): string {

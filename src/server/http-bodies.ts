@@ -3,13 +3,11 @@ import type { HttpBindings } from "@hono/node-server";
 import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { httpError, whenOver } from "./http-guards.ts";
-import { valuesIn } from "./json-values.ts";
+import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-values.ts";
 import { type Claim, shares } from "./shares.ts";
 
 /** The largest body that is read, in bytes: twice what one request to the API may hold. */
 const LARGEST_BODY = 16 * 1_048_576;
-/** The most values that a body may hold: parsed, each takes many times the bytes that it came in. */
-const MOST_VALUES = 1_000_000;
 /** The largest body without a list that may be long, in bytes. */
 const LARGEST_PLAIN_BODY = 256 * 1024;
 /** For the whole of a body to arrive, from when its headers are there. */
@@ -61,6 +59,8 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>): BodyReader {
     const count = valuesIn(read, MOST_VALUES);
     if (count > MOST_VALUES)
       return httpError(413, `the body holds more than ${MOST_VALUES} values: send the items in several calls`);
+    if (membersIn(read, MOST_MEMBERS) > MOST_MEMBERS)
+      return httpError(413, `an object in the body has more than ${MOST_MEMBERS} members`);
     if (!values.more(count)) return crowded("too much is being worked on");
     return parsed(read, toolsWithLists);
   };

@@ -1,6 +1,11 @@
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
+/** The most values that one message may hold: parsed, each takes many times the bytes that it came in. */
+export const MOST_VALUES = 1_000_000;
+/** The most members that one object may have: none that a tool takes comes near. */
+export const MOST_MEMBERS = 10_000;
+
 /**
  * How many values a JSON text holds, itself included, names of members not: what parsing it would make. Looks at its
  * bytes alone, and stops a little above `most`. Of what is no JSON it counts what stands before the fault, at least.
@@ -21,6 +26,28 @@ export function valuesIn(json: Uint8Array, most: number): number {
     }
   }
   return values;
+}
+
+/**
+ * How many members the largest object of a JSON text has, counted in its bytes: one of very many costs far more than a
+ * list of as many values. Counts no further than to one more than `most`.
+ */
+export function membersIn(json: Uint8Array, most: number): number {
+  /** Of the objects that are open here, from the outermost on. */
+  const open: number[] = [];
+  let largest = 0;
+  for (let at = 0; at < json.length && largest <= most; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if (byte === OPEN_OBJECT) open.push(0);
+    else if (byte === CLOSE_OBJECT) open.pop();
+    else if (byte === COLON) {
+      const members = (open.pop() ?? 0) + 1;
+      open.push(members);
+      largest = Math.max(largest, members);
+    }
+  }
+  return largest;
 }
 
 /** Where the string ends that begins here. */

@@ -22,6 +22,7 @@ import { instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import { upToMisfits } from "./misfits.ts";
 import { PROMPTS, registerPrompts } from "./prompts.ts";
 import { RESOURCES, registerResources } from "./resources.ts";
 import { understood } from "./understand.ts";
@@ -216,15 +217,22 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
  */
 function checked({ tool, inputSchema }: ListedTool, given: unknown, redactor: Redactor) {
   const schema = inputSchema();
+  const prepare = (args: unknown) => {
+    const looked = upToMisfits(args, schema);
+    const prepared = tool.prepare(looked);
+    const isCut = looked !== args;
+    // What is left of arguments must never be taken for all of them.
+    return prepared.fits && isCut ? { ...tool.prepare(args), isCut: false } : { ...prepared, isCut };
+  };
   const refused = (words: string) => ({ fits: false, words }) as const;
   const unknown = unknownArguments(given, schema);
   if (redactor.holds(unknown)) throw KEY_IN_ARGUMENTS;
   if (unknown.length > 0) return refused(unknownWords(unknown, [], schema));
   if (isTooDeep(given)) throw TOO_DEEP;
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
-  const asGiven = tool.prepare(given);
+  const asGiven = prepare(given);
   if (asGiven.fits) return asGiven;
   const read = understood(given, schema);
-  const asMeant = tool.prepare(read);
-  return asMeant.fits ? asMeant : refused(argumentWords(asMeant.issues, read, schema));
+  const asMeant = prepare(read);
+  return asMeant.fits ? asMeant : refused(argumentWords(asMeant.issues, read, schema, asMeant.isCut));
 }

@@ -1,10 +1,7 @@
 import { ToolError } from "../tools/definition.ts";
 import { isTooDeep } from "./depth.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
-import { valuesIn } from "./json-values.ts";
-
-/** The most values that the texts of one call may hold: as many as a whole body over HTTP. */
-const MOST_VALUES = 1_000_000;
+import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-values.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
@@ -71,7 +68,10 @@ function isOfType(value: unknown, type: unknown): boolean {
 }
 
 function parseJson(text: string, reading: Reading): unknown {
-  reading.left -= valuesIn(Buffer.from(text), reading.left);
+  const json = Buffer.from(text);
+  reading.left -= valuesIn(json, reading.left);
+  if (membersIn(json, MOST_MEMBERS) > MOST_MEMBERS)
+    throw new ToolError(`an object in the texts of the arguments has more than ${MOST_MEMBERS} members`);
   if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MOST_VALUES} values`, REMEDY);
   try {
     const parsed: unknown = JSON.parse(text);

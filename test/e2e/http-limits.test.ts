@@ -72,6 +72,17 @@ describe("bodies", () => {
     expect(await refused.text()).toContain("the texts in the arguments hold more than 1000000 values");
   });
 
+  test("an object of very many members is refused", async () => {
+    const { url } = await start();
+    const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, 1]));
+    const status = async (count: number) => {
+      const params = { name: "bulk_add_options", arguments: { items: [members(count)] } };
+      return (await post(url, "tools/call", params, as("alice"))).status;
+    };
+    expect(await status(10_000)).toBe(200);
+    expect(await status(10_001)).toBe(413);
+  });
+
   test("without a list a body is small, with one it is as large as it has to be", async () => {
     const { url } = await start();
     const sized = (bytes: number) => ({ x: "a".repeat(bytes) });

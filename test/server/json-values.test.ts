@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { valuesIn } from "../../src/server/json-values.ts";
+import { membersIn, valuesIn } from "../../src/server/json-values.ts";
 
 /** Counted as JSON.parse makes them. */
 function made(value: unknown): number {
@@ -43,9 +43,21 @@ describe("values of a JSON text, counted in its bytes", () => {
     expect(valuesIn(endless, 100)).toBe(102);
   });
 
+  test("and the members of the largest object", () => {
+    for (const [text, members] of [
+      ["[1,2]", 0],
+      ['{"a":{"b":1,"c:,{}":[{"x":1},2]},"d":{}}', 2],
+      ['[{"a":1},{"a":1,"b":1,"c":1},{"a":1}]', 3],
+    ] as const) {
+      expect(membersIn(Buffer.from(text), 100)).toBe(members);
+      expect(membersIn(Buffer.from(text), 1)).toBe(Math.min(members, 2));
+    }
+  });
+
   test("a text that ends in the middle, or is none", () => {
     for (const text of ["", '"', '"\\', '{"a', "[1,", ":::", "tru", "]]]"]) {
       expect(valuesIn(Buffer.from(text), 100)).toBeLessThan(10);
+      expect(membersIn(Buffer.from(text), 100)).toBeLessThan(10);
     }
   });
 });

@@ -1,0 +1,117 @@
+// Callers over HTTP that import, read, delete and send events, all at once and for as long as one likes.
+import * as z from "zod";
+
+const REVISION = "2026-07-28";
+const OPTIONS = 200;
+const DELETED = 60;
+const EVENTS = 25;
+
+const answer = z.object({
+  result: z.object({
+    isError: z.boolean().optional(),
+    structuredContent: z.looseObject({
+      status: z.string().optional(),
+      runId: z.string().default(""),
+      results: z.array(z.looseObject({ _id: z.string().default("") })).default([]),
+      options: z.array(z.looseObject({ _id: z.string() })).default([]),
+      confirmation: z.object({ token: z.string() }).optional(),
+      counts: z.record(z.string(), z.number()).default({}),
+    }),
+  }),
+});
+type Answer = z.infer<typeof answer>["result"]["structuredContent"];
+
+/** A caller: calls a tool, and gives what its answer holds. Throws where the call did not succeed. */
+export type CallTool = (name: string, args: Record<string, unknown>) => Promise<Answer>;
+
+/** Calls tools at an address, with the token of one caller. */
+export function callerAt(url: string, token: string): CallTool {
+  return async (name, args) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": REVISION,
+      "io.modelcontextprotocol/clientInfo": { name: "load", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const params = { _meta, name, arguments: args };
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        authorization: `Bearer ${token}`,
+        "mcp-protocol-version": REVISION,
+        "mcp-method": "tools/call",
+        "mcp-name": name,
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+    });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${name}: ${response.status} ${text.slice(0, 300)}`);
+    const { isError, structuredContent } = answer.parse(JSON.parse(text)).result;
+    const { status = "succeeded" } = structuredContent;
+    if (isError || !["succeeded", "needs_confirmation"].includes(status))
+      throw new Error(`${name}: ${status} ${text.slice(0, 600)}`);
+    return structuredContent;
+  };
+}
+
+/** Calls a tool that deletes, and says yes to what it asks. */
+export async function confirmed(call: CallTool, name: string, args: Record<string, unknown>): Promise<Answer> {
+  const { confirmation } = await call(name, args);
+  if (confirmation === undefined) throw new Error(`${name} did not ask`);
+  return call(name, { confirmation: confirmation.token });
+}
+
+/** A new targeting with so many options; gives its ID. */
+export async function imported(call: CallTool, name: string, options: number): Promise<string> {
+  const { results } = await call("create_targetings", { items: [{ name }] });
+  const targetingId = results[0]?._id ?? "";
+  const items = Array.from({ length: options }, (_, n) => ({ name: `Option ${n}`, contexts: [`c${n}`, `d${n}`] }));
+  await call("bulk_add_options", { targetingId, items });
+  return targetingId;
+}
+
+/** One round of a caller: makes a targeting, works with it, and takes it away again. Gives how many calls it made. */
+async function round(call: CallTool, name: string): Promise<number> {
+  const targetingId = await imported(call, name, OPTIONS);
+  const events = Array.from({ length: EVENTS }, (_, n) => ({
+    uid: `${name} ${n}`,
+    eventName: "page_view",
+    page_id: `p-${n}`,
+    page_url: `https://example.com/${n}`,
+  }));
+  const sent = await call("track_events", { events });
+  await call("track_event", { uid: name, eventName: "app_open" });
+  await call("get_targeting", { targetingId });
+  const { options } = await call("list_options", { targetingId, limit: DELETED });
+  await call("get_option", { optionId: options[0]?._id });
+  await call("get_run", { runId: sent.runId });
+  const ids = options.map(({ _id }) => _id);
+  await confirmed(call, "delete_options", { ids });
+  await confirmed(call, "delete_targeting", { ids: [targetingId] });
+  return 12;
+}
+
+/** What a load came to. */
+export interface LoadResult {
+  readonly calls: number;
+  readonly errors: readonly string[];
+}
+
+/** Lets callers work until a moment, each round after round. `prefix` begins the names of what they make. */
+export async function mixedLoad(callers: readonly CallTool[], until: number, prefix: string): Promise<LoadResult> {
+  const errors: string[] = [];
+  let calls = 0;
+  const work = async (call: CallTool, who: number): Promise<void> => {
+    for (let number = 1; Date.now() < until; number += 1) {
+      try {
+        const made = await round(call, `${prefix} ${who} ${number}`);
+        calls += made;
+      } catch (thrown) {
+        errors.push(thrown instanceof Error ? thrown.message : String(thrown));
+      }
+    }
+  };
+  await Promise.all(callers.map(work));
+  return { calls, errors };
+}
