@@ -11,7 +11,6 @@ const LONGEST_BACKOFF_MS = 10_000;
 export interface Batch {
   /** The steps, by their IDs. */
   readonly ids: readonly number[];
-  readonly deadline: number;
   /** Failed attempts so far, for the backoff. */
   readonly failures: number;
   readonly uncatched: number;

@@ -168,6 +168,21 @@ export class RunState {
       .flatMap((id) => (this.#standings.at(id) === "done" ? (this.steps.at(id) ?? []) : []));
   }
 
+  /** Steps that only prepare others and were applied, or, where that is not sure, may have been. */
+  preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
+    return this.#standings.preparing().flatMap((id) => {
+      const step = this.steps.at(id);
+      const isSure = this.isDone(id);
+      const isPossible = isSure || this.suspectSince(id) !== undefined;
+      return step !== undefined && isPossible ? [{ step, isSure }] : [];
+    });
+  }
+
+  /** Whether a step was applied. */
+  isDone(step: number): boolean {
+    return this.#standings.at(step) === "done";
+  }
+
   /** Whether other steps use the ID of an object that this run makes. */
   isNeeded(object: number): boolean {
     return this.#standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);

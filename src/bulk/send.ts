@@ -25,18 +25,15 @@ const GOES_ON: BatchEnd = { ended: false };
  * the driver's signal is aborted; what is not settled then stays pending.
  */
 export async function sendBatch(driver: Driver, steps: readonly number[]): Promise<BatchEnd> {
-  const fresh = (ids: readonly number[]): Batch => ({
-    ids,
-    deadline: driver.clock.now() + driver.retryBudgetMs,
-    failures: 0,
-    uncatched: 0,
-    refused: 0,
-  });
+  // Shared by the halves of a request: what is halved and fails on fails for no longer than a whole one does.
+  let budgetMs = driver.retryBudgetMs;
+  const fresh = (ids: readonly number[]): Batch => ({ ids, failures: 0, uncatched: 0, refused: 0 });
   const batches: Batch[] = [fresh(steps)];
   // What comes after the first attempt was all in it.
   let again = false;
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (driver.signal.aborted) return GOES_ON;
+    const startedAt = driver.clock.now();
     const attempt = await attemptOnce(driver, batch.ids, again);
     again = true;
     const next =
@@ -48,8 +45,8 @@ export async function sendBatch(driver: Driver, steps: readonly number[]): Promi
     if (next.kind === "resend") {
       // What the others came to would be in doubt if the process died while this waits.
       if (attempt.kind === "answer") await driver.flush();
-      const spent = driver.clock.now() + next.waitMs > batch.deadline;
-      if (spent) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
+      budgetMs -= driver.clock.now() - startedAt + next.waitMs;
+      if (budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
       if (!(await pause(driver, next.waitMs))) return GOES_ON;
       batches.unshift(next.batch);
     }
