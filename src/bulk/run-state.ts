@@ -168,6 +168,13 @@ export class RunState {
       .flatMap((id) => (this.#standings.at(id) === "done" ? (this.steps.at(id) ?? []) : []));
   }
 
+  /** Steps of an object that are not settled. */
+  openSteps(object: number): readonly Step[] {
+    return this.#standings
+      .ofObject(object)
+      .flatMap((id) => (this.#standings.isOpen(id) ? (this.steps.at(id) ?? []) : []));
+  }
+
   /** Steps that only prepare others and were applied, or, where that is not sure, may have been. */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return this.#standings.preparing().flatMap((id) => {
