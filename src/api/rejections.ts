@@ -1,5 +1,6 @@
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
+import type { ItemError } from "../spec/records.ts";
 import { isObject, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
 import { AmbiguousError, type ApiError, BusyError, type Purpose, RejectedError, type RejectionKind } from "./errors.ts";
 import type { HttpAnswer } from "./http.ts";
@@ -20,8 +21,7 @@ export function errorOf({ operation, route }: Asked, answer: HttpAnswer): ApiErr
   const body = jsonIn(answer.body);
   const { errorCode, detail } = isObject(body) ? itemErrorOf(body) : {};
   if (statusCode === 409 && errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
-    const retryAfterMs = within(Number(detail?.retryAfterMs), LIMITS.retryAfterMs.value);
-    return new BusyError({ operation, statusCode, retryAfterMs });
+    return new BusyError({ operation, statusCode, retryAfterMs: retryAfterIn(detail) });
   }
   if (statusCode === 429) {
     return new BusyError({ operation, statusCode, retryAfterMs: retryAfter(headers) });
@@ -38,6 +38,11 @@ export function errorOf({ operation, route }: Asked, answer: HttpAnswer): ApiErr
     detail,
     messages: messagesOf(body),
   });
+}
+
+/** The wait that a 409 asks for, in milliseconds: 0 to 2,000, whatever it says (management-api 4.2, 7.3). */
+export function retryAfterIn(detail: ItemError["detail"]): number {
+  return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
 
 function kindOf(statusCode: number, errorCode: string | undefined): RejectionKind {

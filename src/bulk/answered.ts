@@ -1,4 +1,5 @@
 import type { BulkAnswer } from "../api/management.ts";
+import { retryAfterIn } from "../api/rejections.ts";
 import type { ItemError } from "../spec/records.ts";
 import { APPLIED_AS } from "../spec/routes.ts";
 import { type Batch, backoff, idsOf, type Next, SHORTEST_BUSY_WAIT_MS, stepsOf, unlessSuspect } from "./batch.ts";
@@ -30,7 +31,7 @@ export async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAns
     const code = result.error?.errorCode;
     if (!result.success && code === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
       busy.push(step);
-      retryAfterMs = Math.max(retryAfterMs, retryAfter(result.error));
+      retryAfterMs = Math.max(retryAfterMs, retryAfterIn(result.error?.detail));
     } else if (!result.success && (code === "UNCATCHED" || (code === undefined && isServerFault(result.error)))) {
       uncatched.push(step);
     } else {
@@ -125,11 +126,6 @@ async function giveUpOnUncatched(driver: Driver, request: readonly Step[], uncat
 
 function addsAndRemoves({ operation, item }: Step): boolean {
   return operation === "updateOptions" && item.contexts?.add !== undefined && item.contexts.remove !== undefined;
-}
-
-function retryAfter(error: ItemError | null | undefined): number {
-  const value = error?.detail?.retryAfterMs;
-  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
 function isServerFault(error: ItemError | null | undefined): boolean {

@@ -11,7 +11,6 @@ const LONGEST_BACKOFF_MS = 10_000;
 export interface Batch {
   /** The steps, by their IDs. */
   readonly ids: readonly number[];
-  readonly deadline: number;
   /** Failed attempts so far, for the backoff. */
   readonly failures: number;
   readonly uncatched: number;
@@ -23,7 +22,14 @@ export type Next =
   | { readonly kind: "settled" }
   | { readonly kind: "halve"; readonly ids: readonly number[] }
   | { readonly kind: "end"; readonly reason: Reason }
-  | { readonly kind: "resend"; readonly batch: Batch; readonly waitMs: number; readonly reason: Reason };
+  | {
+      readonly kind: "resend";
+      readonly batch: Batch;
+      readonly waitMs: number;
+      readonly reason: Reason;
+      /** It was held back, which is no failed attempt and costs nothing of the retry budget. */
+      readonly isFree?: true;
+    };
 
 /** The steps of a batch. */
 export function stepsOf({ state }: Driver, ids: readonly number[]): readonly Step[] {

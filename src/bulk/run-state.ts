@@ -148,6 +148,27 @@ export class RunState {
     });
   }
 
+  /** Steps of an object that are not settled. */
+  openSteps(object: number): readonly Step[] {
+    const { standings, steps } = this.#work;
+    return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
+  }
+
+  /** Steps that only prepare others and were applied, or, where that is not sure, may have been. */
+  preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
+    return this.#work.standings.preparing().flatMap((id) => {
+      const step = this.steps.at(id);
+      const isSure = this.isDone(id);
+      const isPossible = isSure || this.suspectSince(id) !== undefined;
+      return step !== undefined && isPossible ? [{ step, isSure }] : [];
+    });
+  }
+
+  /** Whether a step was applied. */
+  isDone(step: number): boolean {
+    return this.#work.standings.at(step) === "done";
+  }
+
   /** Whether other steps use the ID of an object that this run makes. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);

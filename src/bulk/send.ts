@@ -34,15 +34,20 @@ export interface Sending {
   batches: readonly Batch[];
   /** What comes after the first attempt was all in it. */
   again: boolean;
+  /**
+   * How long it may still be retried, in milliseconds. Halves of a request share it, so that what is halved and fails on
+   * fails for no longer than a whole one does; to lose the turn is no failed attempt and costs nothing of it.
+   */
+  budgetMs: number;
 }
 
 /** All of a batch of steps. */
 export function sendingOf(driver: Driver, steps: readonly number[]): Sending {
-  return { batches: [fresh(driver, steps)], again: false };
+  return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
 }
 
-function fresh({ clock, retryBudgetMs }: Driver, ids: readonly number[]): Batch {
-  return { ids, deadline: clock.now() + retryBudgetMs, failures: 0, uncatched: 0, refused: 0 };
+function fresh(ids: readonly number[]): Batch {
+  return { ids, failures: 0, uncatched: 0, refused: 0 };
 }
 
 /**
@@ -56,12 +61,11 @@ export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): P
   const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (!(await driver.mayLeave())) return GOES_ON;
+    const startedAt = driver.clock.now();
     const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
     if (attempt.kind === "withheld") return GOES_ON;
     if (attempt.kind === "turnLost") {
-      // To lose the turn is no failed attempt: the budget begins anew with the next one.
-      const deadline = driver.clock.now() + driver.retryBudgetMs;
-      sending.batches = [batch, ...batches].map((left) => ({ ...left, deadline }));
+      sending.batches = [batch, ...batches];
       return TURN_LOST;
     }
     sending.again = true;
@@ -70,12 +74,12 @@ export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): P
         ? await settleAnswer(driver, batch, attempt.answer)
         : await handleError(driver, batch, attempt.error);
     if (next.kind === "end") return { ended: true, reason: next.reason };
-    if (next.kind === "halve") batches.unshift(...halves(next.ids).map((ids) => fresh(driver, ids)));
+    if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
       // What the others came to would be in doubt if the process died while this waits.
       if (attempt.kind === "answer") await driver.flush();
-      const spent = driver.clock.now() + next.waitMs > batch.deadline;
-      if (spent) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
+      if (!next.isFree) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
+      if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
       if (!(await pause(driver, next.waitMs))) return GOES_ON;
       batches.unshift(next.batch);
     }

@@ -1,5 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkResult } from "../spec/records.ts";
+import { cutAnew } from "./cut-anew.ts";
 import { mayWorkLater } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
 import { existingOption } from "./existing.ts";
@@ -133,6 +134,8 @@ async function refused(
     if (then !== undefined) return then;
   }
   if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
+  const anew = cutAnew(driver, step, reason, maker);
+  if (anew !== undefined) return anew;
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }

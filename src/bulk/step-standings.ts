@@ -51,6 +51,11 @@ export class StepStandings {
     return this.#standing.length;
   }
 
+  /** Steps that only prepare others. */
+  preparing(): readonly number[] {
+    return [...this.#preparing];
+  }
+
   at(step: number): StepStanding | undefined {
     return this.#standing[step];
   }

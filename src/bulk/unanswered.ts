@@ -30,8 +30,7 @@ export async function handleError(driver: Driver, batch: Batch, error: ApiError)
     case "notSent":
       driver.change([]);
       // What was kept from leaving failed at nothing: it is announced anew.
-      if (error.cause instanceof HeldBackError)
-        return resend(0, { deadline: driver.clock.now() + driver.retryBudgetMs });
+      if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
       driver.change(steps.map((step) => ({ step: step.id, to: "suspect" })));

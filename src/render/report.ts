@@ -1,9 +1,11 @@
 import type { FailureGroup, ObjectResult, ReportCounts, RunStatus } from "../bulk/report.ts";
 import type { PlannedRequest } from "../bulk/requests.ts";
+import type { StrandedName } from "../bulk/stranded-names.ts";
 import { type VerdictRow, verdictLine } from "./event-report.ts";
 import { fenced, plain, shown } from "./fence.ts";
 import { messageFor, OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
 import { tokensOf } from "./page.ts";
+import { strandedWords } from "./stranded-names.ts";
 
 /** What an answer about a write may hold in all, data and text together (contract). */
 const REPORT_TOKENS = 2500;
@@ -59,6 +61,8 @@ export interface ReportedRun {
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
+  /** Things that have a temporary name, which a resumed run has to settle. */
+  readonly strandedNames?: readonly StrandedName[];
   /** Whether the failed rows of its file are kept. */
   readonly hasRejects?: boolean;
   /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */
@@ -282,6 +286,7 @@ function nextStepsOf(run: ReportedRun): readonly string[] {
   const { runId, status, counts } = run;
   if (runId === undefined) return steps;
   if (status === "running") steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
+  steps.push(...strandedWords(runId, run.strandedNames ?? []));
   const unknown = run.unknownIsFinal ? 0 : counts.unknown;
   if (status !== "running" && status !== "needs_confirmation" && unknown + counts.pending + waiting(run) > 0) {
     steps.push(`call resume_run with runId ${runId} to finish what is unknown or was not attempted`);

@@ -11,6 +11,7 @@ import type { Run } from "../bulk/run.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
+import { strandedNames } from "../bulk/stranded-names.ts";
 import { endedHint, goesOnHint } from "../render/earlier-runs.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
@@ -215,7 +216,11 @@ export async function reportRun(
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
   const problem = run.problem();
   if (problem !== undefined && run.status() !== "cancelled") throw problem;
-  const report = reported(run, context.environment);
+  const isAtRest = run.status() !== "running";
+  const report = {
+    ...reported(run, context.environment),
+    ...(isAtRest && { strandedNames: strandedNames(run.state) }),
+  };
   const losses = run.asks();
   if (losses === undefined || run.status() !== "needs_confirmation") return report;
   const planned = { run: run.header.runId, digest: lossDigest(losses) };

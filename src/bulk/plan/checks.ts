@@ -66,14 +66,22 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
 /** Room that the rest of an item, beside its Context IDs, may take in a body. */
 const OTHER_FIELDS_BYTES = 4096;
 
+/** What the Context IDs of one request may take of its body, in bytes. */
+export const PART_BYTES = OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
+
+/** What a Context ID takes in a body, the comma included, in bytes. */
+export function bytesInBody(id: string): number {
+  return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
+}
+
 /** Cuts Context IDs into parts that each fit into one request (management-api 8.1). At least one part. */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;
   for (const id of ids) {
-    const size = Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
+    const size = bytesInBody(id);
     const part = all.at(-1) ?? [];
-    const full = part.length >= LIMITS.requestContextIds.value || bytes + size > OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
+    const full = part.length >= LIMITS.requestContextIds.value || bytes + size > PART_BYTES;
     if (full) {
       all.push([id]);
       bytes = size;

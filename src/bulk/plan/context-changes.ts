@@ -3,6 +3,7 @@ import type { ContextChanges } from "../../spec/records.ts";
 import type { OptionContents } from "../option-contents.ts";
 import type { Reason } from "../work.ts";
 import { parts, tooManyForOption } from "./checks.ts";
+import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
 import type { Plan } from "./plan.ts";
 
 /** What a call wants of one option, over all its items. */
@@ -38,9 +39,11 @@ export function planContextChanges(
     for (const object of wish.objects) plan.fail(object, read);
     return [];
   });
+  const room = roomInProject(changes);
+  const moving = movingBetweenGroups(changes);
   for (const change of changes) {
     noteLoss(plan, change);
-    planChange(plan, change);
+    planChange(plan, change, { room, moving });
   }
 }
 
@@ -56,8 +59,35 @@ function changeOf(wish: ContextWish, contents: OptionContents | undefined): Chan
   };
 }
 
+/** What all changes of a call have to do with each other. */
+interface Together {
+  /** How much the project may hold beyond what is there and what comes, in Context IDs, as far as that is known. */
+  readonly room: { left: number };
+  /** Context IDs that one group of the call loses and another one may get. */
+  readonly moving: ReadonlySet<string>;
+}
+
+/** A project may hold 200,000 Context IDs (management-api 8.1), of which those of the options that were read are known. */
+function roomInProject(changes: readonly Change[]): { left: number } {
+  let left: number = LIMITS.projectContextIds.value;
+  for (const { held, add, remove } of changes)
+    left -= held.size + Math.max(0, newOf(add, held) - keptFrom(remove, held));
+  return { left: Math.max(0, left) };
+}
+
+const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add.filter((id) => !held.has(id)).length;
+const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
+  remove.filter((id) => held.has(id)).length;
+
+/** Two groups never hold the same own Context ID (management-api 7.2): it has to leave one before the other gets it. */
+function movingBetweenGroups(changes: readonly Change[]): ReadonlySet<string> {
+  const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
+  const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
+  return new Set(groups.flatMap(({ held, add }) => add.filter((id) => !held.has(id) && leaving.has(id))));
+}
+
 /** In one step where one request can carry it, else in parts. */
-function planChange(plan: Plan, change: Change): void {
+function planChange(plan: Plan, change: Change, together: Together): void {
   const { wish, held, add, remove } = change;
   const whole: ContextChanges =
     wish.set === undefined
@@ -71,44 +101,48 @@ function planChange(plan: Plan, change: Change): void {
   const after = new Set([...held, ...add]);
   for (const id of remove) after.delete(id);
   const tooMany = tooManyForOption([...after]);
-  if (tooMany !== undefined && after.size > held.size) for (const object of wish.objects) plan.fail(object, tooMany);
-  else give(plan, change, takeAway(plan, change));
-}
-
-/**
- * What goes leaves first, since reductions are never refused (management-api 8.2), but for one Context ID where the
- * option would be empty in between. Gives the last of the steps, where there are any.
- */
-function takeAway(plan: Plan, change: Change): readonly number[] {
-  const remove = change.remove.filter((id) => change.held.has(id));
-  if (wouldBeEmpty(change)) remove.pop();
-  let after: readonly number[] = [];
-  if (remove.length > 0) for (const part of parts(remove)) after = [addStep(plan, change, { remove: part }, after)];
-  return after;
-}
-
-/** An option group without sub-options may not be empty (management-api 7.4 case 7). */
-function wouldBeEmpty({ contents, held, add, remove }: Change): boolean {
-  const isKeptByChildren = (contents?.option.childCount ?? 0) > 0;
-  return (
-    !isKeptByChildren && add.some((id) => !held.has(id)) && remove.filter((id) => held.has(id)).length === held.size
-  );
-}
-
-/** What comes after what goes has left: after the steps `first`. */
-function give(plan: Plan, change: Change, first: readonly number[]): void {
-  const add = change.add.filter((id) => !change.held.has(id));
-  const last = wouldBeEmpty(change) ? change.remove.filter((id) => change.held.has(id)).slice(-1) : [];
-  const sequence: ContextChanges[] = add.length === 0 ? [] : parts(add).map((part) => ({ add: part }));
-  if (last.length > 0) {
-    const final = sequence.pop()?.add ?? [];
-    const hasRoom = final.length < LIMITS.requestContextIds.value;
-    if (hasRoom) sequence.push({ add: final, remove: last });
-    else sequence.push({ add: final.slice(0, -1) }, { add: final.slice(-1), remove: last });
+  if (tooMany !== undefined && after.size > held.size) {
+    for (const object of wish.objects) plan.fail(object, tooMany);
+    return;
   }
-  if (sequence.length === 0 && first.length === 0) sequence.push({ add: [] });
-  let after = first;
-  for (const contexts of sequence) after = [addStep(plan, change, contexts, after)];
+  const work = workOf(change, together.moving);
+  const growth = growthOf(change, after, together.room);
+  const sequence = contextParts(work, { growth });
+  if (sequence.length === 0) addStep(plan, change, { add: [] }, []);
+  let previous: readonly number[] = [];
+  for (const contexts of sequence) previous = [addStep(plan, change, contexts, previous)];
+}
+
+function workOf({ contents, held, ...change }: Change, moving: ReadonlySet<string>): ContextWork {
+  const add = change.add.filter((id) => !held.has(id));
+  const remove = change.remove.filter((id) => held.has(id));
+  if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
+  const early = remove.filter((id) => moving.has(id));
+  // A group without sub-options may not be empty in between (management-api 7.4 case 7).
+  if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
+  const isEarly = new Set(early);
+  return {
+    add: add.filter((id) => !moving.has(id)),
+    late: add.filter((id) => moving.has(id)),
+    early,
+    remove: remove.filter((id) => !isEarly.has(id)),
+  };
+}
+
+/** By how much an option may grow on the way: to its own limits, as far as the project has room for it. */
+function growthOf({ held, add }: Change, after: ReadonlySet<string>, room: Together["room"]): Growth {
+  const needed = Math.max(0, after.size - held.size);
+  const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
+  const more = Math.min(room.left, Math.max(0, peak - needed));
+  room.left -= more;
+  const bytes = Math.max(bytesOf(after), LIMITS.optionContextBytes.value) - bytesOf(held);
+  return { ids: needed + more, bytes: Math.max(0, bytes) };
+}
+
+function bytesOf(ids: ReadonlySet<string>): number {
+  let bytes = 0;
+  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
+  return bytes;
 }
 
 function addStep(plan: Plan, { wish }: Change, contexts: ContextChanges, after: readonly number[]): number {
