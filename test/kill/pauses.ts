@@ -54,8 +54,12 @@ const events = z.object({ events: z.array(z.looseObject({ uid: z.string().nullab
 
 const PROJECT = "paused";
 const KEYS = { "x-api-key": "sandbox-key", "content-type": "application/json" };
-const GROUPS = 3000;
-const EVENTS = 1500;
+/** Ten requests: those of the two processes take longer than the pause goes on after the lease has ended. */
+const GROUPS = 1500;
+const EVENTS = 700;
+/** How long a request takes, in milliseconds. */
+const REQUEST_MS = { events: 250, others: 600 };
+const LONGEST_RUN_MS = 180_000;
 /** Longer than a lease lasts: 10 s. */
 const PAUSE_MS = { least: 10_500, most: 15_000 };
 
@@ -66,8 +70,9 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
   const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
   const runs = join(state, run === "events" ? "event-runs" : "runs");
   const watcher = watcherOf({ run, runs, state });
-  const beforeMs = random.below(run === "events" ? 100 : 300);
-  const pace = { beforeMs, afterMs: (run === "events" ? 100 : 300) - beforeMs };
+  const requestMs = run === "events" ? REQUEST_MS.events : REQUEST_MS.others;
+  const beforeMs = random.below(requestMs);
+  const pace = { beforeMs, afterMs: requestMs - beforeMs };
   const gates = await Promise.all([1, 2].map(() => openWatchingGate(sandbox.url, watcher, pace)));
   const servers = gates.map((gate) => {
     const server = serverAt(gate.url, state);
@@ -78,7 +83,7 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
   if (first === undefined || second === undefined) throw new RangeError("there are two servers");
   try {
     const targetingId = await newTargeting(sandbox.url);
-    const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment, random));
+    const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment));
     const mine = first.call(call("First"));
     await stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
     await delay(50);
@@ -169,7 +174,7 @@ async function takeOver(server: Server, runId: string, runs: string, awake: Prom
   }
 }
 
-function groupCall(targetingId: string, who: string, moment: PauseKind["moment"], random: Random) {
+function groupCall(targetingId: string, who: string, moment: PauseKind["moment"]) {
   // Requests hold 150 groups each, or 10,000 Context IDs: 300 KB or more.
   const large = moment === "upload";
   const items = Array.from({ length: large ? 36 : GROUPS }, (_, number) => ({
@@ -179,7 +184,6 @@ function groupCall(targetingId: string, who: string, moment: PauseKind["moment"]
       `${who} ${number} ${id} `.padEnd(large ? 60 : 0, "x"),
     ),
   }));
-  void random;
   return {
     tool: "bulk_add_options",
     args: { targetingId, items: large && who === "Second" ? items.slice(0, 4) : items },
@@ -250,28 +254,35 @@ function serverAt(url: string, state: string) {
   };
 }
 
-/** Waits until a run rests, and compares what each process says of it with what the service has. */
+/** Waits until a run rests, and compares what the processes say of it with what the service has. */
 async function wrongWith(runId: string, servers: readonly Server[], sandbox: string, isEvents: boolean) {
   const wrong: string[] = [];
+  const said: string[] = [];
   for (const server of servers) {
-    let told = report.parse(await server.ask("get_run", { runId, waitMs: 1000 }));
-    for (const until = Date.now() + 90_000; told.status === "running" && Date.now() < until; ) {
-      told = report.parse(await server.ask("get_run", { runId, waitMs: 5000 }));
-    }
-    const { status, counts } = told;
-    const told2 = JSON.stringify({ status, counts });
-    if (status !== "succeeded" && !(isEvents && status === "partial"))
-      wrong.push(`${server.pid} says of ${runId} ${told2}`);
-    const results: Result[] = [];
-    for (let cursor: string | undefined; ; ) {
-      const next = page.parse(await server.ask("get_run", { runId, limit: 1000, ...(cursor && { cursor }) }));
-      results.push(...next.results);
-      cursor = next.cursor;
-      if (cursor === undefined) break;
-    }
-    wrong.push(...(isEvents ? await wrongEvents(results, sandbox) : await wrongOptions(results, sandbox)));
+    const { status, counts } = await atRest(server, runId);
+    const expected = isEvents && (counts.unknown ?? 0) > 0 ? "partial" : "succeeded";
+    said.push(JSON.stringify({ status, counts }));
+    if (status !== expected) wrong.push(`${server.pid} says of ${runId} ${said.at(-1)}`);
   }
+  if (new Set(said).size > 1) wrong.push(`they say different things of ${runId}: ${said.join(" and ")}`);
+  const results: Result[] = [];
+  const [stopped] = servers;
+  for (let cursor: string | undefined; stopped !== undefined; ) {
+    const next = page.parse(await stopped.ask("get_run", { runId, limit: 1000, ...(cursor && { cursor }) }));
+    results.push(...next.results);
+    cursor = next.cursor;
+    if (cursor === undefined) break;
+  }
+  wrong.push(...(isEvents ? await wrongEvents(results, sandbox) : await wrongOptions(results, sandbox)));
   return wrong;
+}
+
+async function atRest(server: Server, runId: string) {
+  let told = report.parse(await server.ask("get_run", { runId, waitMs: 1000 }));
+  for (const until = Date.now() + LONGEST_RUN_MS; told.status === "running" && Date.now() < until; ) {
+    told = report.parse(await server.ask("get_run", { runId, waitMs: 5000 }));
+  }
+  return told;
 }
 
 async function wrongOptions(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
