@@ -10,6 +10,7 @@ import { type Random, randomFrom } from "../faults/random.ts";
 import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
 import { holderIn } from "./holders.ts";
 import { runsIn } from "./journals.ts";
+import { page, type Result, wrongEvents, wrongOptions } from "./truth.ts";
 import { type LeasePlace, openWatchingGate, type Watcher } from "./watching-gate.ts";
 
 /**
@@ -39,18 +40,7 @@ export interface Paused {
 
 const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}).optional() }) });
 const report = z.looseObject({ runId: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
-const page = z.looseObject({
-  cursor: z.string().optional(),
-  results: z.array(
-    z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional(), index: z.number() }),
-  ),
-});
-type Result = z.infer<typeof page>["results"][number];
 const targetings = z.object({ results: z.array(z.object({ data: z.object({ _id: z.string() }) })) });
-const options = z.object({
-  projects: z.array(z.object({ options: z.array(z.looseObject({ _id: z.string(), name: z.string() })) })),
-});
-const events = z.object({ events: z.array(z.looseObject({ uid: z.string().nullable() })), total: z.number() });
 
 const PROJECT = "paused";
 const KEYS = { "x-api-key": "sandbox-key", "content-type": "application/json" };
@@ -207,10 +197,6 @@ async function post(sandbox: string, path: string, body: unknown): Promise<unkno
   return (await fetch(`${sandbox}${path}`, { method: "POST", headers: KEYS, body: JSON.stringify(body) })).json();
 }
 
-async function get(sandbox: string, path: string): Promise<unknown> {
-  return (await fetch(`${sandbox}${path}`)).json();
-}
-
 /** A call of a tool that writes. */
 interface Call {
   readonly tool: string;
@@ -283,30 +269,4 @@ async function atRest(server: Server, runId: string) {
     told = report.parse(await server.ask("get_run", { runId, waitMs: 5000 }));
   }
   return told;
-}
-
-async function wrongOptions(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
-  const there = options.parse(await get(sandbox, "/_sandbox/state")).projects.flatMap((project) => project.options);
-  const byName = new Map<string, string[]>();
-  for (const { name, _id } of there) byName.set(name, [...(byName.get(name) ?? []), _id]);
-  return results.flatMap(({ name = "", outcome, _id }) => {
-    const ids = byName.get(name) ?? [];
-    const fits =
-      ids.length <= 1 && (outcome === "succeeded" ? ids[0] === _id && _id !== undefined : outcome === "unknown");
-    return fits ? [] : [`${name} is ${outcome} (${_id}) and there as ${ids.join() || "nothing"}`];
-  });
-}
-
-async function wrongEvents(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
-  const times = new Map<string, number>();
-  const { events: all, total } = events.parse(await get(sandbox, "/_sandbox/events?limit=10000"));
-  for (const { uid } of all) times.set(uid ?? "", (times.get(uid ?? "") ?? 0) + 1);
-  const wrong = total > all.length ? [`${total - all.length} events could not be looked at`] : [];
-  return results
-    .flatMap(({ index, outcome }) => {
-      const count = times.get(`user-${index}`) ?? 0;
-      const fits = outcome === "succeeded" ? count === 1 : outcome === "unknown" && count <= 1;
-      return fits ? [] : [`event ${index} is ${outcome} and arrived ${count} times`];
-    })
-    .concat(wrong);
 }
