@@ -10,6 +10,7 @@ import { type Random, randomFrom } from "../faults/random.ts";
 import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
 import { holderIn } from "./holders.ts";
 import { runsIn } from "./journals.ts";
+import { page, type Result, wrongEvents, wrongOptions } from "./truth.ts";
 import { type LeasePlace, openWatchingGate, type Watcher } from "./watching-gate.ts";
 
 /**
@@ -39,23 +40,16 @@ export interface Paused {
 
 const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}).optional() }) });
 const report = z.looseObject({ runId: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
-const page = z.looseObject({
-  cursor: z.string().optional(),
-  results: z.array(
-    z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional(), index: z.number() }),
-  ),
-});
-type Result = z.infer<typeof page>["results"][number];
 const targetings = z.object({ results: z.array(z.object({ data: z.object({ _id: z.string() }) })) });
-const options = z.object({
-  projects: z.array(z.object({ options: z.array(z.looseObject({ _id: z.string(), name: z.string() })) })),
-});
-const events = z.object({ events: z.array(z.looseObject({ uid: z.string().nullable() })), total: z.number() });
 
 const PROJECT = "paused";
 const KEYS = { "x-api-key": "sandbox-key", "content-type": "application/json" };
-const GROUPS = 3000;
-const EVENTS = 1500;
+/** Ten requests: those of the two processes take longer than the pause goes on after the lease has ended. */
+const GROUPS = 1500;
+const EVENTS = 700;
+/** How long a request takes, in milliseconds. */
+const REQUEST_MS = { events: 250, others: 600 };
+const LONGEST_RUN_MS = 180_000;
 /** Longer than a lease lasts: 10 s. */
 const PAUSE_MS = { least: 10_500, most: 15_000 };
 
@@ -66,8 +60,9 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
   const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
   const runs = join(state, run === "events" ? "event-runs" : "runs");
   const watcher = watcherOf({ run, runs, state });
-  const beforeMs = random.below(run === "events" ? 100 : 300);
-  const pace = { beforeMs, afterMs: (run === "events" ? 100 : 300) - beforeMs };
+  const requestMs = run === "events" ? REQUEST_MS.events : REQUEST_MS.others;
+  const beforeMs = random.below(requestMs);
+  const pace = { beforeMs, afterMs: requestMs - beforeMs };
   const gates = await Promise.all([1, 2].map(() => openWatchingGate(sandbox.url, watcher, pace)));
   const servers = gates.map((gate) => {
     const server = serverAt(gate.url, state);
@@ -78,7 +73,7 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
   if (first === undefined || second === undefined) throw new RangeError("there are two servers");
   try {
     const targetingId = await newTargeting(sandbox.url);
-    const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment, random));
+    const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment));
     const mine = first.call(call("First"));
     await stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
     await delay(50);
@@ -169,7 +164,7 @@ async function takeOver(server: Server, runId: string, runs: string, awake: Prom
   }
 }
 
-function groupCall(targetingId: string, who: string, moment: PauseKind["moment"], random: Random) {
+function groupCall(targetingId: string, who: string, moment: PauseKind["moment"]) {
   // Requests hold 150 groups each, or 10,000 Context IDs: 300 KB or more.
   const large = moment === "upload";
   const items = Array.from({ length: large ? 36 : GROUPS }, (_, number) => ({
@@ -179,7 +174,6 @@ function groupCall(targetingId: string, who: string, moment: PauseKind["moment"]
       `${who} ${number} ${id} `.padEnd(large ? 60 : 0, "x"),
     ),
   }));
-  void random;
   return {
     tool: "bulk_add_options",
     args: { targetingId, items: large && who === "Second" ? items.slice(0, 4) : items },
@@ -201,10 +195,6 @@ async function newTargeting(sandbox: string): Promise<string> {
 
 async function post(sandbox: string, path: string, body: unknown): Promise<unknown> {
   return (await fetch(`${sandbox}${path}`, { method: "POST", headers: KEYS, body: JSON.stringify(body) })).json();
-}
-
-async function get(sandbox: string, path: string): Promise<unknown> {
-  return (await fetch(`${sandbox}${path}`)).json();
 }
 
 /** A call of a tool that writes. */
@@ -250,52 +240,33 @@ function serverAt(url: string, state: string) {
   };
 }
 
-/** Waits until a run rests, and compares what each process says of it with what the service has. */
+/** Waits until a run rests, and compares what the processes say of it with what the service has. */
 async function wrongWith(runId: string, servers: readonly Server[], sandbox: string, isEvents: boolean) {
   const wrong: string[] = [];
+  const said: string[] = [];
   for (const server of servers) {
-    let told = report.parse(await server.ask("get_run", { runId, waitMs: 1000 }));
-    for (const until = Date.now() + 90_000; told.status === "running" && Date.now() < until; ) {
-      told = report.parse(await server.ask("get_run", { runId, waitMs: 5000 }));
-    }
-    const { status, counts } = told;
-    const told2 = JSON.stringify({ status, counts });
-    if (status !== "succeeded" && !(isEvents && status === "partial"))
-      wrong.push(`${server.pid} says of ${runId} ${told2}`);
-    const results: Result[] = [];
-    for (let cursor: string | undefined; ; ) {
-      const next = page.parse(await server.ask("get_run", { runId, limit: 1000, ...(cursor && { cursor }) }));
-      results.push(...next.results);
-      cursor = next.cursor;
-      if (cursor === undefined) break;
-    }
-    wrong.push(...(isEvents ? await wrongEvents(results, sandbox) : await wrongOptions(results, sandbox)));
+    const { status, counts } = await atRest(server, runId);
+    const expected = isEvents && (counts.unknown ?? 0) > 0 ? "partial" : "succeeded";
+    said.push(JSON.stringify({ status, counts }));
+    if (status !== expected) wrong.push(`${server.pid} says of ${runId} ${said.at(-1)}`);
   }
+  if (new Set(said).size > 1) wrong.push(`they say different things of ${runId}: ${said.join(" and ")}`);
+  const results: Result[] = [];
+  const [stopped] = servers;
+  for (let cursor: string | undefined; stopped !== undefined; ) {
+    const next = page.parse(await stopped.ask("get_run", { runId, limit: 1000, ...(cursor && { cursor }) }));
+    results.push(...next.results);
+    cursor = next.cursor;
+    if (cursor === undefined) break;
+  }
+  wrong.push(...(isEvents ? await wrongEvents(results, sandbox) : await wrongOptions(results, sandbox)));
   return wrong;
 }
 
-async function wrongOptions(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
-  const there = options.parse(await get(sandbox, "/_sandbox/state")).projects.flatMap((project) => project.options);
-  const byName = new Map<string, string[]>();
-  for (const { name, _id } of there) byName.set(name, [...(byName.get(name) ?? []), _id]);
-  return results.flatMap(({ name = "", outcome, _id }) => {
-    const ids = byName.get(name) ?? [];
-    const fits =
-      ids.length <= 1 && (outcome === "succeeded" ? ids[0] === _id && _id !== undefined : outcome === "unknown");
-    return fits ? [] : [`${name} is ${outcome} (${_id}) and there as ${ids.join() || "nothing"}`];
-  });
-}
-
-async function wrongEvents(results: readonly Result[], sandbox: string): Promise<readonly string[]> {
-  const times = new Map<string, number>();
-  const { events: all, total } = events.parse(await get(sandbox, "/_sandbox/events?limit=10000"));
-  for (const { uid } of all) times.set(uid ?? "", (times.get(uid ?? "") ?? 0) + 1);
-  const wrong = total > all.length ? [`${total - all.length} events could not be looked at`] : [];
-  return results
-    .flatMap(({ index, outcome }) => {
-      const count = times.get(`user-${index}`) ?? 0;
-      const fits = outcome === "succeeded" ? count === 1 : outcome === "unknown" && count <= 1;
-      return fits ? [] : [`event ${index} is ${outcome} and arrived ${count} times`];
-    })
-    .concat(wrong);
+async function atRest(server: Server, runId: string) {
+  let told = report.parse(await server.ask("get_run", { runId, waitMs: 1000 }));
+  for (const until = Date.now() + LONGEST_RUN_MS; told.status === "running" && Date.now() < until; ) {
+    told = report.parse(await server.ask("get_run", { runId, waitMs: 5000 }));
+  }
+  return told;
 }
