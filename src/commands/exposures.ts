@@ -20,28 +20,36 @@ function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = join(stateDir, SEAL_KEY_FILE);
   return [
-    ...openOne("state folder", stateDir, "700", "it holds runs, with names and Context IDs"),
-    ...(sealKey === undefined ? openOne("seal key", sealFile, "600", "whoever has it can confirm deletions") : []),
+    // What is made in it has permissions of its own: an open folder shows names, and what older programs left there.
+    ...openOne({ about: "state folder", path: stateDir, right: "700", why: "it holds runs", mostly: "note" }),
+    ...(sealKey === undefined
+      ? openOne({ about: "seal key", path: sealFile, right: "600", why: "whoever has it can confirm deletions" })
+      : []),
     ...(http.accessFile === undefined
       ? []
-      : openOne("access file", http.accessFile, "600", "it holds keys and tokens")),
+      : openOne({ about: "access file", path: http.accessFile, right: "600", why: "it holds keys and tokens" })),
   ];
 }
 
-function openOne(about: string, path: string, right: string, why: string): readonly Exposure[] {
+/** A path that should be its owner's alone. */
+interface OwnPath {
+  readonly about: string;
+  readonly path: string;
+  /** The permissions that it should have, as `chmod` takes them. */
+  readonly right: string;
+  readonly why: string;
+  /** What it is where every user of the machine may use the path; a problem where absent. */
+  readonly mostly?: Exposure["state"];
+}
+
+function openOne({ about, path, right, why, mostly = "problem" }: OwnPath): readonly Exposure[] {
   const mode = modeOf(path);
   const isForAll = (mode & 0o007) !== 0;
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
-  return [
-    {
-      about,
-      // A group may be meant, as that of a mounted volume; everybody never is.
-      state: isForAll ? "problem" : "note",
-      found: `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`,
-      remedy: `chmod ${right} ${path}`,
-    },
-  ];
+  const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
+  // A group may be meant, as that of a mounted volume; everybody never is.
+  return [{ about, state: isForAll ? mostly : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
 /** The permissions of a file; none where it is not there, or cannot be looked at: then it tells nothing either. */

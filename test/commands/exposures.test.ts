@@ -52,18 +52,18 @@ describe.runIf(ON_POSIX)("files that hold secrets", () => {
     const { ok, checks } = await doctor(environment);
     expect(ok).toBe(false);
     const open = [
-      ["state folder", `${root} is open to every user of this machine (mode 755)`, `chmod 700 ${root}`],
-      ["seal key", `${seal} is open to every user of this machine (mode 644)`, `chmod 600 ${seal}`],
-      ["access file", `${access} is open to every user of this machine (mode 604)`, `chmod 600 ${access}`],
+      ["state folder", "note", `${root} is open to every user of this machine (mode 755)`, `chmod 700 ${root}`],
+      ["seal key", "problem", `${seal} is open to every user of this machine (mode 644)`, `chmod 600 ${seal}`],
+      ["access file", "problem", `${access} is open to every user of this machine (mode 604)`, `chmod 600 ${access}`],
     ] as const;
-    for (const [about, found, remedy] of open) {
-      expect(checks).toContainEqual({ about, state: "problem", found: expect.stringContaining(found), remedy });
+    for (const [about, state, found, remedy] of open) {
+      expect(checks).toContainEqual({ about, state, found: expect.stringContaining(found), remedy });
     }
     const overStdio = await warnings(environment);
     const { stderr } = await startHttp(environment);
     await expect.poll(() => warned(stderr()).length).toBe(open.length);
     for (const lines of [overStdio, warned(stderr())]) {
-      for (const [, found, remedy] of open) {
+      for (const [, , found, remedy] of open) {
         expect(lines).toContainEqual(expect.objectContaining({ message: expect.stringContaining(found), remedy }));
       }
     }
