@@ -15,6 +15,7 @@ import { type Connected, connect } from "./connect.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { type Check, checkFolders, checkNode, checkStateFolder } from "./doctor-machine.ts";
 import { diagnosisText } from "./doctor-words.ts";
+import { exposures } from "./exposures.ts";
 import { checkAccess } from "./http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "./settings-input.ts";
 import { VERSION } from "./version.ts";
@@ -86,6 +87,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       node,
       ...settings.unknownVariables.map(misspelt),
       stateFolder,
+      ...exposures(settings, input),
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];

@@ -20,6 +20,7 @@ import { SETTINGS } from "../settings/registry.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { cannotListen } from "./cannot-listen.ts";
+import { exposures } from "./exposures.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
 import { type Projects, projects } from "./projects.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
@@ -75,6 +76,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asksWho(auth) });
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
   await asked;
   log.info("stopping", {});
   stopping.abort();

@@ -5,8 +5,11 @@ import { DataFileError } from "../sandbox/data-file.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import { SettingsError } from "../settings/error.ts";
+import { isPlain } from "../settings/proxy.ts";
 import { cannotListen } from "./cannot-listen.ts";
 import { stopSignal } from "./stop-signal.ts";
+
+const PLAIN = ", with their keys, over plain http, readable on the way";
 
 /** What `targeting-mcp sandbox` is told. */
 export interface SandboxCommand {
@@ -54,7 +57,7 @@ export async function runSandbox({
     `Management API: ${sandbox.url}/context-targeting, header x-api-key: ${key.key} (reads and writes) or ${readKey.key} (reads)`,
     `Event API: POST ${sandbox.url}/event, header Authorization: ${appKey}`,
     `Control plane: ${sandbox.url}/_sandbox (see docs/sandbox.md)`,
-    ...(forward === undefined ? [] : [`Events are passed on to ${forward}`]),
+    ...(forward === undefined ? [] : [`Events are passed on to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
     ...(data === undefined ? [] : [`State is kept in ${data}`]),
     "",
     `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,

@@ -9,6 +9,7 @@ import { serveOverStdio } from "../server/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { connect } from "./connect.ts";
+import { exposures } from "./exposures.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -23,7 +24,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
   globalThis.console = new Console(process.stderr, process.stderr);
   // A host that does not read the log may have closed it; the protocol goes on without.
   process.stderr.on("error", () => undefined);
-  const settings = settingsFrom({ ...inputOf(line), overStdio: true });
+  const input = { ...inputOf(line), overStdio: true } as const;
+  const settings = settingsFrom(input);
   const asked = stopSignal();
   const stopping = new AbortController();
   const seals = sealKeys(settings);
@@ -61,6 +63,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   log.info("serving", { environment: services.environment, tools: parts.tools.length, version: VERSION });
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
   for (const { missing, present } of Object.values(services.half ?? {}))
     log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
   const signal = asked.then(async () => {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SettingsError } from "../settings/error.ts";
 
-const FILE = "seal.key";
+/** The name of the file in the state folder. */
+export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
 /** Another process may just be writing the file. */
 const READ_TRIES = 20;
@@ -35,7 +36,7 @@ export function sealKeys({
 }
 
 async function keyIn(stateDir: string): Promise<Uint8Array> {
-  const file = join(stateDir, FILE);
+  const file = join(stateDir, SEAL_KEY_FILE);
   try {
     await mkdir(stateDir, { recursive: true, mode: 0o700 });
     await writeFile(file, randomBytes(KEY_BYTES).toString("base64"), { flag: "wx", mode: 0o600 });

@@ -20,3 +20,8 @@ export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url);
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
+
+/** Whether what is sent to an address leaves this machine unencrypted. */
+export function isPlain(url: string): boolean {
+  return /^http:/i.test(url) && !isLoopback(url);
+}

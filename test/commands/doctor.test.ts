@@ -191,7 +191,7 @@ describe("settings and folders", () => {
     const file = join(folder(), "access.json");
     const projects = { shop: { eventAppKey: "key-of-the-shop" } };
     const token = { name: "a", token: "token-of-somebody", project: "shop" };
-    writeFileSync(file, JSON.stringify({ projects, tokens: [token] }));
+    writeFileSync(file, JSON.stringify({ projects, tokens: [token] }), { mode: 0o600 });
     const { ok, tools, text } = await doctor({
       TARGETING_MCP_MODE: "live",
       EVENT_API_URL: "https://events.example.com",
