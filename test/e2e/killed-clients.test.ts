@@ -48,7 +48,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What is in all leases below a folder: of projects and of runs. */
+/** What is in all leases below a folder: of projects, of runs and of the turns that equal calls take. */
 async function leasesIn(stateDir: string) {
   const files = await readdir(stateDir, { recursive: true });
   const found = files.filter((file) => /\.lease\.\d+$/.test(file));
@@ -84,7 +84,7 @@ describe("a client that is killed in the middle of a call leaves no process, no 
     const pid = await killInTheMiddle(service, targetingId, { client, env });
     expect(pid).toBeGreaterThan(0);
     await expect.poll(() => isAlive(pid)).toBe(false);
-    expect(await leasesIn(stateDir)).toEqual([true, true]);
+    expect(await leasesIn(stateDir)).toEqual([true, true, true]);
     await expectNothingLost(service, targetingId, stateDir);
   });
 
@@ -97,7 +97,7 @@ describe("a client that is killed in the middle of a call leaves no process, no 
     const targetingId = await newTargeting(service);
     const server = await startHttp({ ...service.live, ...more });
     await killInTheMiddle(service, targetingId, { client, url: server.url, env: {} });
-    await expect.poll(() => leasesIn(server.stateDir)).toEqual([true, true]);
+    await expect.poll(() => leasesIn(server.stateDir)).toEqual([true, true, true]);
     expect((await fetch(server.url.replace("/mcp", "/healthz"))).status).toBe(200);
     await expectNothingLost(service, targetingId, server.stateDir);
   });

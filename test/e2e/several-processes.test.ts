@@ -53,6 +53,11 @@ async function newTargeting({ url }: Service, name = "Spring"): Promise<string> 
   return z.looseObject({ _id: z.string() }).parse(await response.json())._id;
 }
 
+/** Makes every request of an operation slow. */
+function slowed({ control }: Service, on: string, delayMs: number): Promise<unknown> {
+  return control("POST", "/faults", { faults: [{ kind: "slow", delayMs, on, times: 100_000 }] });
+}
+
 const CLICK = { eventName: "app_open" };
 const events = (count: number) => Array.from({ length: count }, (_, number) => ({ uid: `user-${number}`, ...CLICK }));
 
@@ -142,7 +147,7 @@ describe("a run is cancelled from any process", () => {
   test("that changes options: nothing new leaves once cancel_run has answered", async () => {
     const { service, first, second } = await start(2, WAIT);
     const targetingId = await newTargeting(service);
-    await service.slow("addOptions", 500);
+    await slowed(service, "addOptions", 500);
     const { runId, status } = await first.call("bulk_add_options", { targetingId, items: optionItems(40_000) });
     expect(status).toBe("running");
     await expect.poll(() => service.count("addOptions")).toBe(1);
@@ -178,7 +183,7 @@ describe("a run is cancelled from any process", () => {
 
   test("that sends events", async () => {
     const { service, first, second } = await start(2, WAIT);
-    await service.slow("trackEvent", 40);
+    await slowed(service, "trackEvent", 40);
     const { runId, status } = await first.call("track_events", { events: events(3000) });
     expect(status).toBe("running");
     const asked = await second.call("cancel_run", { runId });
@@ -193,8 +198,8 @@ describe("a run is cancelled from any process", () => {
   test.each(["bulk_add_options", "track_events"])("that nobody drives any more: %s", async (tool) => {
     const { service, first, second } = await start(2, WAIT);
     const targetingId = await newTargeting(service);
-    await service.slow("addOptions", 2000);
-    await service.slow("trackEvent", 2000);
+    await slowed(service, "addOptions", 2000);
+    await slowed(service, "trackEvent", 2000);
     const args = tool === "track_events" ? { events: events(500) } : { targetingId, items: optionItems(12_000) };
     const { runId } = await first.call(tool, args);
     first.child.kill("SIGKILL");
@@ -229,8 +234,8 @@ describe("a run that is resumed is driven by one process alone", () => {
     async (tool) => {
       const { service, first, second } = await start(2);
       const targetingId = await newTargeting(service);
-      await service.slow("addOptions", 400);
-      await service.slow("trackEvent", 30);
+      await slowed(service, "addOptions", 400);
+      await slowed(service, "trackEvent", 30);
       const args = tool === "track_events" ? { events: events(1500) } : { targetingId, items: optionItems(30_000) };
       const items = tool === "track_events" ? 1500 : 30_000;
       const operation = tool === "track_events" ? "trackEvent" : "addOptions";
@@ -257,10 +262,12 @@ describe("a run that is resumed is driven by one process alone", () => {
 test("a second call while the service is locked is the first one's run, in any process, also once that gave up", async () => {
   const { service, first, second } = await start(2, {
     TARGETING_MCP_WAIT_MS: "300",
-    TARGETING_MCP_RETRY_BUDGET_MS: "1500",
+    TARGETING_MCP_RETRY_BUDGET_MS: "4000",
   });
   const targetingId = await newTargeting(service);
-  await service.control("POST", "/lock", { ms: 600_000 });
+  await service.control("POST", "/faults", {
+    faults: [{ kind: "busy", on: "addOptions", retryAfterMs: 100, times: 1000 }],
+  });
   const args = { targetingId, items: optionItems(10) };
   const { runId, status } = await first.call("bulk_add_options", args);
   expect(status).toBe("running");
@@ -269,13 +276,17 @@ test("a second call while the service is locked is the first one's run, in any p
   const again = await second.call("bulk_add_options", args);
   expect(again).toMatchObject({ runId, status: "running" });
   expect(again.text).toContain("made before and had not finished");
+  await fetch(`${service.url}/_sandbox/faults`, { method: "DELETE" });
+  await expect
+    .poll(() => first.call("get_run", { runId }))
+    .toMatchObject({ status: "succeeded", counts: { succeeded: 10 } });
 });
 
 test("the next write names an interrupted run, in any process and after a restart, until that is resumed", async () => {
   const { service, first, second, another } = await start(2, { TARGETING_MCP_WAIT_MS: "300" });
   const targetingId = await newTargeting(service);
-  await service.slow("addOptions", 2000);
-  await service.slow("trackEvent", 2000);
+  await slowed(service, "addOptions", 2000);
+  await slowed(service, "trackEvent", 2000);
   const added = await first.call("bulk_add_options", { targetingId, items: optionItems(12_000) });
   const sent = await first.call("track_events", { events: events(200) });
   const during = await second.call("create_targetings", { items: [{ name: "Before" }] });
