@@ -15,6 +15,9 @@ const NOISE_MS = 20;
 /** A difference that is known this well, in milliseconds, is as good as its middle: about the way of one request. */
 const NARROW_MS = 50;
 
+/** Clocks drift apart: what was read longer before the next reading is forgotten. */
+const STALE_MS = 5 * 60_000;
+
 /** What a difference of two clocks can be, in milliseconds. */
 interface Range {
   readonly lowest: number;
@@ -31,15 +34,18 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
 export class ServerClock {
   #ids = ANYTHING;
   #dates = ANYTHING;
+  #readAt = Number.NEGATIVE_INFINITY;
 
   /** Takes the header `Date` of an answer: whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
+    this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
   }
 
   /** Takes the times inside the IDs of what a request of ours has just made: milliseconds. */
   observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
     if (times.length === 0) return;
+    this.#forgetBefore(receivedAt);
     let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (const time of times) {
       first = Math.min(first, time);
@@ -50,6 +56,7 @@ export class ServerClock {
 
   /** Takes the time inside an ID that an answer named: what it belongs to had been made by then. */
   observeSeen(madeAt: number, receivedAt: number): void {
+    this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
   }
 
@@ -77,6 +84,11 @@ export class ServerClock {
     if (common(this.#ids, this.#dates) === undefined) return undefined;
     const theirs = now + difference;
     return Math.ceil(theirs / 1000) * 1000 - theirs;
+  }
+
+  #forgetBefore(now: number): void {
+    if (now - this.#readAt > STALE_MS) [this.#ids, this.#dates] = [ANYTHING, ANYTHING];
+    this.#readAt = now;
   }
 
   #known(): Range {

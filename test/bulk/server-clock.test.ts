@@ -58,6 +58,15 @@ describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms 
   });
 });
 
+test("readings of long ago are forgotten, since clocks drift apart", () => {
+  const hour = 3_600_000;
+  const clock = clockAfter({ skew: 0, there: 1, back: 1 });
+  expect(clock.order(SENT + hour - 30, SENT + hour)).toBe("before");
+  // By now the service's clock is 40 ms behind: what it makes right after the attempt looks older.
+  clock.observeMade([SENT + hour - 40 + 2], SENT + hour, SENT + hour + 4);
+  expect(clock.order(SENT + hour - 40 + 3, SENT + hour)).toBe("after");
+});
+
 test("what is newer than the header says it can be shows that the header is of another clock", () => {
   const clock = new ServerClock();
   read(clock, SENT, { gap: 0, skew: 0 });

@@ -154,13 +154,13 @@ function randomFault(random: Random): Fault {
   const retryAfterMs = random.between(0, 2000);
   return random.pick<() => Fault>([
     () => ({ kind: "busy", retryAfterMs }),
-    () => ({ kind: "takeover", from: random.next(), retryAfterMs }),
+    () => ({ kind: "takeover", from: random.next(), retryAfterMs: random.chance(0.1) ? 1e9 : retryAfterMs }),
     () => ({ kind: "status", statusCode: random.pick([500, 502] as const), effect: effect() }),
     () => ({ kind: "reset", effect: effect() }),
     () => ({ kind: "timeout", effect: effect() }),
     () => ({ kind: "notSent" }),
     () => ({ kind: "uncatched", from: random.pick([0, 0, random.next()]), addFirst: random.chance(0.5) }),
-    () => ({ kind: "slow", ms: 30_000, moment: "after" }),
+    () => ({ kind: "slow", ms: random.pick([700, 30_000]), moment: random.pick(["before", "after"] as const) }),
     () =>
       random.chance(0.4)
         ? { kind: "refused", as: random.pick(["unauthorized", "forbidden", "validation", "tooLarge"]) }

@@ -307,7 +307,8 @@ function waitAfter({ failure }: Failure): number {
 
 function busyFor({ error }: { readonly error?: ItemError }): number {
   const wait = error?.errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS" ? error.detail?.retryAfterMs : 0;
-  return typeof wait === "number" ? wait : 0;
+  // The documents say 0 to 2,000: a client need not take more at its word.
+  return typeof wait === "number" ? Math.min(wait, 2000) : 0;
 }
 
 function isMade(outcome: ItemOutcome | undefined): boolean {
