@@ -1,27 +1,13 @@
 import { hash } from "node:crypto";
-import type { Clock } from "../api/clock.ts";
-import type { EventApi } from "../api/events.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
 import { LastRead } from "../bulk/last-read.ts";
-import type { Lease } from "../bulk/lease.ts";
-import { ownReason } from "../bulk/reasons.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
-import {
-  orUnreadable,
-  type RunHeader,
-  type RunJournal,
-  type RunPart,
-  type RunStore,
-  RunStoreError,
-  type RunSummary,
-} from "../bulk/store.ts";
-import type { Reason } from "../bulk/work.ts";
-import { endReason } from "./event-reason.ts";
-import { recorder } from "./event-recorder.ts";
-import { bringToRest, eventsToSend, lostIn, type RunReadBack, readBack, tidyRun } from "./event-run-folder.ts";
-import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
+import { restingStatus, summaryOf } from "../bulk/report.ts";
+import { orUnreadable, type RunPart, RunStoreError, type RunSummary } from "../bulk/store.ts";
+import { type DrivenEvents, drivenEvents } from "./event-drive.ts";
+import type { EventRun, EventRunsContext } from "./event-run.ts";
+import { lostIn, NothingKeptError, type RunReadBack, readBack, takenUp, tidyRun } from "./event-run-folder.ts";
+import { type EventCall, EventRunState } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
-import { sendEvents } from "./send.ts";
 
 /** Events to be sent: where they are, and how many. */
 export interface PlannedEvents {
@@ -30,61 +16,12 @@ export interface PlannedEvents {
   readonly onUnknown: "report" | "resend";
 }
 
-/** What running events needs of the world. */
-export interface EventRunsContext {
-  readonly api: EventApi;
-  readonly store: RunStore<EventCall, EventEntry>;
-  readonly clock: Clock;
-  readonly newRunId: () => string;
-  readonly project: string;
-  readonly environment: "live" | "sandbox";
-  /** How long one event is retried, in milliseconds. */
-  readonly retryBudgetMs: number;
-  /** Says in words why something failed, for reject files. */
-  readonly words: (reason: Reason) => string;
-}
-
-/** A run of events: what it is, where it stands, and when it rests. */
-export interface EventRun {
-  readonly header: RunHeader<EventCall>;
-  readonly state: EventRunState;
-  /** Where it stands as a whole. */
-  status(): RunStatus;
-  /** Resolves when the disk holds the run, so that its ID may be told, or it is clear that it never will. */
-  readonly kept: Promise<void>;
-  /** Resolves when nobody drives it any more. Never rejects. */
-  readonly rest: Promise<void>;
-  /** Calls the watcher now and then, until the given function is called. */
-  watch(watcher: (counts: ReportCounts) => void): () => void;
-  /** Lets it finish the requests under way and send nothing more; false when this process does not drive it. */
-  stop(cause: "cancelled" | "interrupted"): boolean;
-}
-
 /** What there is of a call that is made again: its run that goes on, or the newest that ended with something left. */
 export interface MadeBefore {
   readonly going?: EventRun;
   readonly ended?: Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 }
 
-/** What driving a run needs of it. */
-interface DrivenParts {
-  readonly header: RunHeader<EventCall>;
-  readonly state: EventRunState;
-  /** What the journal takes first. */
-  readonly first: readonly EventEntry[];
-  /** How it comes to be driven by this process. */
-  readonly begin: () => Promise<Lease>;
-}
-
-/** How a driven run is told to stop, and whom it tells where it stands. */
-interface Reins {
-  readonly signal: AbortSignal;
-  readonly cause: () => "cancelled" | "interrupted";
-  readonly tell: () => void;
-}
-
-/** Whoever watches is told after so many events. */
-const TELL_EVERY = 100;
 /** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
 /** For so long a call that is made again is taken for another try of a cancelled one, and an ended one is named. */
@@ -119,17 +56,17 @@ export class EventRuns {
     const createdAt = clock.now();
     const runId = newRunId();
     const header = { runId, call, project, caller, environment, createdAt, fingerprint };
-    const begin = async (): Promise<Lease> => {
+    const begin = async () => {
       await store.create(header);
-      const [leased, kept] = await Promise.allSettled([
-        store.start(runId).then(() => store.lease(runId)),
-        store.keep(runId, "input", unchanged(source.bytes, source.kept.digest)),
-      ]);
-      if (leased.status === "rejected") throw leased.reason;
-      if (kept.status === "rejected") await leased.value?.release();
-      if (kept.status === "rejected") throw kept.reason;
-      if (leased.value !== undefined) return leased.value;
-      throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+      const lease = await store.lease(runId);
+      if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+      try {
+        await store.keep(runId, "input", unchanged(source.bytes, source.kept.digest));
+        return lease;
+      } catch (thrown) {
+        await lease.release();
+        throw thrown;
+      }
     };
     return this.#drive({
       header,
@@ -158,8 +95,8 @@ export class EventRuns {
         continue;
       }
       const stored = await orUnreadable(store.read(runId));
-      if (!stored?.started || stored.header.fingerprint !== fingerprint) continue;
-      const going = await this.resume(runId);
+      if (stored?.header.fingerprint !== fingerprint) continue;
+      const going = await unlessNothingKept(this.resume(runId));
       if (going !== undefined) return { going };
     }
     return ended === undefined ? {} : { ended };
@@ -167,19 +104,20 @@ export class EventRuns {
 
   /**
    * Goes on with what was not attempted, and where the call says `resend` also with what is unknown. Gives the run as
-   * it is when somebody drives it already; undefined when there is none.
+   * it is when somebody drives it already; undefined when there is none. Throws a NothingKeptError where it died before
+   * its events were kept, and a RunStoreError where it cannot be read.
    */
   async resume(runId: string): Promise<EventRun | undefined> {
     const { store, clock } = this.#context;
-    const isKept = !this.#driven.has(runId) && (await store.read(runId))?.started === true;
-    const lease = isKept ? await store.lease(runId) : undefined;
+    const stored = this.#driven.has(runId) ? undefined : await store.read(runId);
+    // Of one that is not started yet, another process may be about to take the lease.
+    if (stored?.started === false) await readBack(store, runId);
+    const lease = stored === undefined ? undefined : await store.lease(runId);
     if (lease === undefined) return this.find(runId);
     try {
       const found = await readBack(store, runId);
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
-      const resend = found.header.call.input.onUnknown === "resend";
-      const first: readonly EventEntry[] = [...lostIn(found.state), { t: "resume", resend, at: clock.now() }];
-      return this.#drive({ ...found, first, begin: async () => lease });
+      return this.#drive({ ...takenUp(found, clock.now()), begin: async () => lease });
     } catch (thrown) {
       await lease.release();
       throw thrown;
@@ -245,103 +183,17 @@ export class EventRuns {
     return hash("sha256", JSON.stringify([call, caller, project, environment]), "base64url");
   }
 
-  #drive(parts: DrivenParts): EventRun {
-    const { header, state, first } = parts;
-    const watchers = new Set<Parameters<EventRun["watch"]>[0]>();
-    const controller = new AbortController();
-    let cause: "cancelled" | "interrupted" = "interrupted";
-    const tell = (): void => {
-      for (const watcher of watchers) watcher(countsOf(state));
-    };
-    for (const entry of first) state.apply(entry);
-    const begun = parts.begin();
-    const begin = (): Promise<Lease> => begun;
-    const run: EventRun = {
-      header,
-      state,
-      status: () => (this.#driven.has(header.runId) ? "running" : restingStatus(state)),
-      kept: settled(begun),
-      rest: this.#driveToRest({ ...parts, begin }, { signal: controller.signal, cause: () => cause, tell }),
-      watch: (watcher) => {
-        watchers.add(watcher);
-        return () => watchers.delete(watcher);
-      },
-      stop: (why) => {
-        cause = why;
-        controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
-        return true;
-      },
-    };
-    this.#driven.set(header.runId, run);
-    return run;
-  }
-
-  /** Never rejects: what goes wrong on this machine stops the run, and says so in it. */
-  async #driveToRest(parts: DrivenParts, reins: Reins): Promise<void> {
-    const { store, clock } = this.#context;
-    const { header, state, first, begin } = parts;
-    let lease: Lease | undefined;
-    const steps = [
-      async () => {
-        lease = await begin();
-        const journal = await store.journal(header.runId);
-        try {
-          for (const entry of first) journal.append(entry);
-          await this.#send(parts, journal, reins);
-        } finally {
-          await journal.close();
-        }
-      },
-      () => (lease === undefined ? undefined : bringToRest(this.#context, header, state)),
-      () => lease?.release(),
-    ];
-    for (const step of steps) {
-      try {
-        await step();
-      } catch (thrown) {
-        const error = thrown instanceof Error ? thrown.message : String(thrown);
-        const reason = ownReason("STOPPED_BY_ERROR", { error });
-        state.apply({ t: "stop", cause: "interrupted", reason, waitedMs: 0, at: clock.now() });
-      }
-    }
-    this.#driven.delete(header.runId);
-    // No call waits for what other processes left; what cannot be tidied now is tried again.
-    if (lease !== undefined) void this.#tidyOnce().catch(() => undefined);
-  }
-
-  async #send({ header, state }: DrivenParts, journal: RunJournal<EventEntry>, reins: Reins): Promise<void> {
-    const { api, clock, retryBudgetMs, store } = this.#context;
-    const { record, settle, end } = recorder(journal, state, clock);
-    const left = eventsToSend(store, header, state, { record, now: clock.now });
-    let settled = 0;
-    const sending = sendEvents(left, {
-      api,
-      clock,
-      onUnknown: header.call.input.onUnknown,
-      retryBudgetMs,
-      signal: reins.signal,
-      async beforeSend(objects) {
-        record({ t: "leave", objects, at: clock.now() });
-        await journal.flush();
-      },
-      onSettled(object, settlement) {
-        // The line that says how the run stopped settles them.
-        if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
-        settle(settledEntry(object, settlement, clock.now()));
-        settled += 1;
-        if (settled % TELL_EVERY === 0) reins.tell();
-      },
+  #drive(parts: DrivenEvents): EventRun {
+    const { runId } = parts.header;
+    const run = drivenEvents(this.#context, parts);
+    const rest = run.rest.then(() => {
+      this.#driven.delete(runId);
+      // No call waits for what other processes left; what cannot be tidied now is tried again.
+      void this.#tidyOnce().catch(() => undefined);
     });
-    const { counts, ended } = await sending.finally(end);
-    const stopped = reins.signal.aborted ? reins.cause() : "finished";
-    record({
-      t: "stop",
-      cause: ended === undefined ? stopped : "ended",
-      ...(ended !== undefined && { reason: endReason(ended) }),
-      waitedMs: counts.waitedMs,
-      at: clock.now(),
-    });
-    reins.tell();
+    const known = { ...run, rest };
+    this.#driven.set(runId, known);
+    return known;
   }
 
   #tidyOnce(): Promise<void> {
@@ -360,7 +212,11 @@ export class EventRuns {
   }
 }
 
-/** Resolves when work has ended, however. */
-async function settled(work: Promise<unknown>): Promise<void> {
-  await Promise.allSettled([work]);
+async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await taking;
+  } catch (thrown) {
+    if (thrown instanceof NothingKeptError) return undefined;
+    throw thrown;
+  }
 }

@@ -1,6 +1,6 @@
 import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
+import type { EventRun } from "../events/event-run.ts";
 import { EventRunState, settledEntry } from "../events/event-run-state.ts";
-import type { EventRun } from "../events/event-runs.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
 import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";

@@ -1,5 +1,5 @@
 import type { ListedRun, Run } from "../bulk/run.ts";
-import type { EventRun } from "../events/event-runs.ts";
+import type { EventRun } from "../events/event-run.ts";
 import { renderReport } from "../render/report.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./definition.ts";
