@@ -110,7 +110,7 @@ async function send(
   journal: RunJournal<EventEntry>,
   reins: Reins,
 ): Promise<void> {
-  const { record, settle, end } = recorder(journal, state, clock);
+  const { record, settle, flush, end } = recorder(journal, state, clock);
   const left = eventsToSend(store, header, state, { record, now: clock.now });
   let settled = 0;
   const sending = sendEvents(left, {
@@ -121,7 +121,7 @@ async function send(
     signal: reins.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      await journal.flush();
+      await flush();
     },
     onSettled(object, settlement) {
       // The line that says how the run stopped settles them.

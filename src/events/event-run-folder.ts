@@ -28,7 +28,11 @@ const SEND_ANEW = "Find out which of its events arrived, and send the others in 
  * another process is just starting. Throws a RunStoreError where nothing was kept that could be sent, or where the
  * journal is lost.
  */
-export async function readBack(store: EventRunStore, runId: string): Promise<RunReadBack | undefined> {
+export async function readBack(
+  store: EventRunStore,
+  runId: string,
+  isLeased?: "driven here",
+): Promise<RunReadBack | undefined> {
   const stored = await store.read(runId);
   if (stored === undefined) return undefined;
   const { header } = stored;
@@ -36,12 +40,18 @@ export async function readBack(store: EventRunStore, runId: string): Promise<Run
   for await (const entry of stored.entries) state.apply(entry);
   if (state.objects.length > 0) return { header, state };
   const begin = await beginAnew(store, header);
-  if (begin === undefined) return undefined;
+  if (begin === undefined && isLeased === undefined && (await store.isDriven(runId))) return undefined;
+  if (begin === undefined) {
+    throw new NothingKeptError(
+      `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
+      "Make the call again.",
+    );
+  }
   state.apply(begin);
   return { header, state, begin };
 }
 
-/** The first line of the journal of a run whose journal is empty, by the events that were kept for it. */
+/** The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any. */
 async function beginAnew(
   store: EventRunStore,
   { runId, call, createdAt }: RunHeader<EventCall>,
@@ -53,12 +63,7 @@ async function beginAnew(
   let items = 0;
   const kept = { kept: call.input.events, bytes: store.part(runId, "input") };
   if (await holdsAnything(kept.bytes)) for await (const batch of eventsIn(kept)) items += batch.length;
-  if (items > 0) return { t: "begin", items, at: createdAt };
-  if (await store.isDriven(runId)) return undefined;
-  throw new NothingKeptError(
-    `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
-    "Make the call again.",
-  );
+  return items > 0 ? { t: "begin", items, at: createdAt } : undefined;
 }
 
 /** What a run goes on with that is taken up again: what its journal takes first, and its state without that. */

@@ -110,12 +110,12 @@ export class EventRuns {
   async resume(runId: string): Promise<EventRun | undefined> {
     const { store, clock } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await store.read(runId);
-    // Of one that is not started yet, another process may be about to take the lease.
-    if (stored?.started === false) await readBack(store, runId);
+    // Another process may be just starting it, and about to take the lease.
+    if (stored?.started === false && (await readBack(store, runId)) === undefined) return undefined;
     const lease = stored === undefined ? undefined : await store.lease(runId);
     if (lease === undefined) return this.find(runId);
     try {
-      const found = await readBack(store, runId);
+      const found = await readBack(store, runId, "driven here");
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
       return this.#drive({ ...takenUp(found, clock.now()), begin: async () => lease });
     } catch (thrown) {
