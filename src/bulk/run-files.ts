@@ -85,9 +85,10 @@ export async function readHeader(folder: string, runId: string): Promise<z.infer
 }
 
 /** What the index is to say of a run that came to rest like this. */
-export function markOf({ fingerprint, open, status }: RunSummary): RunMark {
-  // One that was interrupted before it was planned has nothing open, and is not done either.
-  return open || status === "interrupted" ? { fingerprint } : "atRest";
+export function markOf({ fingerprint, open, status, counts }: RunSummary): RunMark {
+  // One that was interrupted before it was planned has nothing open, and is not done either. What is unknown can be
+  // asked about by the same call, also where it cannot be resumed.
+  return open || status === "interrupted" || (counts.unknown ?? 0) > 0 ? { fingerprint } : "atRest";
 }
 
 /** Gives a run without a mark the one it should have; undefined where the run cannot tell. */

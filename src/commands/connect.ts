@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
 import { eventsOver } from "../api/event-client.ts";
 import type { EventApi } from "../api/events.ts";
+import type { Http } from "../api/http.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
@@ -13,6 +14,7 @@ import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
 import { EVENT_FORM } from "../events/event-form.ts";
 import { EventRuns } from "../events/event-runs.ts";
+import { observerOf } from "../events/observe.ts";
 import { suiteStore } from "../events/suite-store.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
@@ -112,8 +114,8 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   return {
     environment: environment.kind,
     ...(api && { management: api, runs: runsOver(api, routes, memory, settings) }),
-    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
-    ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
+    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, sandbox, settings) }),
+    ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
     shelf: contextIdShelf(systemClock),
@@ -150,7 +152,11 @@ function runsOver(
   });
 }
 
-function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir }: Settings): EventRuns {
+function eventRunsOver(
+  api: EventApi,
+  sandbox: Http | undefined,
+  { environment, project, retryBudgetMs, stateDir }: Settings,
+): EventRuns {
   return new EventRuns({
     api,
     store: fileRunStore(join(stateDir, "event-runs"), systemClock.now, EVENT_FORM),
@@ -160,5 +166,6 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, sta
     environment: environment.kind,
     retryBudgetMs,
     words: reasonWords,
+    ...(environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) }),
   });
 }

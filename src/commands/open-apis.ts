@@ -12,6 +12,8 @@ export interface Apis {
   readonly events?: Http | undefined;
   /** The sandbox that events are tested against: in live mode one of its own, so that tests disturb nothing. */
   readonly bench?: Http | undefined;
+  /** Where the sandbox listens that emitted tests send to: the one that can be looked at, else that of tests. */
+  readonly benchUrl: () => Promise<string>;
   /** The sandbox that can be looked at. */
   readonly sandbox?: Http | undefined;
   /** Starts what should be there before the first request. */
@@ -81,6 +83,7 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
     management,
     events,
     bench,
+    benchUrl: async () => sandboxUrl ?? embedded.url(),
     sandbox,
     start: async () => undefined,
     async close() {
@@ -100,6 +103,7 @@ function openSandbox(environment: SandboxEnvironment, requestTimeoutMs: number):
     management,
     events,
     bench: events,
+    benchUrl: async () => environment.url ?? embedded.url(),
     sandbox: events,
     // Whoever names a port may look at it before the first call.
     start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),

@@ -1,3 +1,4 @@
+import { isApiError } from "../api/errors.ts";
 import type { Lease } from "../bulk/lease.ts";
 import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, restingStatus } from "../bulk/report.ts";
@@ -8,6 +9,8 @@ import type { EventRun, EventRunsContext } from "./event-run.ts";
 import { bringToRest, eventsToSend } from "./event-run-folder.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./event-run-state.ts";
 import { sendEvents } from "./send.ts";
+import type { Settlement } from "./settlement.ts";
+import { type EventVerdict, verdictOf } from "./verdict-kinds.ts";
 
 /** What driving a run needs of it. */
 export interface DrivenEvents {
@@ -105,14 +108,19 @@ async function driveToRest(context: EventRunsContext, parts: DrivenEvents, reins
 
 /** Sends what is left of a run, and puts what becomes of it into its journal and its state. */
 async function send(
-  { api, clock, retryBudgetMs, store }: EventRunsContext,
+  context: EventRunsContext,
   { header, state }: DrivenEvents,
   journal: RunJournal<EventEntry>,
   reins: Reins,
 ): Promise<void> {
+  const { api, clock, retryBudgetMs, store } = context;
   const { record, settle, flush, end } = recorder(journal, state, clock);
   const left = eventsToSend(store, header, state, { record, now: clock.now });
   let settled = 0;
+  const look = async (object: number, settlement: Settlement, event: unknown): Promise<void> => {
+    const verdict = await verdictSeen(context, event, settlement);
+    if (verdict !== undefined) record({ t: "predicted", object, verdict, at: clock.now() });
+  };
   const sending = sendEvents(left, {
     api,
     clock,
@@ -123,12 +131,13 @@ async function send(
       record({ t: "leave", objects, at: clock.now() });
       await flush();
     },
-    onSettled(object, settlement) {
+    onSettled(object, settlement, event) {
       // The line that says how the run stopped settles them.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       settle(settledEntry(object, settlement, clock.now()));
       settled += 1;
       if (settled % TELL_EVERY === 0) reins.tell();
+      return header.call.tool === "track_event" ? look(object, settlement, event) : undefined;
     },
   });
   const { counts, ended } = await sending.finally(end);
@@ -141,4 +150,21 @@ async function send(
     at: clock.now(),
   });
   reins.tell();
+}
+
+/** The verdict on an event with what a sandbox made of it; undefined where that cannot be seen. */
+async function verdictSeen(
+  { observe }: EventRunsContext,
+  event: unknown,
+  { outcome, predicted, observed }: Settlement,
+): Promise<EventVerdict | undefined> {
+  if (observe === undefined || outcome !== "succeeded" || observed !== undefined) return undefined;
+  try {
+    const seen = await observe(event);
+    return seen && verdictOf(predicted, seen);
+  } catch (thrown) {
+    // The event is sent, and that is to be told, whether or not it could be looked at.
+    if (isApiError(thrown)) return undefined;
+    throw thrown;
+  }
 }

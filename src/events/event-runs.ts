@@ -14,6 +14,18 @@ export interface PlannedEvents {
   readonly source: EventSource;
   readonly items: number;
   readonly onUnknown: "report" | "resend";
+  /** The tool that was called; `track_events` where absent. */
+  readonly tool?: EventCall["tool"];
+}
+
+/** The run of one event, and what it is to the call: `repeat` is absent where the call began it. */
+export interface EventRunOfCall {
+  readonly run: EventRun;
+  /**
+   * The run of an equal call before: `attached` where nothing is sent for this call, `takenUp` where the event had not
+   * left yet, `resent` where this call sends it again.
+   */
+  readonly repeat?: "attached" | "takenUp" | "resent";
 }
 
 /** What there is of a call that is made again: its run that goes on, or the newest that ended with something left. */
@@ -26,6 +38,9 @@ export interface MadeBefore {
 const RECENT_RUNS = 50;
 /** For so long a call that is made again is taken for another try of a cancelled one, and an ended one is named. */
 const SAME_CALL_MS = 3_600_000;
+
+/** For so long an equal event is not sent while it is not known what became of the first (contract, `track_event`). */
+const SAME_EVENT_MS = 600_000;
 
 /** Starts, resumes, finds and stops runs of events. */
 export class EventRuns {
@@ -48,11 +63,13 @@ export class EventRuns {
    * Starts a run and drives it in the background. The same call of the same caller while its run is under way gives
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
    */
-  start({ source, items, onUnknown }: PlannedEvents, caller: string): EventRun {
+  start(planned: PlannedEvents, caller: string): EventRun {
     const { store, clock, newRunId, project, environment } = this.#context;
-    const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
+    const { source, items } = planned;
+    const call = callOf(planned);
     const fingerprint = this.#fingerprint(call, caller);
-    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    const driven = this.#drivenLike(fingerprint);
+    if (driven !== undefined) return driven;
     const createdAt = clock.now();
     const runId = newRunId();
     const header = { runId, call, project, caller, environment, createdAt, fingerprint };
@@ -82,11 +99,11 @@ export class EventRuns {
    * and nothing is to be sent twice for that. A run that has ended with something left is only named: the call means new
    * events.
    */
-  async madeBefore({ source, onUnknown }: PlannedEvents, caller: string): Promise<MadeBefore> {
+  async madeBefore(planned: PlannedEvents, caller: string): Promise<MadeBefore> {
     const { store } = this.#context;
-    const call: EventCall = { tool: "track_events", input: { events: source.kept, onUnknown } };
-    const fingerprint = this.#fingerprint(call, caller);
-    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
+    const fingerprint = this.#fingerprint(callOf(planned), caller);
+    const driven = this.#drivenLike(fingerprint);
+    if (driven !== undefined) return { going: driven };
     let ended: MadeBefore["ended"];
     for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
       const told = await store.summary(runId);
@@ -103,11 +120,35 @@ export class EventRuns {
   }
 
   /**
+   * Sends one event, unless an equal call was made less than ten minutes ago of which is not known what it came to:
+   * then gives its run, and sends only what had not left, or with `resend` what is unknown.
+   */
+  async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
+    const { store, clock } = this.#context;
+    const fingerprint = this.#fingerprint(callOf(planned), caller);
+    const isEqual = ({ header }: EventRun): boolean =>
+      header.fingerprint === fingerprint && clock.now() - header.createdAt < SAME_EVENT_MS;
+    for (const runId of (await store.unfinished(fingerprint)).slice(0, RECENT_RUNS)) {
+      const run = await unlessNothingKept(this.find(runId));
+      if (run === undefined || !isEqual(run)) continue;
+      if (run.status() === "running") return { run, repeat: "attached" };
+      const isUnknown = run.state.counts().unknown > 0;
+      if (isUnknown && planned.onUnknown === "report") return { run: await this.#endOf(run), repeat: "attached" };
+      const again = isUnknown || run.status() === "interrupted";
+      const resumed = again ? await this.resume(runId, isUnknown ? planned.source : undefined) : undefined;
+      if (resumed !== undefined) return { run: resumed, repeat: isUnknown ? "resent" : "takenUp" };
+    }
+    const driven = this.#drivenLike(fingerprint);
+    return driven === undefined ? { run: this.start(planned, caller) } : { run: driven, repeat: "attached" };
+  }
+
+  /**
    * Goes on with what was not attempted, and where the call says `resend` also with what is unknown. Gives the run as
    * it is when somebody drives it already; undefined when there is none. Throws a NothingKeptError where it died before
-   * its events were kept, and a RunStoreError where it cannot be read.
+   * its events were kept, and a RunStoreError where it cannot be read. With its events given anew, the run's call says
+   * `resend` from now on.
    */
-  async resume(runId: string): Promise<EventRun | undefined> {
+  async resume(runId: string, resend?: EventSource): Promise<EventRun | undefined> {
     const { store, clock } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await store.read(runId);
     // Another process may be just starting it, and about to take the lease.
@@ -117,7 +158,8 @@ export class EventRuns {
     try {
       const found = await readBack(store, runId, "driven here");
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
-      return this.#drive({ ...takenUp(found, clock.now()), begin: async () => lease });
+      const header = resend === undefined ? found.header : await this.#toResend(found.header, resend);
+      return this.#drive({ ...takenUp({ ...found, header }, clock.now()), begin: async () => lease });
     } catch (thrown) {
       await lease.release();
       throw thrown;
@@ -174,13 +216,35 @@ export class EventRuns {
     return told.open && (told.status === "interrupted" || (told.status === "cancelled" && this.#isRecent(told)));
   }
 
+  /** A run whose event is unknown since its process died is brought to its end, where nothing is sent for that. */
+  async #endOf(run: EventRun): Promise<EventRun> {
+    const { runId, call } = run.header;
+    if (run.status() !== "interrupted" || call.input.onUnknown === "resend") return run;
+    return (await this.resume(runId)) ?? run;
+  }
+
+  /** Keeps a run's events again, and that its call wants what is unknown to be sent again. */
+  async #toResend({ call, ...header }: EventRun["header"], { bytes, kept }: EventSource): Promise<EventRun["header"]> {
+    const { store } = this.#context;
+    const resending: EventCall = { ...call, input: { ...call.input, onUnknown: "resend" } };
+    await store.keep(header.runId, "input", unchanged(bytes, kept.digest));
+    await store.keepCall(header.runId, resending);
+    return { ...header, call: resending };
+  }
+
+  #drivenLike(fingerprint: string): EventRun | undefined {
+    return [...this.#driven.values()].find(({ header }) => header.fingerprint === fingerprint);
+  }
+
   #isRecent({ updatedAt }: RunSummary): boolean {
     return this.#context.clock.now() - updatedAt < SAME_CALL_MS;
   }
 
   #fingerprint(call: EventCall, caller: string): string {
     const { project, environment } = this.#context;
-    return hash("sha256", JSON.stringify([call, caller, project, environment]), "base64url");
+    // One event is the same whatever is to become of it when its answer is lost.
+    const asked = call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call;
+    return hash("sha256", JSON.stringify([asked, caller, project, environment]), "base64url");
   }
 
   #drive(parts: DrivenEvents): EventRun {
@@ -210,6 +274,10 @@ export class EventRuns {
       if (!this.#driven.has(runId)) await orUnreadable(tidyRun(this.#context, runId));
     }
   }
+}
+
+function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): EventCall {
+  return { tool, input: { events: source.kept, onUnknown } };
 }
 
 async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {

@@ -60,7 +60,7 @@ export interface SendOptions {
   /** Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
   /** Awaited with what became of each event, before a later event of its `uid` is sent. */
-  readonly onSettled?: (index: number, settlement: Settlement) => Promise<void> | void;
+  readonly onSettled?: (index: number, settlement: Settlement, event: unknown) => Promise<void> | void;
 }
 
 /** How many events are read and judged at once. */
@@ -149,7 +149,7 @@ async function admit(run: Run, group: readonly IndexedEvent[]): Promise<readonly
   for (const event of group) {
     const predicted = validateEvent(event.event, run.nearest);
     if (predicted.verdict === "ignored" || predicted.verdict === "rejected") {
-      await settle(run, event.index, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
+      await settle(run, event, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
     } else {
       admitted.push({ ...event, predicted });
     }
@@ -163,7 +163,7 @@ function uidOf({ event }: Prepared): string {
 
 async function sendInTurn(run: Run, prepared: Prepared): Promise<void> {
   const settlement = isOver(run) ? unattempted(run, prepared.predicted) : await sendUntilSettled(run, prepared);
-  return settle(run, prepared.index, settlement);
+  return settle(run, prepared, settlement);
 }
 
 async function sendUntilSettled(run: Run, { event, text, predicted, isDoubted }: Prepared): Promise<Settlement> {
@@ -223,8 +223,8 @@ function unattempted(run: Run, predicted: Validation): Settlement {
   return { outcome: "unattempted", reason, predicted, attempts: 0 };
 }
 
-async function settle(run: Run, index: number, settlement: Settlement): Promise<void> {
+async function settle(run: Run, { index, event }: IndexedEvent, settlement: Settlement): Promise<void> {
   run.counts[settlement.outcome] += 1;
-  const told = run.options.onSettled?.(index, settlement);
+  const told = run.options.onSettled?.(index, settlement, event);
   if (told !== undefined) await told;
 }

@@ -12,7 +12,8 @@ export type AnyRun = Run | EventRun;
 
 /** Whether a run changes targetings and options, rather than sending events. */
 export function isWriteRun(run: AnyRun): run is Run {
-  return run.header.call.tool !== "track_events";
+  const { tool } = run.header.call;
+  return tool !== "track_events" && tool !== "track_event";
 }
 
 /** A run of the caller's own, of either kind. Throws a ToolError where there is none. */

@@ -4,7 +4,7 @@ import type { MadeBefore } from "../events/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
-import { eventRunReport, plannedEventReport } from "./event-answer.ts";
+import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
 import { checkJsonValues, openObject } from "./json-values.ts";
@@ -17,10 +17,7 @@ const input = () =>
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     ...fileArguments("uid, eventName, parameters", "events"),
-    onUnknown: z
-      .enum(["report", "resend"])
-      .default("report")
-      .describe("When an answer is lost: report it as unknown, or send again at the risk of recording it twice"),
+    ...onUnknownArgument(),
     ...dryRunArgument(),
   });
 
