@@ -99,6 +99,8 @@ async function takeUp(
   for (const runId of runsIn(runs)) {
     const resumed = await tool(server, "resume_run", { runId });
     if (resumed.runId !== undefined) return resumed;
+    // Nobody was asked anything: what died before it was started says that, and not that it waits for a yes.
+    expect(JSON.stringify(resumed.refused)).toMatch(/nothing was sent|there is no run/);
   }
   await checkUntouched();
   return tool(server, call.tool, call.args);
