@@ -77,7 +77,10 @@ const { server, url } = await servePages(`${sandbox.url}/event`);
 try {
   await writeFile(join(folder, "package.json"), '{ "private": true }\n');
   await mustRun("npm", ["install", "--no-audit", "--no-fund", "--save-exact", PLAYWRIGHT], folder);
-  await writeFile(join(folder, SUITE_FORMATS.playwright.fileName), emitSuite(generateEventTests(), "playwright"));
+  await writeFile(
+    join(folder, SUITE_FORMATS.playwright.fileName),
+    emitSuite(generateEventTests(), "playwright", "http://127.0.0.1:4010"),
+  );
   const launch = { executablePath: chromium, args: ["--no-sandbox"] };
   const config = { testDir: folder, use: { launchOptions: launch } };
   await writeFile(join(folder, "playwright.config.mjs"), `export default ${JSON.stringify(config)};\n`);

@@ -85,8 +85,9 @@ export async function readHeader(folder: string, runId: string): Promise<z.infer
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
 }
 
-/** Whether a run that came to rest like this is not finished: somebody may go on with it. */
-export function isUnfinished({ open, status }: RunSummary): boolean {
-  // One that was interrupted before it was planned has nothing open, and is not done either.
-  return open || status === "interrupted";
+/** Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to. */
+export function isUnfinished({ open, status, counts }: RunSummary): boolean {
+  // One that was interrupted before it was planned has nothing open, and is not done either. What is unknown can be
+  // asked about by the same call, also where it cannot be resumed.
+  return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }

@@ -180,7 +180,12 @@ export class Runs {
     for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
     const isMeant = ({ status, open, counts }: RunSummary, isRecent: boolean): boolean =>
       status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0);
-    return madeBefore(store, fingerprint, { now: clock.now, isMeant, takeUp: (runId) => this.#takeUp(runId) });
+    return madeBefore(store, fingerprint, {
+      now: clock.now,
+      isMeant,
+      unstartedWaits: true,
+      takeUp: (runId) => this.#takeUp(runId),
+    });
   }
 
   /** Goes on with a run for a call that is made again; undefined where that may not be the same as it was. */

@@ -27,6 +27,8 @@ interface Ways<R> {
   readonly now: () => number;
   /** Whether the same call means this run, which came to rest, a short while ago or not, rather than a new one. */
   readonly isMeant: (told: RunSummary, isRecent: boolean) => boolean;
+  /** Whether a run that was never started is one that waits for something else, such as a person's yes. */
+  readonly unstartedWaits: boolean;
   /** Takes a run up, or attaches to it where somebody drives it; undefined where the call does not mean it. */
   readonly takeUp: (runId: string) => Promise<R | undefined>;
 }
@@ -38,7 +40,7 @@ export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: 
     const told = await store.summary(runId);
     const isRecent = told !== undefined && ways.now() - told.updatedAt < SAME_CALL_MS;
     const isMeant = told === undefined || ways.isMeant(told, isRecent);
-    if (isMeant && (await isStarted(store, runId, fingerprint))) {
+    if (isMeant && (await mayGoOn(store, { runId, fingerprint }, ways))) {
       const going = await ways.takeUp(runId);
       if (going !== undefined) return { going };
     }
@@ -72,9 +74,13 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return told === undefined || told.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-async function isStarted(store: AnyStore, runId: string, fingerprint: string): Promise<boolean> {
+async function mayGoOn(
+  store: AnyStore,
+  { runId, fingerprint }: { readonly runId: string; readonly fingerprint: string },
+  { unstartedWaits }: Pick<Ways<unknown>, "unstartedWaits">,
+): Promise<boolean> {
   const stored = await orUnreadable(store.read(runId));
-  return stored?.started === true && stored.header.fingerprint === fingerprint;
+  return stored?.header.fingerprint === fingerprint && (stored.started || !unstartedWaits);
 }
 
 /** A run that was cut short and waits to be taken up. */

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { systemClock } from "../api/clock.ts";
 import { eventsOver } from "../api/event-client.ts";
 import type { EventApi } from "../api/events.ts";
+import type { Http } from "../api/http.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
@@ -13,6 +14,7 @@ import { WRITE_FORM } from "../bulk/run-form.ts";
 import { Runs } from "../bulk/runs.ts";
 import { EVENT_FORM } from "../events/event-form.ts";
 import { EventRuns } from "../events/event-runs.ts";
+import { observerOf } from "../events/observe.ts";
 import { suiteStore } from "../events/suite-store.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
@@ -126,8 +128,8 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
     }),
     ...(api && { management: api, runs: runsOver(api, routes, memory, settings) }),
-    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
-    ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
+    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, sandbox, settings) }),
+    ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
     shelf: contextIdShelf(systemClock),
@@ -164,7 +166,11 @@ function runsOver(
   });
 }
 
-function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, stateDir, keep }: Settings): EventRuns {
+function eventRunsOver(
+  api: EventApi,
+  sandbox: Http | undefined,
+  { environment, project, retryBudgetMs, stateDir, keep }: Settings,
+): EventRuns {
   return new EventRuns({
     api,
     store: fileRunStore(join(stateDir, "event-runs"), systemClock, EVENT_FORM, keep),
@@ -174,5 +180,6 @@ function eventRunsOver(api: EventApi, { environment, project, retryBudgetMs, sta
     environment: environment.kind,
     retryBudgetMs,
     words: reasonWords,
+    ...(environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) }),
   });
 }

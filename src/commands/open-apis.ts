@@ -12,6 +12,8 @@ export interface Apis {
   readonly events?: Http | undefined;
   /** The sandbox that events are tested against: in live mode one of its own, so that tests disturb nothing. */
   readonly bench?: Http | undefined;
+  /** Where the sandbox listens that emitted tests send to: the one that can be looked at, else that of tests. */
+  readonly benchUrl: () => Promise<string>;
   /** The sandbox that can be looked at. */
   readonly sandbox?: Http | undefined;
   /** Starts what should be there before the first request; resolves when it is. */
@@ -81,6 +83,7 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
     management,
     events,
     bench,
+    benchUrl: async () => sandboxUrl ?? embedded.url(),
     sandbox,
     start: async () => undefined,
     async close() {
@@ -104,6 +107,7 @@ function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }
     management,
     events,
     bench: events,
+    benchUrl: async () => environment.url ?? embedded.url(),
     sandbox: events,
     // One with a port of its own may be looked at before the first call; the address of any other is told by a call.
     start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),

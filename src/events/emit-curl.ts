@@ -1,4 +1,4 @@
-import { EMITTED_ENVIRONMENT, type EmittedCase, EVENT_PATH, emittedCases, emittedHeader } from "./emit-frame.ts";
+import { type EmittedCase, EVENT_PATH, emittedCases, emittedEnvironment, emittedHeader } from "./emit-frame.ts";
 import type { EventSuite } from "./suite.ts";
 
 /** The line that ends a body in the script; a body is one line of JSON, which is never this. */
@@ -7,10 +7,12 @@ const END_OF_BODY = "END_OF_EVENT";
 /**
  * Writes a suite as a POSIX shell script that posts every event with curl, compares the answers, prints what differs,
  * and ends with status 1 if anything did.
+ * Sends to the sandbox at `sandboxUrl` unless its environment says otherwise.
  */
-export function emitCurl(suite: EventSuite): string {
-  const { address, key } = EMITTED_ENVIRONMENT;
-  const header = emittedHeader(suite, "Run it with: sh <this file>");
+export function emitCurl(suite: EventSuite, sandboxUrl: string): string {
+  const environment = emittedEnvironment(sandboxUrl);
+  const { address, key } = environment;
+  const header = emittedHeader(suite, environment, "Run it with: sh <this file>");
   return `#!/bin/sh
 ${header.map((line) => `# ${line}\n`).join("")}set -u
 base_url=\${${address.variable}:-${address.fallback}}

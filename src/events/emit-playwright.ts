@@ -1,16 +1,17 @@
 import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { EVENT_NAMES } from "./catalogue.ts";
-import { EMITTED_ENVIRONMENT, EVENT_PATH } from "./emit-frame.ts";
+import { EVENT_PATH, emittedEnvironment } from "./emit-frame.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
  * Writes a Playwright test that opens a page and checks the events that the page itself sends against the catalogue
  * (event-tracking-api 2, 7, 8): those that the suite is about. The cases of the suite are not in it: what a page sends
  * is not for a test to choose.
+ * Sends to the sandbox at `sandboxUrl` unless its environment says otherwise.
  */
-export function emitPlaywright(suite: EventSuite): string {
-  const { address } = EMITTED_ENVIRONMENT;
+export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
+  const { address } = emittedEnvironment(sandboxUrl);
   const checked = eventNamesOf(suite);
   const of = checked.length === EVENT_NAMES.length ? `all ${checked.length} supported events` : checked.join(", ");
   const header = [

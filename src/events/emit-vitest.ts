@@ -1,13 +1,15 @@
-import { asLines, EMITTED_ENVIRONMENT, EVENT_PATH, emittedCases, emittedHeader } from "./emit-frame.ts";
+import { asLines, EVENT_PATH, emittedCases, emittedEnvironment, emittedHeader } from "./emit-frame.ts";
 import type { EventSuite } from "./suite.ts";
 
 /**
  * Writes a suite as a test file for vitest, which depends on nothing else. It compares answers: an ignored event is
  * answered like a recorded one, so only the sandbox can tell these two apart.
+ * Sends to the sandbox at `sandboxUrl` unless its environment says otherwise.
  */
-export function emitVitest(suite: EventSuite): string {
-  const { address, key } = EMITTED_ENVIRONMENT;
-  const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
+export function emitVitest(suite: EventSuite, sandboxUrl: string): string {
+  const environment = emittedEnvironment(sandboxUrl);
+  const { address, key } = environment;
+  const header = emittedHeader(suite, environment, "Run it with: npx vitest run <this file>");
   return `${header.map((line) => `// ${line}\n`).join("")}import { describe, expect, it } from "vitest";
 
 const baseUrl = (process.env.${address.variable} ?? ${JSON.stringify(address.fallback)}).replace(/\\/+$/, "");

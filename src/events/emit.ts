@@ -7,7 +7,7 @@ import { CASE_KINDS, type EventSuite } from "./suite.ts";
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  readonly emit: (suite: EventSuite) => string;
+  readonly emit: (suite: EventSuite, sandboxUrl: string) => string;
 }
 
 /** The forms in which a suite is given out. */
@@ -38,7 +38,7 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: Object.fromEntries(counts.filter(([, count]) => count > 0)) };
 }
 
-/** Writes a suite in one of the forms; the files run as they are. */
-export function emitSuite(suite: EventSuite, format: SuiteFormat): string {
-  return SUITE_FORMATS[format].emit(suite);
+/** Writes a suite in one of the forms; the files run as they are, against the sandbox at `sandboxUrl`. */
+export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): string {
+  return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

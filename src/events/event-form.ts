@@ -36,7 +36,7 @@ const keptEvents = z.object({
 /** Runs that send events. */
 export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
   call: z.object({
-    tool: z.literal("track_events"),
+    tool: z.enum(["track_events", "track_event"]),
     input: z.object({ events: keptEvents, onUnknown: z.enum(["report", "resend"]) }),
   }),
   entry: z.discriminatedUnion("t", [

@@ -3,28 +3,79 @@ import type { ByteSource } from "../bulk/files/bytes.ts";
 import { failedRows, rejectedRows } from "../bulk/files/rejects.ts";
 import type { Lease } from "../bulk/lease.ts";
 import { restingStatus, summaryOf } from "../bulk/report.ts";
-import type { RunHeader, RunStore } from "../bulk/store.ts";
+import { type RunHeader, RunStoreError } from "../bulk/store.ts";
 import type { Reason } from "../bulk/work.ts";
 import { eventRows } from "./event-rows.ts";
+import type { EventRunStore } from "./event-run.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState } from "./event-run-state.ts";
 import { eventsIn, objectOf, onlyKept } from "./event-source.ts";
 import type { IndexedEvent } from "./send.ts";
-
-type EventRunStore = RunStore<EventCall, EventEntry>;
 
 /** A run as it is read back. */
 export interface RunReadBack {
   readonly header: RunHeader<EventCall>;
   readonly state: EventRunState;
+  /** What its journal should begin with, where that is empty; `state` knows it. */
+  readonly begin?: EventEntry;
 }
 
-/** A run as its journal tells it; undefined when there is none, or it never began. */
-export async function readBack(store: EventRunStore, runId: string): Promise<RunReadBack | undefined> {
+/** Of a run there is only its call: its server died before the events were kept, and none was sent. */
+export class NothingKeptError extends RunStoreError {}
+
+const SEND_ANEW = "Find out which of its events arrived, and send the others in another call.";
+
+/**
+ * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
+ * nothing was sent, and it stands as one of which all events are left. Undefined where there is no run, or one that
+ * another process is just starting. Throws a RunStoreError where nothing was kept that could be sent, or where the
+ * journal is lost.
+ */
+export async function readBack(
+  store: EventRunStore,
+  runId: string,
+  isLeased?: "driven here",
+): Promise<RunReadBack | undefined> {
   const stored = await store.read(runId);
-  if (stored === undefined || !stored.started) return undefined;
+  if (stored === undefined) return undefined;
+  const { header } = stored;
   const state = new EventRunState();
   for await (const entry of stored.entries) state.apply(entry);
-  return { header: stored.header, state };
+  if (state.objects.length > 0) return { header, state };
+  const begin = await beginAnew(store, header);
+  if (begin === undefined && isLeased === undefined && (await store.isDriven(runId))) return undefined;
+  if (begin === undefined) {
+    throw new NothingKeptError(
+      `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
+      "Make the call again.",
+    );
+  }
+  state.apply(begin);
+  return { header, state, begin };
+}
+
+/** The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any. */
+async function beginAnew(
+  store: EventRunStore,
+  { runId, call, createdAt }: RunHeader<EventCall>,
+): Promise<EventEntry | undefined> {
+  const { succeeded = 0, unknown = 0 } = (await store.summary(runId))?.counts ?? {};
+  if (succeeded + unknown > 0) {
+    throw new RunStoreError(`the journal of run ${runId} is lost: it cannot be resumed`, SEND_ANEW);
+  }
+  let items = 0;
+  const kept = { kept: call.input.events, bytes: store.part(runId, "input") };
+  if (await holdsAnything(kept.bytes)) for await (const batch of eventsIn(kept)) items += batch.length;
+  return items > 0 ? { t: "begin", items, at: createdAt } : undefined;
+}
+
+/** What a run goes on with that is taken up again: what its journal takes first, and its state without that. */
+export function takenUp(
+  { header, state, begin }: RunReadBack,
+  at: number,
+): { readonly header: RunHeader<EventCall>; readonly state: EventRunState; readonly first: readonly EventEntry[] } {
+  if (begin !== undefined) return { header, state: new EventRunState(), first: [begin] };
+  const resend = header.call.input.onUnknown === "resend";
+  return { header, state, first: [...lostIn(state), { t: "resume", resend, at }] };
 }
 
 /** After a crash the answers about events that had left are lost. */
@@ -52,7 +103,9 @@ export async function* eventsToSend(
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
 ): AsyncGenerator<IndexedEvent> {
   if (state.counts().pending === 0) return;
+  let kept = 0;
   for await (const batch of eventsIn({ kept: call.input.events, bytes: store.part(runId, "input") })) {
+    kept += batch.length;
     for (let from = 0; from < batch.length; from += READ_AT_ONCE) {
       const read = batch.slice(from, from + READ_AT_ONCE);
       const objects = read.filter(({ index }) => index >= state.described).map(objectOf);
@@ -64,6 +117,8 @@ export async function* eventsToSend(
       }
     }
   }
+  const gone = state.objects.length - kept;
+  if (gone > 0) throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_ANEW);
 }
 
 /** How many events are described at once: a few, so that sending goes on in between. */
@@ -119,13 +174,14 @@ export async function tidyRun(context: RestContext, runId: string): Promise<void
   const told = await store.summary(runId);
   if (told !== undefined && !told.open) return;
   const seen = await readBack(store, runId);
-  // Where the journal is empty another process may be about to take the lease.
-  if (seen === undefined || seen.state.objects.length === 0 || told?.updatedAt === seen.state.updatedAt) return;
+  if (seen === undefined || told?.updatedAt === seen.state.updatedAt) return;
   const lease = await store.lease(runId);
   if (lease === undefined) return;
   try {
     const found = await readBack(store, runId);
     if (found === undefined) return;
+    // What was never started is removed after a while, but of this one there is something left to send.
+    await store.start(runId);
     for (const entry of lostIn(found.state)) found.state.apply(entry);
     await bringToRest(context, found.header, found.state);
   } finally {

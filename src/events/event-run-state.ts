@@ -7,9 +7,9 @@ import type { KeptEvents } from "./event-source.ts";
 import type { Settlement } from "./settlement.ts";
 import { type EventVerdict, type VerdictGroup, VerdictKinds, verdictOf } from "./verdict-kinds.ts";
 
-/** A call that sends events; the events themselves are kept beside it. */
+/** A call that sends events, or one event; the events themselves are kept beside it. */
 export interface EventCall {
-  readonly tool: "track_events";
+  readonly tool: "track_events" | "track_event";
   readonly input: { readonly events: KeptEvents; readonly onUnknown: "report" | "resend" };
 }
 
@@ -20,7 +20,7 @@ export type EventEntry =
   | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
   /** These are about to be sent: without a later line about one of them, nobody knows what became of it. */
   | { readonly t: "leave"; readonly objects: readonly number[]; readonly at: number }
-  /** What would become of an event that is not sent. */
+  /** The verdict on an event: what would become of one that is not sent, or what a sandbox made of one that was. */
   | {
       readonly t: "predicted";
       readonly object: number;

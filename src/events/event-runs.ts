@@ -1,109 +1,57 @@
 import { hash } from "node:crypto";
-import type { Clock } from "../api/clock.ts";
-import type { EventApi } from "../api/events.ts";
 import { elsewhere } from "../bulk/elsewhere.ts";
-import { startedBy } from "../bulk/ended-runs.ts";
 import { type ByteSource, unchanged } from "../bulk/files/bytes.ts";
 import { LastRead } from "../bulk/last-read.ts";
-import type { Lease } from "../bulk/lease.ts";
-import { ownReason } from "../bulk/reasons.ts";
-import { cancelKept, leaseToResume, type Reins, reinsOf } from "../bulk/reins.ts";
-import { countsOf, type ReportCounts, type RunStatus, restingStatus, summaryOf } from "../bulk/report.ts";
+import { cancelKept, leaseToResume } from "../bulk/reins.ts";
+import { restingStatus, summaryOf } from "../bulk/report.ts";
 import { type Interrupted, interruptedRuns, type MadeBefore, madeBefore, oneOf } from "../bulk/same-call.ts";
+import { orUnreadable, type RunPart, RunStoreError, type RunSummary } from "../bulk/store.ts";
+import { type DrivenEvents, drivenEvents } from "./event-drive.ts";
+import type { EventRun, EventRunsContext } from "./event-run.ts";
 import {
-  orUnreadable,
-  type RunHeader,
-  type RunJournal,
-  type RunPart,
-  type RunStore,
-  RunStoreError,
-  type RunSummary,
-} from "../bulk/store.ts";
-import type { Reason } from "../bulk/work.ts";
-import { endReason } from "./event-reason.ts";
-import { recorder } from "./event-recorder.ts";
-import {
-  bringToRest,
   cancelInterrupted,
-  eventsToSend,
   lostIn,
+  NothingKeptError,
   type RunReadBack,
   readBack,
+  takenUp,
   tidyRun,
 } from "./event-run-folder.ts";
-import { type EventCall, type EventEntry, EventRunState, settledEntry } from "./event-run-state.ts";
+import { type EventCall, EventRunState } from "./event-run-state.ts";
 import type { EventSource } from "./event-source.ts";
-import { fencedEvents } from "./fenced-events.ts";
-import { sendEvents } from "./send.ts";
 
 /** Events to be sent: where they are, and how many. */
 export interface PlannedEvents {
   readonly source: EventSource;
   readonly items: number;
   readonly onUnknown: "report" | "resend";
+  /** The tool that was called; `track_events` where absent. */
+  readonly tool?: EventCall["tool"];
 }
 
-/** What running events needs of the world. */
-export interface EventRunsContext {
-  readonly api: EventApi;
-  readonly store: RunStore<EventCall, EventEntry>;
-  readonly clock: Clock;
-  readonly newRunId: () => string;
-  readonly project: string;
-  readonly environment: "live" | "sandbox";
-  /** How long one event is retried, in milliseconds. */
-  readonly retryBudgetMs: number;
-  /** Says in words why something failed, for reject files. */
-  readonly words: (reason: Reason) => string;
+/** The run of one event, and what it is to the call: `repeat` is absent where the call began it. */
+export interface EventRunOfCall {
+  readonly run: EventRun;
+  /**
+   * The run of an equal call before: `attached` where nothing is sent for this call, `takenUp` where the event had not
+   * left yet, `resent` where this call sends it again.
+   */
+  readonly repeat?: "attached" | "takenUp" | "resent";
 }
 
-/** A run of events: what it is, where it stands, and when it rests. */
-export interface EventRun {
-  readonly header: RunHeader<EventCall>;
-  readonly state: EventRunState;
-  /** Where it stands as a whole. */
-  status(): RunStatus;
-  /** Resolves when the disk holds the run, so that its ID may be told, or it is clear that it never will. */
-  readonly kept: Promise<void>;
-  /** Resolves when nobody drives it any more. Never rejects. */
-  readonly rest: Promise<void>;
-  /** Calls the watcher now and then, until the given function is called. */
-  watch(watcher: (counts: ReportCounts) => void): () => void;
-  /** Lets it finish the requests under way and send nothing more; false when this process does not drive it. */
-  stop(cause: "cancelled" | "interrupted"): boolean;
-}
+/** How many runs of the same call are looked at for an unfinished one. */
+const RECENT_RUNS = 50;
 
-/** What driving a run needs of it. */
-interface DrivenParts {
-  readonly header: RunHeader<EventCall>;
-  readonly state: EventRunState;
-  /** What the journal takes first. */
-  readonly first: readonly EventEntry[];
-  /** How it comes to be driven by this process. */
-  readonly begin: () => Promise<Lease>;
-}
+/** For so long an equal event is not sent while it is not known what became of the first (contract, `track_event`). */
+const SAME_EVENT_MS = 600_000;
 
-/** How a driven run is told to stop, and whom it tells where it stands. */
-interface Driving {
-  readonly reins: Reins;
-  readonly held: Held;
-  readonly tell: () => void;
-}
-
-/** The lease of a driven run, once it is had. */
-interface Held {
-  lease: Lease | undefined;
-}
-
-/** Whoever watches is told after so many events. */
-const TELL_EVERY = 100;
 /** Starts, resumes, finds and stops runs of events. */
 export class EventRuns {
   readonly #context: EventRunsContext;
   /** The runs that this process drives. */
   readonly #driven = new Map<string, EventRun>();
   readonly #lastRead = new LastRead<RunReadBack>();
-  /** The runs that other processes drive, and that somebody here waits for. */
+  /** The runs that other processes drive, and that a call here waits for. */
   readonly #followed = new Map<string, EventRun>();
   readonly #ending = new AbortController();
   #tidied: Promise<void> | undefined;
@@ -121,25 +69,27 @@ export class EventRuns {
    * Starts a run and drives it in the background. The same call of the same caller while its run is under way gives
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
    */
-  start({ source, items, onUnknown }: PlannedEvents, caller: string): EventRun {
+  start(planned: PlannedEvents, caller: string): EventRun {
     const { store, clock, newRunId, project, environment } = this.#context;
-    const call = callOf({ source, onUnknown });
+    const { source, items } = planned;
+    const call = callOf(planned);
     const fingerprint = this.#fingerprint(call, caller);
-    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return run;
+    const driven = this.#drivenLike(fingerprint);
+    if (driven !== undefined) return driven;
     const createdAt = clock.now();
     const runId = newRunId();
     const header = { runId, call, project, caller, environment, createdAt, fingerprint };
-    const begin = async (): Promise<Lease> => {
+    const begin = async () => {
       await store.create(header);
-      const [leased, kept] = await Promise.allSettled([
-        startedBy(this.#context, runId),
-        store.keep(runId, "input", unchanged(source.bytes, source.kept.digest)),
-      ]);
-      if (leased.status === "rejected") throw leased.reason;
-      if (kept.status === "rejected") await leased.value?.release();
-      if (kept.status === "rejected") throw kept.reason;
-      if (leased.value !== undefined) return leased.value;
-      throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+      const lease = await store.lease(runId);
+      if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+      try {
+        await store.keep(runId, "input", unchanged(source.bytes, source.kept.digest));
+        return lease;
+      } catch (thrown) {
+        await lease.release();
+        throw thrown;
+      }
     };
     return this.#drive({
       header,
@@ -158,10 +108,12 @@ export class EventRuns {
   async madeBefore(planned: PlannedEvents, caller: string): Promise<MadeBefore<EventRun>> {
     const { store, clock } = this.#context;
     const fingerprint = this.#fingerprint(callOf(planned), caller);
-    for (const run of this.#driven.values()) if (run.header.fingerprint === fingerprint) return { going: run };
+    const driven = this.#drivenLike(fingerprint);
+    if (driven !== undefined) return { going: driven };
     const isMeant = ({ open, status }: RunSummary, isRecent: boolean): boolean =>
       open && (status === "interrupted" || (status === "cancelled" && isRecent));
-    return madeBefore(store, fingerprint, { now: clock.now, isMeant, takeUp: (runId) => this.resume(runId) });
+    const takeUp = (runId: string) => unlessNothingKept(this.resume(runId));
+    return madeBefore(store, fingerprint, { now: clock.now, isMeant, unstartedWaits: false, takeUp });
   }
 
   /**
@@ -174,14 +126,13 @@ export class EventRuns {
     caller: string,
     arrivedAt: number,
   ): Promise<{ readonly run: EventRun; readonly before: MadeBefore<EventRun> }> {
-    const { store } = this.#context;
     const fingerprint = this.#fingerprint(callOf(planned), caller);
     return oneOf(
-      store,
+      this.#context.store,
       { fingerprint, arrivedAt },
       {
         attach: async (runId) => {
-          const going = (await store.read(runId))?.started ? await this.resumeInterrupted(runId) : undefined;
+          const going = await unlessNothingKept(this.#resumeInterrupted(runId));
           return going && { run: going, before: { going } };
         },
         make: async () => {
@@ -192,6 +143,39 @@ export class EventRuns {
         },
       },
     );
+  }
+
+  /**
+   * Sends one event, unless an equal call was made less than ten minutes ago, in whatever process, of which is not known
+   * what it came to: then gives its run, and sends only what had not left, or with `resend` what is unknown.
+   */
+  async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
+    const { store } = this.#context;
+    const fingerprint = this.#fingerprint(callOf(planned), caller);
+    return store.alone(fingerprint, async () => {
+      const sent = await this.#sentBefore(planned, fingerprint);
+      const of = sent ?? { run: this.start(planned, caller) };
+      await of.run.kept;
+      return of;
+    });
+  }
+
+  async #sentBefore(planned: PlannedEvents, fingerprint: string): Promise<EventRunOfCall | undefined> {
+    const { store, clock } = this.#context;
+    const isEqual = ({ header }: EventRun): boolean =>
+      header.fingerprint === fingerprint && clock.now() - header.createdAt < SAME_EVENT_MS;
+    for (const runId of (await store.unfinished({ fingerprint })).slice(0, RECENT_RUNS)) {
+      const run = await unlessNothingKept(this.find(runId));
+      if (run === undefined || !isEqual(run)) continue;
+      if (run.status() === "running") return { run, repeat: "attached" };
+      const isUnknown = run.state.counts().unknown > 0;
+      if (isUnknown && planned.onUnknown === "report") return { run: await this.#endOf(run), repeat: "attached" };
+      const again = isUnknown || run.status() === "interrupted";
+      const resumed = again ? await this.resume(runId, isUnknown ? planned.source : undefined) : undefined;
+      if (resumed !== undefined) return { run: resumed, repeat: isUnknown ? "resent" : "takenUp" };
+    }
+    const driven = this.#drivenLike(fingerprint);
+    return driven && { run: driven, repeat: "attached" };
   }
 
   /** The runs of a caller that were cut short and that nobody goes on with, the newest first; a few of them. */
@@ -210,33 +194,36 @@ export class EventRuns {
     const { store } = this.#context;
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
-    if ((await store.read(runId))?.started)
+    if ((await store.read(runId)) !== undefined)
       await cancelKept(store, runId, (lease) => cancelInterrupted(this.#context, runId, lease));
     return this.find(runId);
   }
 
   /** A run as it stands; one that was cut short is taken up again. */
-  async resumeInterrupted(runId: string): Promise<EventRun | undefined> {
+  async #resumeInterrupted(runId: string): Promise<EventRun | undefined> {
     const run = await this.find(runId);
     return run?.status() === "interrupted" ? this.resume(runId) : run;
   }
 
   /**
    * Goes on with what was not attempted, and where the call says `resend` also with what is unknown. Gives the run as
-   * it is when somebody drives it already; undefined when there is none.
+   * it is when another driver has it already; undefined when there is none. Throws a NothingKeptError where it died before
+   * its events were kept, and a RunStoreError where it cannot be read. With its events given anew, the run's call says
+   * `resend` from now on.
    */
-  async resume(runId: string): Promise<EventRun | undefined> {
+  async resume(runId: string, resend?: EventSource): Promise<EventRun | undefined> {
     const { store, clock } = this.#context;
-    const isKept = !this.#driven.has(runId) && (await store.read(runId))?.started === true;
-    const lease = isKept ? await leaseToResume(store, runId) : undefined;
+    const stored = this.#driven.has(runId) ? undefined : await store.read(runId);
+    // Another process may be just starting it, and about to take the lease.
+    if (stored?.started === false && (await readBack(store, runId)) === undefined) return undefined;
+    const lease = stored === undefined ? undefined : await leaseToResume(store, runId);
     if (lease === undefined) return this.find(runId);
     try {
-      const found = await readBack(store, runId);
+      const found = await readBack(store, runId, "driven here");
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
       await store.reopen(found.header);
-      const resend = found.header.call.input.onUnknown === "resend";
-      const first: readonly EventEntry[] = [...lostIn(found.state), { t: "resume", resend, at: clock.now() }];
-      return this.#drive({ ...found, first, begin: async () => lease });
+      const header = resend === undefined ? found.header : await this.#toResend(found.header, resend);
+      return this.#drive({ ...takenUp({ ...found, header }, clock.now()), begin: async () => lease });
     } catch (thrown) {
       await lease.release();
       throw thrown;
@@ -246,8 +233,7 @@ export class EventRuns {
   /** A run by its ID, driven or at rest; undefined when there is none. */
   async find(runId: string): Promise<EventRun | undefined> {
     const { store } = this.#context;
-    const driven = this.#driven.get(runId);
-    const known = driven ?? this.#followed.get(runId);
+    const known = this.#driven.get(runId) ?? this.#followed.get(runId);
     if (known !== undefined) return known;
     const found = await this.#read(runId);
     if (found === undefined) return undefined;
@@ -331,131 +317,56 @@ export class EventRuns {
     await Promise.all(runs.map((run) => run.rest));
   }
 
-  #fingerprint(call: EventCall, caller: string): string {
-    const { project, environment } = this.#context;
-    return hash("sha256", JSON.stringify([call, caller, project, environment]), "base64url");
+  /** A run whose event is unknown since its process died is brought to its end, where nothing is sent for that. */
+  async #endOf(run: EventRun): Promise<EventRun> {
+    const { runId, call } = run.header;
+    if (run.status() !== "interrupted" || call.input.onUnknown === "resend") return run;
+    return (await this.resume(runId)) ?? run;
   }
 
-  #drive(parts: DrivenParts): EventRun {
-    const { header, state, first } = parts;
-    const { runId } = header;
-    const watchers = new Set<Parameters<EventRun["watch"]>[0]>();
-    const tell = (): void => {
-      for (const watcher of watchers) watcher(countsOf(state));
-    };
-    for (const entry of first) state.apply(entry);
-    const held: Held = { lease: undefined };
-    const reins = reinsOf(this.#context.store, runId, () => held.lease);
-    const begun = parts.begin();
-    const begin = (): Promise<Lease> => begun;
+  /** Keeps a run's events again, and that its call wants what is unknown to be sent again. */
+  async #toResend({ call, ...header }: EventRun["header"], { bytes, kept }: EventSource): Promise<EventRun["header"]> {
+    const { store } = this.#context;
+    const resending: EventCall = { ...call, input: { ...call.input, onUnknown: "resend" } };
+    await store.keep(header.runId, "input", unchanged(bytes, kept.digest));
+    await store.keepCall(header.runId, resending);
+    return { ...header, call: resending };
+  }
+
+  #drivenLike(fingerprint: string): EventRun | undefined {
+    return [...this.#driven.values()].find(({ header }) => header.fingerprint === fingerprint);
+  }
+
+  #fingerprint(call: EventCall, caller: string): string {
+    const { project, environment } = this.#context;
+    // One event is the same whatever is to become of it when its answer is lost.
+    const asked = call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call;
+    return hash("sha256", JSON.stringify([asked, caller, project, environment]), "base64url");
+  }
+
+  #drive(parts: DrivenEvents): EventRun {
+    const { runId } = parts.header;
+    const run = drivenEvents(this.#context, parts);
     /** What another process makes of it that has taken it over. */
     let other: EventRun | undefined;
-    const rest = this.#driveToRest({ ...parts, begin }, { reins, held, tell }).then(async () => {
-      if (!held.lease?.lost.aborted) return;
+    const rest = run.rest.then(async () => {
+      this.#driven.delete(runId);
+      // No call waits for what other processes left; what cannot be tidied now is tried again.
+      void this.#tidyOnce().catch(() => undefined);
+      if (!run.isTakenOver()) return;
       other = await this.find(runId).catch(() => undefined);
       await other?.rest;
     });
-    const run: EventRun = {
-      header,
+    const known: EventRun = {
+      ...run,
       get state() {
-        return other?.state ?? state;
+        return other?.state ?? run.state;
       },
-      status: () => (this.#driven.has(runId) ? "running" : (other?.status() ?? restingStatus(state))),
-      kept: settled(begun),
+      status: () => (other ?? run).status(),
       rest,
-      watch: (watcher) => {
-        watchers.add(watcher);
-        return () => watchers.delete(watcher);
-      },
-      stop: (why) => {
-        reins.stop(why);
-        return held.lease?.lost.aborted !== true;
-      },
     };
-    this.#driven.set(runId, run);
-    return run;
-  }
-
-  /** Never rejects: what goes wrong on this machine stops the run, and says so in it. */
-  async #driveToRest(parts: DrivenParts, driving: Driving): Promise<void> {
-    const { store, clock } = this.#context;
-    const { header, state, first, begin } = parts;
-    const { reins, held } = driving;
-    let lease: Lease | undefined;
-    // What belongs to a run that another process has taken over is for that one.
-    const unlessLost = (work: () => unknown) => () => (lease?.lost.aborted ? undefined : work());
-    const steps = [
-      async () => {
-        lease = await begin();
-        held.lease = lease;
-        const journal = await store.journal(header.runId, lease);
-        try {
-          for (const entry of first) journal.append(entry);
-          await this.#send(parts, journal, driving, lease);
-        } finally {
-          await journal.close();
-        }
-      },
-      () => reins.end(),
-      unlessLost(() => (lease === undefined ? undefined : bringToRest(this.#context, header, state))),
-      unlessLost(() => lease?.release()),
-    ];
-    for (const step of steps) {
-      try {
-        await step();
-      } catch (thrown) {
-        if (lease?.lost.aborted) continue;
-        const error = thrown instanceof Error ? thrown.message : String(thrown);
-        const reason = ownReason("STOPPED_BY_ERROR", { error });
-        state.apply({ t: "stop", cause: "interrupted", reason, waitedMs: 0, at: clock.now() });
-      }
-    }
-    this.#driven.delete(header.runId);
-    // No call waits for what other processes left; what cannot be tidied now is tried again.
-    if (lease !== undefined) void this.#tidyOnce().catch(() => undefined);
-  }
-
-  async #send(
-    { header, state }: DrivenParts,
-    journal: RunJournal<EventEntry>,
-    { reins, tell }: Driving,
-    lease: Lease,
-  ): Promise<void> {
-    const { clock, retryBudgetMs, store } = this.#context;
-    const api = fencedEvents(this.#context.api, lease, () => clock.monotonic());
-    const { record, settle, end } = recorder(journal, state, clock);
-    const left = eventsToSend(store, header, state, { record, now: clock.now });
-    let settled = 0;
-    const sending = sendEvents(left, {
-      api,
-      clock,
-      onUnknown: header.call.input.onUnknown,
-      retryBudgetMs,
-      signal: reins.signal,
-      async beforeSend(objects) {
-        record({ t: "leave", objects, at: clock.now() });
-        // What was announced before is not to leave either, once another process has taken the run over.
-        await journal.flush().finally(() => lease.lost.aborted && reins.stop("interrupted"));
-        await reins.mayLeave();
-      },
-      onSettled(object, settlement) {
-        // The line that says how the run stopped settles them.
-        if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
-        settle(settledEntry(object, settlement, clock.now()));
-        settled += 1;
-        if (settled % TELL_EVERY === 0) tell();
-      },
-    });
-    const { counts, ended } = await sending.finally(end);
-    const stopped = reins.signal.aborted ? reins.cause() : "finished";
-    record({
-      t: "stop",
-      cause: ended === undefined ? stopped : "ended",
-      ...(ended !== undefined && { reason: endReason(ended) }),
-      waitedMs: counts.waitedMs,
-      at: clock.now(),
-    });
-    tell();
+    this.#driven.set(runId, known);
+    return known;
   }
 
   #tidyOnce(): Promise<void> {
@@ -474,11 +385,15 @@ export class EventRuns {
   }
 }
 
-function callOf({ source, onUnknown }: Pick<PlannedEvents, "source" | "onUnknown">): EventCall {
-  return { tool: "track_events", input: { events: source.kept, onUnknown } };
+function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): EventCall {
+  return { tool, input: { events: source.kept, onUnknown } };
 }
 
-/** Resolves when work has ended, however. */
-async function settled(work: Promise<unknown>): Promise<void> {
-  await Promise.allSettled([work]);
+async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await taking;
+  } catch (thrown) {
+    if (thrown instanceof NothingKeptError) return undefined;
+    throw thrown;
+  }
 }

@@ -2,8 +2,13 @@
 export interface KeyedQueue<Task> {
   /** Takes a task in. */
   add(key: string, task: Task): void;
-  /** Resolves once at most `count` tasks are held, those under way included. Rejects with the first error of any task. */
-  atMost(count: number): Promise<void>;
+  /**
+   * Resolves once few of the tasks that wait could begin at once, and at most `few` wait in all; gives how many do.
+   * Rejects with the first error of any task.
+   */
+  nearlyEmpty(few: number): Promise<number>;
+  /** Resolves once every task has ended. Rejects with the first error of any task. */
+  ended(): Promise<void>;
 }
 
 /**
@@ -21,7 +26,7 @@ export function keyedQueue<Task>(concurrency: number, perform: (task: Task) => P
   let running = 0;
   let held = 0;
   let failure: { readonly thrown: unknown } | undefined;
-  let waiting: { readonly count: number; readonly wake: () => void } | undefined;
+  let awaited: { readonly isReached: () => boolean; readonly wake: () => void } | undefined;
 
   function begin(): void {
     while (running < concurrency) {
@@ -44,7 +49,17 @@ export function keyedQueue<Task>(concurrency: number, perform: (task: Task) => P
     if (follower === undefined) behind.delete(key);
     else ready.push(follower);
     begin();
-    if (waiting !== undefined && held <= waiting.count) waiting.wake();
+    if (awaited?.isReached()) awaited.wake();
+  }
+
+  async function until(isReached: () => boolean): Promise<void> {
+    if (!isReached()) {
+      await new Promise<void>((wake) => {
+        awaited = { isReached, wake };
+      });
+      awaited = undefined;
+    }
+    if (failure !== undefined) throw failure.thrown;
   }
 
   return {
@@ -59,14 +74,10 @@ export function keyedQueue<Task>(concurrency: number, perform: (task: Task) => P
       ready.push({ key, task });
       begin();
     },
-    async atMost(count) {
-      if (held > count) {
-        await new Promise<void>((wake) => {
-          waiting = { count, wake };
-        });
-        waiting = undefined;
-      }
-      if (failure !== undefined) throw failure.thrown;
+    async nearlyEmpty(few) {
+      await until(() => ready.length <= concurrency && held - running <= few);
+      return held - running;
     },
+    ended: () => until(() => held === 0),
   };
 }

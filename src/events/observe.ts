@@ -1,4 +1,5 @@
 import type { SandboxApi } from "../api/sandbox.ts";
+import { isJsonObject } from "./catalogue.ts";
 import type { Verdict } from "./rules.ts";
 
 /** How many of the newest events are looked at: others may arrive at the same time. */
@@ -7,11 +8,9 @@ const LOOKED_AT = 50;
 const LONGEST_UID = 512;
 
 /** Makes a look for the verdict that a sandbox kept for an event sent a moment ago; undefined where it is not there. */
-export function observerOf(
-  sandbox: SandboxApi,
-): (event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined> {
+export function observerOf(sandbox: SandboxApi): (event: unknown) => Promise<Verdict | undefined> {
   return async (event) => {
-    const { uid } = event;
+    const uid = isJsonObject(event) ? event.uid : undefined;
     const known = typeof uid === "string" && uid !== "" && uid.length <= LONGEST_UID;
     const { events } = await sandbox.events({ limit: LOOKED_AT, ...(known && { uid }) });
     const sent = JSON.stringify(event);

@@ -57,17 +57,23 @@ export interface SendOptions {
   readonly retryBudgetMs?: number;
   /** Once aborted nothing new is sent; requests under way are finished. */
   readonly signal?: AbortSignal;
-  /** Awaited with the indexes of up to 100 events before any of these is sent. */
+  /** Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
   /** Awaited with what became of each event, before a later event of its `uid` is sent. */
-  readonly onSettled?: (index: number, settlement: Settlement) => Promise<void> | void;
+  readonly onSettled?: (index: number, settlement: Settlement, event: unknown) => Promise<void> | void;
 }
 
-const GROUP_SIZE = 100;
+/** How many events are read and judged at once. */
+const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that many users have their turns at once. */
 const WINDOW = 1000;
-/** How many events may be announced and not settled when the next group is announced: enough that nobody waits for it. */
-const ANNOUNCED = 200;
+/**
+ * How many events are announced at most besides those under way: of these nobody could say after a crash what became of
+ * them.
+ */
+const ANNOUNCED = 100;
+/** As long as more of them wait behind others of their user, no more are announced: not each takes a line of its own. */
+const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
@@ -104,24 +110,23 @@ export async function sendEvents(
   const queue = keyedQueue<Prepared>(concurrency, (event) => sendInTurn(run, event));
   const waiting = keyedLines<Prepared>();
   try {
-    for await (const group of groupsOf(events, GROUP_SIZE)) {
+    for await (const group of groupsOf(events, READ_AT_ONCE)) {
       counts.items += group.length;
       for (const event of await admit(run, group)) waiting.add(uidOf(event), event);
       while (waiting.size >= WINDOW) await announce(run, waiting, queue);
     }
     while (waiting.size > 0) await announce(run, waiting, queue);
   } finally {
-    await queue.atMost(0);
+    await queue.ended();
   }
   return run.ended === undefined ? { counts } : { counts, ended: run.ended };
 }
 
-/** Announces the next events, as many as form a group, and puts them into the queue once there is room. */
+/** Announces the next events, as many as may wait for their turn, and puts them into the queue. */
 async function announce(run: Run, waiting: KeyedLines<Prepared>, queue: KeyedQueue<Prepared>): Promise<void> {
-  const group = waiting.take(GROUP_SIZE);
+  const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
   if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
   for (const event of group) queue.add(uidOf(event), event);
-  await queue.atMost(ANNOUNCED);
 }
 
 async function* groupsOf<Entry>(
@@ -144,7 +149,7 @@ async function admit(run: Run, group: readonly IndexedEvent[]): Promise<readonly
   for (const event of group) {
     const predicted = validateEvent(event.event, run.nearest);
     if (predicted.verdict === "ignored" || predicted.verdict === "rejected") {
-      await settle(run, event.index, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
+      await settle(run, event, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
     } else {
       admitted.push({ ...event, predicted });
     }
@@ -158,7 +163,7 @@ function uidOf({ event }: Prepared): string {
 
 async function sendInTurn(run: Run, prepared: Prepared): Promise<void> {
   const settlement = isOver(run) ? unattempted(run, prepared.predicted) : await sendUntilSettled(run, prepared);
-  return settle(run, prepared.index, settlement);
+  return settle(run, prepared, settlement);
 }
 
 async function sendUntilSettled(run: Run, { event, text, predicted, isDoubted }: Prepared): Promise<Settlement> {
@@ -218,8 +223,8 @@ function unattempted(run: Run, predicted: Validation): Settlement {
   return { outcome: "unattempted", reason, predicted, attempts: 0 };
 }
 
-async function settle(run: Run, index: number, settlement: Settlement): Promise<void> {
+async function settle(run: Run, { index, event }: IndexedEvent, settlement: Settlement): Promise<void> {
   run.counts[settlement.outcome] += 1;
-  const told = run.options.onSettled?.(index, settlement);
+  const told = run.options.onSettled?.(index, settlement, event);
   if (told !== undefined) await told;
 }

@@ -42,7 +42,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, (detail: Detail, reason
   }),
   EVENT_ANSWER_LOST: () => ({
     message: "it was sent, and the answer was lost: it may or may not have been recorded",
-    remedy: 'It is not sent again, since that may record it twice; onUnknown "resend" of track_events does so.',
+    remedy: 'It is not sent again, since that may record it twice; onUnknown "resend" does so.',
   }),
   EVENT_ANSWER_NOT_UNDERSTOOD: (_detail, { statusCode }) => ({
     message: `the service answered something else than ok or !invalid (status ${statusCode ?? "unknown"})`,

@@ -43,3 +43,19 @@ export function verdictLine({ index, count, indexes, predicted, basis, observed,
   const found = findings.map(({ path, message, fix }) => `${path === "" ? "event" : path}: ${message}; ${fix}`);
   return `${place}: predicted ${predicted} (${basis})${seen}${found.length > 0 ? ` — ${found.join(" | ")}` : ""}`;
 }
+
+/** What can be done about an event of which is not known whether it was recorded. */
+export const RESEND_EVENT =
+  'the same call with onUnknown "resend", within 10 minutes of the first, sends the event again: it may then be recorded twice';
+
+/** Says what an equal call before, of which was not known what it came to, means to a call of `track_event`. */
+export function repeatedEventWords(repeat: "attached" | "takenUp" | "resent"): string {
+  switch (repeat) {
+    case "attached":
+      return 'an equal call was made before, and this is its run: nothing was sent for this call; where it stays unknown, onUnknown "resend" sends it again';
+    case "takenUp":
+      return "an equal call was made before and was interrupted before its event left: this is its run, taken up again";
+    case "resent":
+      return "an equal call was made before and its answer was lost: this is its run, in which the event was sent again";
+  }
+}

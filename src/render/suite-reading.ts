@@ -48,16 +48,18 @@ export function suiteText(suite: {
   readonly format: SuiteFormat;
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
+  readonly target?: string;
   readonly savedTo?: string;
   readonly note?: string;
   readonly preview: string;
 }): string {
-  const { suiteId, resourceUri, format, cases, byKind, savedTo, note, preview } = suite;
+  const { suiteId, resourceUri, format, cases, byKind, target, savedTo, note, preview } = suite;
   const kinds = Object.entries(byKind).map(([kind, count]) => `${kind} ${count}`);
   return [
     `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${kinds.join(", ")}.`,
     ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
+    ...(target === undefined ? [] : [`It sends to the sandbox at ${target}, unless EVENT_API_URL says otherwise.`]),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(seen)),
     `Next: run_event_tests with suiteId ${suiteId} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,

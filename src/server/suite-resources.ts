@@ -1,6 +1,7 @@
 import { emitSuite, SUITE_FORMATS } from "../events/emit.ts";
 import { junitXml } from "../events/junit.ts";
 import { suiteReportUri, suiteUri } from "../render/suite-reading.ts";
+import { emittedUrl } from "../tools/apis.ts";
 import type { ResourceDefinition } from "./resources.ts";
 
 const JUNIT = "application/xml";
@@ -12,11 +13,12 @@ export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
     title: "Suite of event tests",
     description: "A suite of event tests, in the form that was asked for.",
     uriTemplate: suiteUri("{suiteId}"),
-    async read({ suiteId = "" }, { suites, caller }) {
-      const kept = await suites.find(caller, suiteId);
+    async read({ suiteId = "" }, context) {
+      const kept = await context.suites.find(context.caller, suiteId);
       if (kept === undefined) return undefined;
       const { suite, format } = kept;
-      return { mimeType: SUITE_FORMATS[format].mimeType, text: emitSuite(suite, format) };
+      const text = emitSuite(suite, format, await emittedUrl(format, context));
+      return { mimeType: SUITE_FORMATS[format].mimeType, text };
     },
     async list({ suites, caller }) {
       return (await suites.list(caller)).map(({ suiteId, suite, format }) => ({

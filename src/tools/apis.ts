@@ -2,6 +2,7 @@ import { RejectedError } from "../api/errors.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
+import type { SuiteFormat } from "../events/emit.ts";
 import type { EventRuns } from "../events/event-runs.ts";
 import type { HalfPair, TestBench, ToolContext, ToolServices } from "./context.ts";
 import { ToolError, type Toolset } from "./definition.ts";
@@ -46,6 +47,14 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   if (testBench !== undefined) return { ...testBench, sandbox: lookedAt(testBench.sandbox) };
   throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
 }
+
+/** The address that emitted tests send to, where nothing else is said; none is needed for a suite that is only data. */
+export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
+  return format === "json" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
+}
+
+/** Where `targeting-mcp sandbox` listens, unless it is told otherwise. */
+const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
 /** The sandbox to look at, for a tool that is listed only where there is one. */
 export function sandboxOf({ sandbox }: ToolContext): SandboxApi {

@@ -10,6 +10,8 @@ import type { ContextIdShelf } from "./context-id-shelf.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {
+  /** The address at which a sandbox listens for the tests that are given out; starts it where that is this process. */
+  readonly url: () => Promise<string>;
   readonly events: EventApi;
   readonly sandbox: SandboxApi;
 }

@@ -1,12 +1,21 @@
+import * as z from "zod";
 import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
+import type { EventRun } from "../events/event-run.ts";
 import { EventRunState, settledEntry } from "../events/event-run-state.ts";
-import type { EventRun } from "../events/event-runs.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
 import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";
 import { verdictOf } from "../events/verdict-kinds.ts";
-import { verdictRow } from "../render/event-report.ts";
+import { RESEND_EVENT, verdictRow } from "../render/event-report.ts";
 import { type RenderedReport, renderReport, toldFailures } from "../render/report.ts";
+
+/** The argument that says what is to become of events whose answer is lost. */
+export const onUnknownArgument = () => ({
+  onUnknown: z
+    .enum(["report", "resend"])
+    .default("report")
+    .describe("When an answer is lost: report it as unknown, or send again at the risk of recording it twice"),
+});
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -74,13 +83,14 @@ export function eventRunReport(
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = input.onUnknown === "report";
+  const canResend = tool === "track_event" && unknownIsFinal && status() !== "running" && state.counts().unknown > 0;
   return eventReport({
     environment,
     tool,
     runId: header.runId,
     status: status(),
     state,
-    nextSteps,
+    nextSteps: [...nextSteps, ...(canResend ? [RESEND_EVENT] : [])],
     hasRejects,
     unknownIsFinal,
   });

@@ -6,6 +6,7 @@ import { generateEventTests } from "../events/generate.ts";
 import { CASE_KINDS, MOST_SEED } from "../events/suite.ts";
 import { pageTestNote, previewOf, suiteText, suiteUri } from "../render/suite-reading.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
+import { emittedUrl } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 
 const FORMATS: readonly SuiteFormat[] = ["json", "vitest", "playwright", "curl"];
@@ -41,18 +42,21 @@ export const generateEventTestsTool = {
       resourceUri: z.string().optional(),
       cases: z.number().optional(),
       byKind: z.looseObject({}).optional(),
+      target: z.string().optional(),
       savedTo: z.string().optional(),
       note: z.string().optional(),
       preview: z.string().optional(),
     }),
-  async handler({ format, saveTo, ...choice }, { environment, suites, caller, allowedDirs }) {
+  async handler({ format, saveTo, ...choice }, context) {
+    const { environment, suites, caller, allowedDirs } = context;
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
       throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");
     }
     const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
     const { suiteId } = await suites.keep(caller, suite, format);
-    const text = emitSuite(suite, format);
+    const target = await emittedUrl(format, context);
+    const text = emitSuite(suite, format, target);
     if (place !== undefined) await saveFile(place, inOnePiece(text));
     const facts = {
       suiteId,
@@ -60,6 +64,7 @@ export const generateEventTestsTool = {
       format,
       seed: suite.seed,
       ...contentsOf(suite, format),
+      ...(format !== "json" && { target }),
       ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
       ...(place !== undefined && { savedTo: place.path }),
       preview: previewOf(text),

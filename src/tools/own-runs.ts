@@ -1,5 +1,5 @@
 import type { ListedRun, Run } from "../bulk/run.ts";
-import type { EventRun } from "../events/event-runs.ts";
+import type { EventRun } from "../events/event-run.ts";
 import { renderReport } from "../render/report.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./definition.ts";
@@ -12,7 +12,8 @@ export type AnyRun = Run | EventRun;
 
 /** Whether a run changes targetings and options, rather than sending events. */
 export function isWriteRun(run: AnyRun): run is Run {
-  return run.header.call.tool !== "track_events";
+  const { tool } = run.header.call;
+  return tool !== "track_events" && tool !== "track_event";
 }
 
 /** A run of the caller's own, of either kind. Throws a ToolError where there is none. */

@@ -28,6 +28,12 @@ export const resumeRun = {
   async handler({ runId, confirmation }, context) {
     const run = await ownRun(runId, context);
     if (!isWriteRun(run)) return reportAnyRun((await context.eventRuns?.resume(runId)) ?? run, context);
+    if (run.status() === "needs_confirmation" && run.state.objects.length === 0) {
+      throw new ToolError(
+        "this run was never started: its server ended before, and nothing was sent",
+        "Make the call again.",
+      );
+    }
     if (run.status() === "needs_confirmation") {
       throw new ToolError(
         "this run was never started: it waits for a person's yes",

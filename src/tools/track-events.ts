@@ -1,12 +1,12 @@
 import * as z from "zod";
 import type { MadeBefore } from "../bulk/same-call.ts";
 import { asMeant } from "../events/as-meant.ts";
-import type { EventRun } from "../events/event-runs.ts";
+import type { EventRun } from "../events/event-run.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../events/event-source.ts";
 import { eventRunsOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./definition.ts";
 import { interruptedHints } from "./earlier-runs.ts";
-import { eventRunReport, plannedEventReport } from "./event-answer.ts";
+import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-answer.ts";
 import { followRun } from "./follow-run.ts";
 import { fileArguments, openedFile } from "./input-file.ts";
 import { checkJsonValues, openObject } from "./json-values.ts";
@@ -19,10 +19,7 @@ const input = () =>
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     ...fileArguments("uid, eventName, parameters", "events"),
-    onUnknown: z
-      .enum(["report", "resend"])
-      .default("report")
-      .describe("When an answer is lost: report it as unknown, or send again at the risk of recording it twice"),
+    ...onUnknownArgument(),
     ...dryRunArgument(),
   });
 

@@ -1,5 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
+import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
@@ -201,3 +204,33 @@ test("a parameter may have the name of a prototype: it is judged and sent like a
     expect(bodies, name).toEqual(Array(2).fill(JSON.stringify({ ...app, ...short })));
   }
 });
+
+test.each([
+  ["its own, in sandbox mode", async () => ({})],
+  ["its own, in live mode", async () => ({ EVENT_API_URL: "http://127.0.0.1:9", EVENT_APP_KEY: "real-key" })],
+  [
+    "one that runs, in live mode",
+    async () => ({
+      ...{ EVENT_API_URL: "http://127.0.0.1:9", EVENT_APP_KEY: "real-key" },
+      TARGETING_MCP_SANDBOX_URL: await runningSandbox(),
+    }),
+  ],
+])("generated tests send to a sandbox that listens: %s", async (_, environment) => {
+  const env = cleanEnvironment(await environment());
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
+  const given = { eventNames: ["click"], kinds: ["minimal"], format: "curl" };
+  const { structuredContent } = await client.callTool("generate_event_tests", given);
+  const { resourceUri, target } = z
+    .looseObject({ resourceUri: z.string(), target: z.string() })
+    .parse(structuredContent);
+  const script = await client.readResource(resourceUri);
+  expect(script).toContain(`base_url=\${EVENT_API_URL:-${target}}`);
+  const { stdout } = await promisify(execFile)("sh", ["-c", script], { env: { PATH: process.env.PATH ?? "" } });
+  expect(stdout).toContain("1 events sent, 0 mismatches");
+});
+
+async function runningSandbox(): Promise<string> {
+  const sandbox = await startSandbox();
+  onTestFinished(() => sandbox.close());
+  return sandbox.url;
+}

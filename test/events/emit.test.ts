@@ -28,6 +28,7 @@ const SOME = {
     "generate_lead",
   ],
 };
+const DEFAULT_URL = "http://127.0.0.1:4010";
 const failed = z.object({ code: z.number(), stdout: z.string() });
 let folder: string;
 
@@ -46,7 +47,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 /** Emits a suite and runs the file against a service; another sandbox can take that service's place. */
 async function run(emitted: EventSuite, format: "vitest" | "curl", url: string): Promise<Ended> {
   const file = join(folder, SUITE_FORMATS[format].fileName);
-  await writeFile(file, emitSuite(emitted, format));
+  await writeFile(file, emitSuite(emitted, format, DEFAULT_URL));
   const [command, args] =
     format === "curl"
       ? ["sh", [file]]
@@ -103,7 +104,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
 });
 
 it("is TypeScript for Playwright too, which `npm run test:browser` runs in a browser", async () => {
-  const { code } = await transform(emitSuite(suite, "playwright"), { loader: "ts" });
+  const { code } = await transform(emitSuite(suite, "playwright", DEFAULT_URL), { loader: "ts" });
   expect(code).toContain('from "@playwright/test"');
 });
 
@@ -121,7 +122,7 @@ function pageExpect(actual: unknown, note = "") {
 
 /** What a page must do for the emitted test, and what that then says: run with a stand-in for Playwright. */
 async function testPage(emitted: EventSuite, bodies: readonly string[], expected = "") {
-  const { code } = await transform(emitSuite(emitted, "playwright"), { loader: "ts", format: "cjs" });
+  const { code } = await transform(emitSuite(emitted, "playwright", DEFAULT_URL), { loader: "ts", format: "cjs" });
   const notes: string[] = [];
   const tests: ((given: unknown) => Promise<void>)[] = [];
   const annotations = { push: ({ description }: { description: string }) => notes.push(description) };
@@ -204,5 +205,5 @@ describe("the Playwright file", () => {
 });
 
 it("is the suite itself as JSON", () => {
-  expect(JSON.parse(emitSuite(suite, "json"))).toEqual(suite);
+  expect(JSON.parse(emitSuite(suite, "json", DEFAULT_URL))).toEqual(suite);
 });

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -11,8 +11,9 @@ import { type ByteSource, digestOf } from "../../src/bulk/files/bytes.ts";
 import { countsOf, failureGroups } from "../../src/bulk/report.ts";
 import type { RunStore } from "../../src/bulk/store.ts";
 import { EVENT_FORM } from "../../src/events/event-form.ts";
-import type { EventCall, EventEntry } from "../../src/events/event-run-state.ts";
-import { type EventRun, EventRuns, type PlannedEvents } from "../../src/events/event-runs.ts";
+import type { EventRun } from "../../src/events/event-run.ts";
+import { type EventCall, type EventEntry, EventRunState } from "../../src/events/event-run-state.ts";
+import { EventRuns, type PlannedEvents } from "../../src/events/event-runs.ts";
 import { sourceOfEvents, sourceOfFile } from "../../src/events/event-source.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { virtualClock } from "./virtual-clock.ts";
@@ -67,6 +68,11 @@ function runsOver(store: RunStore<EventCall, EventEntry>, track: Track, clock = 
     retryBudgetMs: 1000,
     words: ({ code }) => code,
   });
+}
+
+/** What the journal of a run holds on the disk. */
+async function journalOf(folder: string, runId: string): Promise<string> {
+  return readFile(join(folder, runId, "journal.ndjson"), "utf8");
 }
 
 /** A copy of the folder without the lease, which a dead process does not hold. */
@@ -329,6 +335,136 @@ describe("a run of events", () => {
     const failing = runsOver(full, async () => OK).start(callOf(5), "me");
     expect(await rested(failing)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });
     expect(await store.isDriven(failing.header.runId)).toBe(false);
+  });
+});
+
+describe("a run that died while it was started", () => {
+  /** A run of ten events that was never driven, as a death leaves it: with what was there at its step. */
+  async function leftBehind(left: readonly ("input" | "started" | "torn journal")[]) {
+    const folder = await newFolder();
+    const failing = runsOver(
+      { ...fileRunStore(folder, virtualClock(), EVENT_FORM), journal: () => Promise.reject(new Error("dead")) },
+      async () => OK,
+    );
+    const { runId } = failing.start(callOf(10), "me").header;
+    await failing.stopAll();
+    await rm(join(folder, runId, "summary.json"));
+    if (!left.includes("input")) await rm(join(folder, runId, "input"));
+    if (left.includes("started")) await writeFile(join(folder, runId, "started"), "");
+    if (left.includes("torn journal")) await writeFile(join(folder, runId, "journal.ndjson"), '{"t":"begin","it');
+    const sent: number[] = [];
+    const runs = runsIn(folder, async (body) => {
+      sent.push(JSON.parse(body).n);
+      return OK;
+    });
+    return { folder, runId, runs, sent };
+  }
+
+  const all10 = { status: "succeeded", counts: { items: 10, succeeded: 10 } };
+
+  it.each([
+    [["input"]],
+    [["input", "torn journal"]],
+    [["input", "started"]],
+    [["input", "started", "torn journal"]],
+  ] as const)("with its events kept (%j): it is listed with what is left, and sends all of it once", async (left) => {
+    const { runId, runs, sent } = await leftBehind(left);
+    expect(await all(runs.list("me"))).toMatchObject([
+      { runId, status: "interrupted", open: true, counts: { items: 10, pending: 10 } },
+    ]);
+    expect((await runs.find(runId))?.status()).toBe("interrupted");
+    expect(await rested(await runs.resume(runId))).toMatchObject(all10);
+    expect(sent.toSorted((one, other) => one - other)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(await rested(await runs.resume(runId))).toMatchObject(all10);
+    expect(sent).toHaveLength(10);
+  });
+
+  it("is taken up by the same call, too", async () => {
+    const { runId, runs, sent } = await leftBehind(["input", "started"]);
+    const { going } = await runs.madeBefore(callOf(10), "me");
+    expect(going?.header.runId).toBe(runId);
+    expect(await rested(going)).toMatchObject(all10);
+    expect(sent).toHaveLength(10);
+  });
+
+  it("without its events: that is said, and the same call begins anew", async () => {
+    const { runId, runs, sent } = await leftBehind(["started"]);
+    await expect(runs.resume(runId)).rejects.toThrow(/never started.*nothing was sent/);
+    await expect(runs.find(runId)).rejects.toThrow(/never started.*nothing was sent/);
+    expect(await all(runs.list("me"))).toEqual([]);
+    expect(await runs.madeBefore(callOf(10), "me")).toEqual({});
+    expect(sent).toEqual([]);
+  });
+
+  it("is never removed as one that nobody started, once anybody has looked", async () => {
+    const { folder, runId, runs } = await leftBehind(["input"]);
+    await all(runs.list("me"));
+    expect(await readdir(join(folder, runId))).toContain("started");
+    expect(await pieces(runs.part(runId, "input"))).toContain("user-0");
+  });
+
+  it("is not sent again where only its journal is lost, and keeps its events", async () => {
+    const lose = (): Promise<EventAnswer> => Promise.reject(new AmbiguousError({ operation, reason: "reset" }));
+    const folder = await newFolder();
+    const run = runsIn(folder, lose).start(callOf(3, "resend"), "me");
+    expect(await rested(run)).toMatchObject({ counts: { unknown: 3 } });
+    await writeFile(join(folder, run.header.runId, "journal.ndjson"), "");
+    const later = runsIn(folder, async () => OK);
+    await expect(later.resume(run.header.runId)).rejects.toThrow("journal of run");
+    expect(await pieces(later.part(run.header.runId, "input"))).toContain("user-0");
+  });
+
+  it("says of events that were not kept whole that they cannot be sent", async () => {
+    const { folder, runId, runs, sent } = await leftBehind(["input"]);
+    const begun = runsIn(folder, async () => OK);
+    (await begun.resume(runId))?.stop("interrupted");
+    await begun.stopAll();
+    const [first = ""] = (await pieces(runs.part(runId, "input"))).split("\n");
+    await writeFile(join(folder, runId, "input"), `${first}\n`);
+    const resumed = await runs.resume(runId);
+    expect(await rested(resumed)).toMatchObject({ counts: { items: 10, succeeded: sent.length } });
+    expect(sent.length).toBeLessThanOrEqual(1);
+    const [group] = failureGroups(resumed?.state ?? new EventRunState());
+    expect(group?.reason.detail?.error).toMatch(/9 events of run .* were not kept: they cannot be sent/);
+  });
+});
+
+describe("what became of events", () => {
+  it("is on the disk 100 ms later, also while nothing else happens", async () => {
+    const folder = await newFolder();
+    let now = 0;
+    let answered = 0;
+    const sleeping: { readonly ms: number; readonly wake: () => void }[] = [];
+    const clock = {
+      now: () => now,
+      monotonic: () => now,
+      sleep: (ms: number) => new Promise<void>((wake) => void sleeping.push({ ms, wake })),
+    };
+    const held: (() => void)[] = [];
+    const runs = runsOver(
+      fileRunStore(folder, clock, EVENT_FORM),
+      async () => {
+        answered += 1;
+        if (answered > 20) await new Promise<void>((resolve) => void held.push(resolve));
+        return OK;
+      },
+      clock,
+    );
+    const run = runs.start(distinct(60), "me");
+    while (held.length < 16) await setImmediate();
+    expect(countsOf(run.state)).toMatchObject({ succeeded: 20 });
+    const [timer, ...others] = sleeping;
+    expect(timer?.ms).toBeLessThan(100);
+    expect(others).toEqual([]);
+    now += timer?.ms ?? 0;
+    timer?.wake();
+    await expect.poll(() => journalOf(folder, run.header.runId)).toMatch(/"t":"accepted"/);
+    const lines = (await journalOf(folder, run.header.runId)).trim().split("\n");
+    const accepted = lines.map((line) => JSON.parse(line)).filter(({ t }) => t === "accepted");
+    expect(accepted.flatMap(({ objects }) => objects)).toHaveLength(20);
+    for (const answer of held) answer();
+    answered = Number.NEGATIVE_INFINITY;
+    expect((await rested(run)).status).toBe("succeeded");
   });
 });
 

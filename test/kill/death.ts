@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import * as z from "zod";
-import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { toolCall } from "../support/server-process.ts";
+import { answer, type Report, type Server, started, tool } from "./deadly-server.ts";
 import { type DeadlyRequest, openGate } from "./gate.ts";
 import { runsIn, sendsIn } from "./journals.ts";
 import type { Prepared, Scenario } from "./scenarios.ts";
@@ -16,17 +16,6 @@ export type Death =
   | { readonly at: "request"; readonly request: DeadlyRequest }
   /** At a request that is applied half a second after the death. */
   | { readonly at: "lateRequest"; readonly nth: number };
-
-const report = z.looseObject({
-  runId: z.string().optional(),
-  status: z.string().optional(),
-  counts: z.record(z.string(), z.number()).default({}),
-  results: z.array(z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional() })),
-});
-type Report = z.infer<typeof report>;
-const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}) }) });
-
-type Server = ReturnType<typeof startNode>;
 
 /**
  * Lets a real process carry a call out and die; a new one then resumes the run, and everything is compared with what
@@ -100,33 +89,6 @@ function deadlyRequest(death: Death): DeadlyRequest | undefined {
   return death.at === "lateRequest" ? { nth: death.nth, moment: "applied" } : undefined;
 }
 
-function started(environment: Readonly<Record<string, string>>): Server {
-  const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], environment);
-  // A process that is killed takes no more input.
-  server.child.stdin.on("error", () => {});
-  for (const message of OPENING) server.send(message);
-  return server;
-}
-
-async function answer(server: Server, id: string): Promise<Report | undefined> {
-  try {
-    const line = answered.safeParse(await server.answer(id));
-    return line.success ? report.safeParse(line.data.result.structuredContent).data : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-let calls = 0;
-
-async function tool(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<Report> {
-  calls += 1;
-  server.send(toolCall(`call ${calls}`, name, args));
-  const { result } = answered.parse(await server.answer(`call ${calls}`));
-  const told = report.safeParse(result.structuredContent);
-  return told.success ? told.data : { results: [], counts: {}, refused: result.structuredContent };
-}
-
 /** Resumes the run that is there; where none was started, nothing may have been sent, and the call is made again. */
 async function takeUp(
   server: Server,
@@ -137,6 +99,8 @@ async function takeUp(
   for (const runId of runsIn(runs)) {
     const resumed = await tool(server, "resume_run", { runId });
     if (resumed.runId !== undefined) return resumed;
+    // Nobody was asked anything: what died before it was started says that, and not that it waits for a yes.
+    expect(JSON.stringify(resumed.refused)).toMatch(/nothing was sent|there is no run/);
   }
   await checkUntouched();
   return tool(server, call.tool, call.args);

@@ -7,6 +7,7 @@ import { sandboxOver } from "../../src/api/sandbox.ts";
 import { memoryRunStore } from "../../src/bulk/memory-store.ts";
 import { EVENT_FORM } from "../../src/events/event-form.ts";
 import { EventRuns } from "../../src/events/event-runs.ts";
+import { observerOf } from "../../src/events/observe.ts";
 import { reasonWords } from "../../src/render/messages.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
@@ -30,23 +31,25 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
   const events = eventsOver(http, ROUTES);
   const store = memoryRunStore(EVENT_FORM);
   const environment = more.environment ?? "sandbox";
+  const look = sandboxOver(http);
+  const clock = more.clock ?? systemClock;
   const eventRuns = new EventRuns({
     api: events,
     store,
-    clock: systemClock,
+    clock,
     newRunId: ulidSource(systemClock.now, Math.random),
     project: "project",
     environment,
     retryBudgetMs: 500,
     words: reasonWords,
+    ...(environment === "sandbox" && { observe: observerOf(more.sandbox ?? look) }),
   });
-  const look = sandboxOver(http);
   const context: ToolContext = {
     ...testServices(systemClock, 20_000),
     events,
     eventRuns,
     sandbox: look,
-    testBench: { events, sandbox: look },
+    testBench: { url: async () => sandbox.url, events, sandbox: look },
     caller: "local",
     // Each call arrives when it is made.
     get arrivedAt() {

@@ -67,3 +67,15 @@ test("a Playwright file is said to hold what it holds: one test of a page, not t
   expect(preview).toMatch(/^\/\/ One page test/);
   expect(preview).not.toContain(String(held));
 });
+
+test("files that run by themselves name the address at which the sandbox really listens", async () => {
+  const { context, sandbox } = await eventTools();
+  for (const format of ["vitest", "playwright", "curl"] as const) {
+    const { structured, text } = await answerOf(generateEventTestsTool, { eventNames: ["click"], format }, context);
+    const { preview } = generated.parse(structured);
+    expect(structured).toMatchObject({ target: sandbox.url });
+    expect(preview).toContain(`the sandbox at ${sandbox.url}`);
+    expect(preview).not.toContain(":4010");
+    expect(text).toContain(sandbox.url);
+  }
+});

@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
+import { systemClock } from "../../src/api/clock.ts";
 import { NotSentError } from "../../src/api/errors.ts";
+import { cancelRun } from "../../src/tools/cancel-run.ts";
+import { getRun } from "../../src/tools/get-run.ts";
+import { resumeRun } from "../../src/tools/resume-run.ts";
 import { trackEvent } from "../../src/tools/track-event.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
@@ -24,23 +28,113 @@ test("what is not sent is not observed, and neither is anything where nobody can
   expect(sandbox.events()).toEqual([]);
   const looks: unknown[] = [];
   const closed = {
-    ...context,
     sandbox: {
       events: (query: unknown) => Promise.reject(looks.push(query) && new DOMException("gone", "AbortError")),
     },
   };
-  const live = await answerOf(trackEvent, { uid: "u", eventName: "app_open" }, { ...closed, environment: "live" });
-  expect(live.structured).toMatchObject({ status: "succeeded" });
+  const live = await eventTools({ ...closed, environment: "live" });
+  const sent = await answerOf(trackEvent, { uid: "u", eventName: "app_open" }, live.context);
+  expect(sent.structured).toMatchObject({ status: "succeeded" });
   expect(looks).toEqual([]);
-  const givenUp = { ...closed, signal: AbortSignal.abort() };
+  const givenUp = { ...context, signal: AbortSignal.abort() };
   const stopped = await answerOf(trackEvent, { uid: "u", eventName: "app_open" }, givenUp);
   expect(stopped.structured).toMatchObject({ counts: { unattempted: 1 } });
 });
 
 test("a sandbox that cannot be looked at takes nothing from the answer", async () => {
-  const { context } = await eventTools();
   const sandbox = { events: () => Promise.reject(new NotSentError({ operation: "sandboxEvents", reason: "refused" })) };
-  const { structured } = await answerOf(trackEvent, { uid: "u", eventName: "app_open" }, { ...context, sandbox });
+  const { context } = await eventTools({ sandbox });
+  const { structured } = await answerOf(trackEvent, { uid: "u", eventName: "app_open" }, context);
   expect(structured).toMatchObject({ status: "succeeded", verdicts: [{ predicted: "recorded" }] });
   expect(JSON.stringify(structured)).not.toContain("observed");
+});
+
+const home = { uid: "u", eventName: "app_open" };
+
+async function fault(control: (path: string, body: unknown) => Promise<void>, one: object): Promise<void> {
+  await control("/faults", { faults: [{ on: "any", nth: 1, ...one }] });
+}
+
+test("is a run: it is kept, found, and told like any other write", async () => {
+  const { context } = await eventTools();
+  const { structured } = await answerOf(trackEvent, home, context);
+  expect(structured).toMatchObject({
+    ...{ tool: "track_event", status: "succeeded", counts: { items: 1, succeeded: 1, pending: 0 } },
+    ...{ requests: { sent: 1 }, results: [{ index: 0, outcome: "succeeded", name: "app_open" }] },
+  });
+  const runId = String(structured.runId);
+  const found = await answerOf(getRun, { runId }, context);
+  expect(found.structured).toMatchObject({ runId, tool: "track_event", status: "succeeded" });
+  const resumed = await answerOf(resumeRun, { runId }, context);
+  expect(resumed.structured).toMatchObject({ runId, status: "succeeded", requests: { sent: 1 } });
+  const listed = await answerOf(getRun, {}, context);
+  expect(listed.structured).toMatchObject({ runs: [{ runId, tool: "track_event" }] });
+});
+
+test("answers within the wait; an equal call meanwhile sends nothing and waits for the same run", async () => {
+  const { context, control, sandbox } = await eventTools({ waitMs: 50 });
+  await fault(control, { kind: "slow", delayMs: 1500 });
+  const first = await answerOf(trackEvent, home, context);
+  expect(first.structured).toMatchObject({ status: "running", counts: { pending: 1 } });
+  const { runId } = first.structured;
+  const second = await answerOf(trackEvent, { ...home, onUnknown: "resend" }, context);
+  expect(second.structured).toMatchObject({ runId, status: "running" });
+  expect(second.text).toContain("nothing was sent");
+  const cancelled = await answerOf(cancelRun, { runId: String(runId) }, context);
+  expect(cancelled.structured).toMatchObject({ runId });
+  const run = await context.eventRuns?.find(String(runId));
+  await run?.rest;
+  expect(sandbox.events()).toHaveLength(1);
+  // What has ended is another event, the same call or not.
+  const third = await answerOf(trackEvent, home, context);
+  expect(third.structured.runId).not.toBe(runId);
+  await (await context.eventRuns?.find(String(third.structured.runId)))?.rest;
+  expect(sandbox.events()).toHaveLength(2);
+});
+
+test("two equal calls at one instant are one run", async () => {
+  const { context, sandbox } = await eventTools();
+  const [one, other] = await Promise.all([answerOf(trackEvent, home, context), answerOf(trackEvent, home, context)]);
+  expect(one.structured.runId).toBe(other.structured.runId);
+  expect([one.text, other.text].filter((text) => text.includes("nothing was sent"))).toHaveLength(1);
+  expect(sandbox.events()).toHaveLength(1);
+});
+
+test("a lost answer: an equal call says what the first came to, and only resend sends it again", async () => {
+  const { context, control, sandbox } = await eventTools();
+  await fault(control, { kind: "reset", applied: true });
+  const first = await answerOf(trackEvent, home, context);
+  expect(first.structured).toMatchObject({ status: "unknown", failures: [{ errorCode: "EVENT_ANSWER_LOST" }] });
+  expect(first.text).toContain('onUnknown "resend"');
+  const { runId } = first.structured;
+  const second = await answerOf(trackEvent, home, context);
+  expect(second.structured).toMatchObject({ runId, status: "unknown", requests: { sent: 1 } });
+  expect(second.text).toMatch(/nothing was sent.*onUnknown "resend" sends it again/);
+  expect(sandbox.events()).toHaveLength(1);
+  const other = await answerOf(trackEvent, { ...home, uid: "somebody else" }, context);
+  expect(other.structured).toMatchObject({ status: "succeeded" });
+  const resent = await answerOf(trackEvent, { ...home, onUnknown: "resend" }, context);
+  expect(resent.structured).toMatchObject({
+    ...{ runId, status: "succeeded", counts: { succeeded: 1, unknown: 0 }, requests: { sent: 2, resent: 1 } },
+    nextSteps: expect.arrayContaining([expect.stringContaining("twice")]),
+  });
+  expect(sandbox.events()).toHaveLength(3);
+  const later = await answerOf(trackEvent, home, context);
+  expect(later.structured.runId).not.toBe(runId);
+  expect(later.structured).toMatchObject({ status: "succeeded" });
+});
+
+test("what is unknown for ten minutes stands in the way of no equal call", async () => {
+  let later = 0;
+  const clock = { ...systemClock, now: () => systemClock.now() + later };
+  const { context, control } = await eventTools({ clock });
+  await fault(control, { kind: "reset", applied: false });
+  const { runId } = (await answerOf(trackEvent, home, context)).structured;
+  later = 590_000;
+  const soon = await answerOf(trackEvent, home, { ...context, arrivedAt: clock.now() });
+  expect(soon.structured).toMatchObject({ runId, status: "unknown" });
+  later = 601_000;
+  const last = await answerOf(trackEvent, home, { ...context, arrivedAt: clock.now() });
+  expect(last.structured.runId).not.toBe(runId);
+  expect(last.structured).toMatchObject({ status: "succeeded" });
 });

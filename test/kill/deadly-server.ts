@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import * as z from "zod";
+import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
+
+const report = z.looseObject({
+  runId: z.string().optional(),
+  status: z.string().optional(),
+  counts: z.record(z.string(), z.number()).default({}),
+  results: z.array(z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional() })),
+});
+/** What a tool that writes answered. */
+export type Report = z.infer<typeof report>;
+const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.looseObject({}) }) });
+const read = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseObject({ text: z.string() })) }) });
+
+export type Server = ReturnType<typeof startNode>;
+
+/** Starts the real command; `DEADLY` in its environment says where it dies. */
+export function started(environment: Readonly<Record<string, string>>): Server {
+  const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], environment);
+  // A process that is killed takes no more input.
+  server.child.stdin.on("error", () => {});
+  for (const message of OPENING) server.send(message);
+  return server;
+}
+
+/** What the server answered to a call; undefined where it died before. */
+export async function answer(server: Server, id: string): Promise<Report | undefined> {
+  try {
+    const line = answered.safeParse(await server.answer(id));
+    return line.success ? report.safeParse(line.data.result.structuredContent).data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+let calls = 0;
+
+/** Calls a tool; what is no report about a run comes as `refused`. */
+export async function tool(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<Report> {
+  calls += 1;
+  server.send(toolCall(`call ${calls}`, name, args));
+  const { result } = answered.parse(await server.answer(`call ${calls}`));
+  const told = report.safeParse({ results: [], ...result.structuredContent });
+  return told.success && told.data.runId !== undefined
+    ? told.data
+    : { results: [], counts: {}, refused: result.structuredContent };
+}
+
+/** Reads a resource of JSON lines, to its end. */
+export async function linesAt(server: Server, uri: string): Promise<readonly unknown[]> {
+  const lines: unknown[] = [];
+  for (let next: string | undefined = uri; next !== undefined; ) {
+    calls += 1;
+    server.send({ jsonrpc: "2.0", id: `call ${calls}`, method: "resources/read", params: { uri: next } });
+    const { contents } = read.parse(await server.answer(`call ${calls}`)).result;
+    const page = contents.flatMap(({ text }) => text.trim().split("\n")).map((line): unknown => JSON.parse(line));
+    const link = z.object({ next: z.string() }).safeParse(page.at(-1));
+    lines.push(...(link.success ? page.slice(0, -1) : page));
+    next = link.data?.next;
+  }
+  return lines;
+}

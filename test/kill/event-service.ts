@@ -1,0 +1,85 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+import type { DeadlyRequest } from "./gate.ts";
+
+/** An event service that counts what it received. */
+export interface EventService {
+  readonly url: string;
+  /** How often an event of each user arrived whole. */
+  readonly received: ReadonlyMap<string, number>;
+  /** Requests that arrived and were not answered yet. */
+  unanswered(): number;
+  /** From now on nothing is answered. */
+  hold(): void;
+  /** Answers from now on, also those that were held. */
+  release(): void;
+}
+
+/**
+ * Starts an event service of its own, written by the document (event-tracking-api 4): it answers `ok` and counts events
+ * by their `uid`. `onArrival` is called with each `uid` before it is answered. Kills at one request, where told.
+ */
+export async function startEventService(at: {
+  readonly deadly?: DeadlyRequest | undefined;
+  readonly onArrival?: (uid: string) => void;
+  readonly kill?: () => Promise<void>;
+}): Promise<EventService> {
+  const received = new Map<string, number>();
+  const held: (() => void)[] = [];
+  let isHolding = false;
+  let arrived = 0;
+  let unanswered = 0;
+  const server = createServer(async (request, response) => {
+    const text = await bodyOf(request);
+    arrived += 1;
+    unanswered += 1;
+    const uid = String(JSON.parse(text).uid);
+    at.onArrival?.(uid);
+    const isDeadly = arrived === at.deadly?.nth;
+    if (isDeadly && at.deadly?.moment === "arrived") {
+      // Read from the wire, and lost before it was kept.
+      await at.kill?.();
+      return;
+    }
+    received.set(uid, (received.get(uid) ?? 0) + 1);
+    if (isDeadly) {
+      await at.kill?.();
+      return;
+    }
+    const answer = (): void => {
+      unanswered -= 1;
+      response.writeHead(200, { "content-type": "application/json" }).end('{"message":"ok"}');
+    };
+    if (isHolding) held.push(answer);
+    else answer();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${portOf(server.address())}`,
+    received,
+    unanswered: () => unanswered,
+    hold() {
+      isHolding = true;
+    },
+    release() {
+      isHolding = false;
+      for (const answer of held.splice(0)) answer();
+    },
+  };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === "string") throw new Error("the service has no port");
+  return address.port;
+}
