@@ -342,10 +342,10 @@ describe("a run that died while it was started", () => {
   /** A run of ten events that was never driven, as a death leaves it: with what was there at its step. */
   async function leftBehind(left: readonly ("input" | "started" | "torn journal")[]) {
     const folder = await newFolder();
-    const failing = runsOver(
-      { ...fileRunStore(folder, virtualClock(), EVENT_FORM), journal: () => Promise.reject(new Error("dead")) },
-      async () => OK,
-    );
+    const store = fileRunStore(folder, virtualClock(), EVENT_FORM);
+    // What is dead looks for no other runs either.
+    const dead = { journal: () => Promise.reject(new Error("dead")), unfinished: async () => [] };
+    const failing = runsOver({ ...store, ...dead }, async () => OK);
     const { runId } = failing.start(callOf(10), "me").header;
     await failing.stopAll();
     await rm(join(folder, runId, "summary.json"));
@@ -416,7 +416,8 @@ describe("a run that died while it was started", () => {
 
   it("says of events that were not kept whole that they cannot be sent", async () => {
     const { folder, runId, runs, sent } = await leftBehind(["input"]);
-    const begun = runsIn(folder, async () => OK);
+    const store = fileRunStore(folder, virtualClock(), EVENT_FORM);
+    const begun = runsOver({ ...store, unfinished: async () => [] }, async () => OK);
     (await begun.resume(runId))?.stop("interrupted");
     await begun.stopAll();
     const [first = ""] = (await pieces(runs.part(runId, "input"))).split("\n");
