@@ -50,9 +50,8 @@ export interface HttpSessions {
   close(): Promise<void>;
 }
 
-/** Keeps sessions in this process; `onerror` is told what could not be handled. */
-export function httpSessions(onerror: (error: Error) => void): HttpSessions {
-  /** The one used last at the end. */
+/** The sessions that are open, the one used last at the end. */
+function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {
     sessions.get(id)?.release();
@@ -67,21 +66,42 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
       if (session.requests === 0 && Date.now() - session.usedAt > IDLE_MS) end(id, session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-
-  /** The sessions of which one must go before this caller opens another, the oldest first; none where there is room. */
+  /** The sessions of which one must go before this caller opens another; none where there is room. */
   const crowd = (caller: string): readonly (readonly [id: string, session: Session])[] => {
     const all = [...sessions];
     const own = all.filter(([, session]) => session.caller === caller);
     if (own.length >= MOST_OF_ONE) return own;
     return all.length >= MOST_SESSIONS ? all : [];
   };
-
-  const add = (id: string, session: Session): void => {
-    const [oldest] = crowd(session.caller).filter(isIdle);
-    if (oldest !== undefined) end(...oldest).catch(onerror);
-    sessions.set(id, session);
+  return {
+    remove,
+    end,
+    hasRoom(caller: string): boolean {
+      const inTheWay = crowd(caller);
+      return inTheWay.length === 0 || inTheWay.some(isIdle);
+    },
+    /** Adds a session, for which the oldest idle one goes where there is no other room. */
+    add(id: string, session: Session): void {
+      const [oldest] = crowd(session.caller).filter(isIdle);
+      if (oldest !== undefined) end(...oldest).catch(onerror);
+      sessions.set(id, session);
+    },
+    find: (id: string) => sessions.get(id),
+    use(id: string, session: Session): void {
+      session.usedAt = Date.now();
+      sessions.delete(id);
+      sessions.set(id, session);
+    },
+    async close() {
+      clearInterval(sweep);
+      await Promise.all([...sessions].map(([id, session]) => end(id, session)));
+    },
   };
+}
 
+/** Keeps sessions in this process; `onerror` is told what could not be handled. */
+export function httpSessions(onerror: (error: Error) => void): HttpSessions {
+  const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
     // A stream on which a client waits for news may stay open for hours, and no work is going on in it.
     if (request.method !== "GET") {
@@ -96,19 +116,17 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
 
   const open = async (call: SessionCall, server: McpServer): Promise<Response> => {
     const { caller, authInfo, forgotten } = call;
-    const inTheWay = crowd(caller);
-    if (inTheWay.length > 0 && !inTheWay.some(isIdle))
-      return httpError(503, "too many sessions are open", { "retry-after": "60" });
+    if (!table.hasRoom(caller)) return httpError(503, "too many sessions are open", { "retry-after": "60" });
     const id = randomUUID();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       onsessioninitialized: () => {
-        add(id, session);
+        table.add(id, session);
         forgotten?.addEventListener("abort", endNow, { once: true });
       },
-      onsessionclosed: remove,
+      onsessionclosed: table.remove,
     });
-    const endNow = (): void => void end(id, session).catch(onerror);
+    const endNow = (): void => void table.end(id, session).catch(onerror);
     const release = (): void => forgotten?.removeEventListener("abort", endNow);
     const session: Session = { transport, server, caller, authInfo, release, requests: 0, usedAt: Date.now() };
     transport.onerror = onerror;
@@ -123,19 +141,14 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
         if (isInitializeRequest(call.body)) return open(call, createServer());
         return httpError(400, `the header ${HEADER} is missing: a session begins with initialize`);
       }
-      const session = sessions.get(id);
+      const session = table.find(id);
       if (session === undefined || !isOfSame(session.authInfo, call.authInfo)) {
         return httpError(404, "there is no such session: begin a new one with initialize", {}, -32_001);
       }
-      session.usedAt = Date.now();
-      sessions.delete(id);
-      sessions.set(id, session);
+      table.use(id, session);
       return answerIn(session, call);
     },
-    async close() {
-      clearInterval(sweep);
-      await Promise.all([...sessions].map(([id, session]) => end(id, session)));
-    },
+    close: table.close,
   };
 }
 

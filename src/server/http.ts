@@ -118,34 +118,10 @@ export function httpFace(options: HttpOptions): HttpFace {
 
 function mcpRoute(options: HttpOptions) {
   const { log, stopping } = options;
+  const { pass, close } = serving(options);
   const places = shares(options.maxConcurrency);
   const subscriptions = shares(MOST_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists);
-  const serverOf = new WeakMap<Request, () => McpServer>();
-  const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
-  const handler = createMcpHandler(
-    ({ requestInfo }) => {
-      const create = requestInfo && serverOf.get(requestInfo);
-      if (create === undefined) throw new Error("a request came in without having been let in");
-      return create();
-    },
-    { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
-  );
-  const sessions = options.sessions ? httpSessions(onerror) : undefined;
-  const pass = async (admitted: Admitted): Promise<Response> => {
-    const { request, outgoing, caller, parts, authInfo, body, messages } = admitted;
-    const { missingScope: scope } = caller;
-    const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
-    if (writes && scope !== undefined) return scopeChallenge(scope, options.resourceMetadataUrl);
-    if (sessions !== undefined && (await isLegacyRequest(request, body))) {
-      const { forgotten } = parts;
-      const call = { request, outgoing, body, authInfo, caller: caller.name, forgotten };
-      return sessions.answer(call, () => options.createServer(parts));
-    }
-    const only = Array.isArray(body) ? undefined : messages[0]?.tool;
-    serverOf.set(request, () => options.createServer(parts, only));
-    return handler.fetch(request, { authInfo, parsedBody: body });
-  };
   /** Takes a place for each message until the answer is over; gives the refusal where there are too few. */
   const refusedFor = (outgoing: ServerResponse, { name }: Caller, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
@@ -176,9 +152,39 @@ function mcpRoute(options: HttpOptions) {
       return pass({ request, outgoing, caller, parts, authInfo, ...held });
     },
     async close() {
-      await Promise.all([handler.close(), sessions?.close()]);
+      await close();
     },
   };
+}
+
+/** Serves requests that may pass, of either era. */
+function serving({ log, createServer: makeServer, sessions: hasSessions, resourceMetadataUrl }: HttpOptions) {
+  const serverOf = new WeakMap<Request, () => McpServer>();
+  const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
+  const handler = createMcpHandler(
+    ({ requestInfo }) => {
+      const create = requestInfo && serverOf.get(requestInfo);
+      if (create === undefined) throw new Error("a request came in without having been let in");
+      return create();
+    },
+    { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
+  );
+  const sessions = hasSessions ? httpSessions(onerror) : undefined;
+  const pass = async (admitted: Admitted): Promise<Response> => {
+    const { request, outgoing, caller, parts, authInfo, body, messages } = admitted;
+    const { missingScope: scope } = caller;
+    const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
+    if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
+    if (sessions !== undefined && (await isLegacyRequest(request, body))) {
+      const { forgotten } = parts;
+      const call = { request, outgoing, body, authInfo, caller: caller.name, forgotten };
+      return sessions.answer(call, () => makeServer(parts));
+    }
+    const only = Array.isArray(body) ? undefined : messages[0]?.tool;
+    serverOf.set(request, () => makeServer(parts, only));
+    return handler.fetch(request, { authInfo, parsedBody: body });
+  };
+  return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
 function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts | Response {
