@@ -14,8 +14,12 @@ export function columnsOf(count: number, weightOf: (position: number) => Weight)
   const column = (): Uint32Array => new Uint32Array(count);
   const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
   for (let position = 0; position < count; position += 1) {
-    const weight = weightOf(position);
-    for (const measure of MEASURES) columns[measure][position] = weight[measure];
+    const { items, options, groupItems, contextIds, bytes } = weightOf(position);
+    columns.items[position] = items;
+    columns.options[position] = options;
+    columns.groupItems[position] = groupItems;
+    columns.contextIds[position] = contextIds;
+    columns.bytes[position] = bytes;
   }
   return columns;
 }

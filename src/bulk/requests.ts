@@ -52,11 +52,11 @@ function inOrder(steps: Steps, ids: readonly number[]): Requests {
 
 function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): ReadonlyMap<Key, readonly number[]> {
   const byKey = new Map<Key, number[]>();
+  let last: { readonly key: Key; readonly together: number[] } | undefined;
   for (const id of ids) {
     const key = keyOf(id);
-    const together = byKey.get(key);
-    if (together === undefined) byKey.set(key, [id]);
-    else together.push(id);
+    if (last?.key !== key) last = { key, together: byKey.get(key) ?? [] };
+    if (last.together.push(id) === 1) byKey.set(key, last.together);
   }
   return byKey;
 }
@@ -68,7 +68,8 @@ function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOp
 
 /** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
 export function plannedRequests(steps: Steps): Requests {
-  const all = Array.from({ length: steps.length }, (_, id) => id);
+  const all: number[] = [];
+  for (let id = 0; id < steps.length; id += 1) all.push(id);
   if (steps.areIndependent()) return inOrder(steps, all).flatMap((ids) => packed(steps, ids));
   const needs = needsOf(steps);
   const requests: (readonly number[])[] = [];

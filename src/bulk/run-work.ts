@@ -106,7 +106,12 @@ export class RunWork {
       if (object === undefined) continue;
       this.standings.set(from + at, "done");
       this.standings.clearSuspicion(from + at);
-      this.#finishObject(object, id ?? undefined);
+      // Most of an import: a row is the only step of its object.
+      if (this.standings.hasOtherThanRow(object)) this.#finishObject(object, id ?? undefined);
+      else {
+        if (id !== null) this.outcomes.giveId(object, id);
+        this.outcomes.settle({ object, outcome: "succeeded" });
+      }
     }
   }
 

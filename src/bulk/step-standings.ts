@@ -143,6 +143,11 @@ export class StepStandings {
     return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
   }
 
+  /** Whether a step is about an object that is not the one of a row. */
+  hasOtherThanRow(object: number): boolean {
+    return this.#ofObject.has(object);
+  }
+
   /** Whether everything was done that an object needs. */
   hasAllDone(object: number): boolean {
     return this.ofObject(object).every((id) => {
