@@ -55,7 +55,8 @@ export function fileRunStore<Call, Entry>(
       await usable(folder, async () => {
         await index.add(given);
         await mkdir(join(folder, given.runId), { recursive: true, mode: 0o700 });
-        await writeDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
+        // In one step: of a run that died before, there is no call that could not be read.
+        await replaceDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
     },
     reopen: (header) =>

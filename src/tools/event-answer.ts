@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
+import { countsOf, failureGroups, type ObjectResult, objectResult, type RunStatus } from "../bulk/report.ts";
 import type { EventRun } from "../events/event-run.ts";
 import { EventRunState, settledEntry } from "../events/event-run-state.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
@@ -39,7 +39,7 @@ export function eventReport(about: {
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests }),
     failures: toldFailures(failureGroups(state)),
-    results: runId === undefined ? [] : firstResults(state),
+    results: runId === undefined ? [] : firstResults(state, rest.tool),
     verdicts: state.verdicts().map(verdictRow),
     nextSteps: [...doubts(state), ...nextSteps],
   });
@@ -105,6 +105,9 @@ function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   ].filter((step) => step !== false);
 }
 
-function firstResults(state: EventRunState) {
-  return state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
+/** The first results; of a single event only how it ended, since the caller knows it and the verdict says the rest. */
+function firstResults(state: EventRunState, tool: string): readonly ObjectResult[] {
+  const results = state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
+  if (tool !== "track_event") return results;
+  return results.map(({ uid, predicted, rule, observed, ...result }) => result);
 }
