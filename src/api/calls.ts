@@ -11,6 +11,7 @@ export interface CallParts {
   /** JSON text, or its UTF-8. */
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The answer of a call, and what was asked for. */
@@ -37,6 +38,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
     path: path + queryText(path, parts.query),
     body: parts.body,
     signal: parts.signal,
+    timeoutMs: parts.timeoutMs,
   });
   return { asked: { operation, route: `${method} ${path}` }, answer };
 }

@@ -22,7 +22,7 @@ import { createLog, type Log } from "../server/log.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ROUTES, type RouteTable } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
-import type { ToolServices } from "../tools/context.ts";
+import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { routesOf } from "./settings-input.ts";
@@ -99,11 +99,14 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs } = settings;
   const routes = routesOf(settings);
-  const retry = { clock: systemClock, budgetMs: Math.min(retryBudgetMs, waitMs) };
+  // A request that hangs is to leave time for another one, also while a caller waits.
+  const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
+  const retried = (budgetMs: number): ManagementApi | undefined =>
+    management && withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs });
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
-  const api = management && withReadRetry(managementOver(management, routes), retry);
+  const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
   const memory = targetingMemory({
     file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
     now: systemClock.now,
@@ -111,7 +114,8 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   });
   return {
     environment: environment.kind,
-    ...(api && { management: api, runs: runsOver(api, routes, memory, settings) }),
+    ...(read && { management: read }),
+    ...(driven && { runs: runsOver(driven, routes, memory, settings) }),
     ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, settings) }),
     ...(bench && { testBench: { events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),

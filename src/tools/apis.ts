@@ -5,10 +5,16 @@ import type { SandboxApi } from "../api/sandbox.ts";
 import type { EventRuns } from "../events/event-runs.ts";
 import type { TestBench, ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
+import { readingWithinWait, withinWait } from "./within-wait.ts";
 
-/** The management API, for a tool that is listed only where it is configured. */
-export function managementOf({ management }: ToolContext): ManagementApi {
-  if (management !== undefined) return management;
+/**
+ * The management API, for a tool that is listed only where it is configured. Its reads end with the wait of the call:
+ * they then throw a TookTooLong.
+ */
+export function managementOf(
+  context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
+): ManagementApi {
+  if (context.management !== undefined) return readingWithinWait(context.management, context);
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
 
@@ -24,9 +30,16 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
 }
 
-/** The sandbox to look at, for a tool that is listed only where there is one. */
-export function sandboxOf({ sandbox }: ToolContext): SandboxApi {
-  if (sandbox !== undefined) return lookedAt(sandbox);
+/** The sandbox to look at, for a tool that is listed only where there is one. Looking ends with the wait of the call. */
+export function sandboxOf(context: ToolContext): SandboxApi {
+  const { sandbox } = context;
+  if (sandbox !== undefined) {
+    const { events } = lookedAt(sandbox);
+    return {
+      events: (query, options) =>
+        withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
+    };
+  }
   throw new ToolError("there is no sandbox to look at", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
 }
 

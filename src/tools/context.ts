@@ -79,6 +79,9 @@ export interface ToolContext extends ToolServices {
   readonly reply?: Reply;
 }
 
+/** Reads may take this long in any case, in milliseconds: with less time for a call nothing could be read. */
+export const LEAST_READ_MS = 1000;
+
 /** How long a call may still take before it answers with what it has, in milliseconds. */
 export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
