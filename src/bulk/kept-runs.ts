@@ -1,4 +1,5 @@
 import type { Clock } from "../api/clock.ts";
+import { type Ending, endEntries, objectEntries, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import { ownReason } from "./reasons.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
@@ -12,20 +13,26 @@ export interface KeptRun {
   readonly header: RunHeader;
   readonly started: boolean;
   readonly state: RunState;
+  /** Whether it was planned: what it would do, or does, is known. */
+  readonly planned: boolean;
 }
 
 /**
  * Reads a run; undefined when there is none. One that was not planned yet in its journal stands as what a person was
- * asked about, where somebody was.
+ * asked about, where somebody was, and else as what its caller gave.
  */
 export async function readBack(store: RunStore, runId: string): Promise<KeptRun | undefined> {
   const stored = await store.read(runId);
   if (stored === undefined) return undefined;
   const { header, started } = stored;
   const journaled = started ? await stateFrom(stored.entries) : new RunState();
-  if (journaled.planned || journaled.stopped !== undefined) return { header, started, state: journaled };
+  const { planned } = journaled;
+  if (planned || journaled.stopped !== undefined) return { header, started, planned, state: journaled };
   const proposed = await stateFrom(stored.proposed);
-  return { header, started, state: proposed.objects.length > 0 ? proposed : journaled };
+  if (proposed.objects.length > 0) return { header, started, planned: true, state: proposed };
+  // One that is only kept is about to be planned, or to be started with its plan.
+  if (!started && header.unplanned === undefined) return { header, started, planned, state: journaled };
+  return { header, started, planned, state: await unplannedState(header.call, store.part(runId, "input")) };
 }
 
 async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {
@@ -38,13 +45,12 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
 }
 
 /** A run that this process does not drive. */
-export function keptRun({ header, started, state }: KeptRun, isDriven: boolean): Run {
-  const atRest = started ? restingStatus(state) : unstartedStatus(header, state);
+export function keptRun({ header, started, planned, state }: KeptRun, isDriven: boolean): Run {
+  const atRest = started ? restingStatus(state) : unstartedStatus(header, planned);
   return {
     header,
     state,
     status: () => (started && isDriven ? "running" : atRest),
-    problem: () => undefined,
     asks: () => undefined,
     rest: Promise.resolve(),
     watch: () => () => {},
@@ -53,8 +59,8 @@ export function keptRun({ header, started, state }: KeptRun, isDriven: boolean):
 }
 
 /** A run that was not started waits for a yes, unless nobody could be asked for one since it was never planned. */
-function unstartedStatus({ unplanned }: RunHeader, state: RunState): RunStatus {
-  return unplanned && state.objects.length === 0 ? "interrupted" : "needs_confirmation";
+function unstartedStatus({ unplanned }: RunHeader, planned: boolean): RunStatus {
+  return unplanned && !planned ? "interrupted" : "needs_confirmation";
 }
 
 /** What is told of a plan to those who look at a run that waits: its objects, without what would be sent. */
@@ -67,13 +73,17 @@ export function isWithdrawn({ stopped }: RunState): boolean {
   return stopped?.reason?.code === "WITHDRAWN";
 }
 
+/** How a run ends that is cancelled before it was started. */
+const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
+
 /**
- * Ends a run that was not started, so that nobody can start it any more: false where somebody has. It ends as cancelled
- * with nothing attempted.
+ * Ends a run that was not started, so that nobody can start it any more: false where somebody has. It ends with nothing
+ * attempted: as cancelled, or as `ending` says, where it could not be planned.
  */
 export async function withdraw(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
   runId: string,
+  ending: Ending = WITHDRAWN,
 ): Promise<boolean> {
   if ((await store.read(runId))?.started !== false) return false;
   const found = await readBack(store, runId);
@@ -82,34 +92,23 @@ export async function withdraw(
   const lease = await store.lease(runId);
   if (lease === undefined) return true;
   try {
-    const { header, state } = found;
-    const reason = ownReason("WITHDRAWN");
-    const at = clock.now();
+    const { header, state, planned } = found;
     const journal = await store.journal(runId);
-    const settled: JournalEntry = {
-      t: "settled",
-      settlements: range(state.objects.length).flatMap((object) =>
-        state.standing(object) === "pending" ? [{ object, outcome: "unattempted" as const, reason }] : [],
-      ),
-    };
-    const stop: JournalEntry = { t: "stop", cause: "cancelled", at, reason };
     try {
       const stored = await store.read(runId);
-      for await (const entry of stored?.proposed ?? []) journal.append(entry);
-      for (const entry of [settled, stop]) {
+      if (planned) for await (const entry of stored?.proposed ?? []) journal.append(entry);
+      else for (const entry of objectEntries(state)) journal.append(entry);
+      for (const entry of endEntries(state, ending, clock.now())) {
         journal.append(entry);
         state.apply(entry);
       }
     } finally {
       await journal.close();
     }
-    await store.summarise(runId, { ...summaryOf(header, state, restingStatus(state)), open: false });
+    const summary = summaryOf(header, state, restingStatus(state));
+    await store.summarise(runId, isWithdrawn(state) ? { ...summary, open: false } : summary);
   } finally {
     await lease.release();
   }
   return true;
-}
-
-function range(length: number): readonly number[] {
-  return Array.from({ length }, (_, at) => at);
 }

@@ -2,11 +2,12 @@ import { createHash } from "node:crypto";
 import { planCall, type WriteCall } from "./call.ts";
 import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
-import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
+import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan, stopReason } from "./driven-run.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
 import { type KeptRun, keptRun, proposalOf, readBack, withdraw } from "./kept-runs.ts";
 import { LastRead } from "./last-read.ts";
 import type { Lease } from "./lease.ts";
+import { endingOf, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
 import { summaryOf } from "./report.ts";
@@ -88,38 +89,47 @@ export class Runs {
     const lease = await store.lease(runId);
     if (lease === undefined) return undefined;
     const journal = await store.journal(runId);
-    return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
+    const unplanned = "plan" in plan ? await this.#unplanned(header) : undefined;
+    return this.#drive({ header, state: new RunState(), journal, lease, unplanned }, (driver) =>
       recordPlan(this.#context, { driver, journal, header }, plan),
     );
   }
 
   /**
    * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's yes. What was
-   * planned and not started is remembered until a confirmation would have expired. It stands as `meanwhile` until then.
+   * planned and not started is remembered until a confirmation would have expired. It stands as `meanwhile` until then,
+   * or else as what its caller gave.
    */
-  prepare(header: RunHeader, planning: Planning, mayStart: (plan: Plan) => boolean, meanwhile?: RunState): Run {
+  async prepare(
+    header: RunHeader,
+    planning: Planning,
+    mayStart: (plan: Plan) => boolean,
+    meanwhile?: RunState,
+  ): Promise<Run> {
     const { runId } = header;
+    const standing = meanwhile ?? (await this.#unplanned(header));
     const driven = this.#driven.get(runId);
     if (driven !== undefined) {
       planning.stop();
       return driven;
     }
     const run = preparingRun(header, planning, {
-      ...(meanwhile && { meanwhile }),
+      meanwhile: standing,
       mayStart,
       propose: (plan) => this.propose(runId, plan),
       start: (plan) => this.#startOrFind(header, plan),
+      giveUp: (thrown) => this.#giveUp(runId, thrown),
+      // Where it cannot be written down, it is left as nobody has started it.
+      withdraw: () => orUnreadable(this.withdraw(runId)),
     });
     const { clock } = this.#context;
     for (const [id, { header: earlier }] of this.#prepared) {
       if (clock.now() - earlier.createdAt > KEEP_PREPARED_MS) this.#prepared.delete(id);
     }
     const known: Run = Object.assign(run, {
-      rest: run.rest.then(async () => {
-        // Where it cannot be written down, it is left as nobody has started it.
-        if (run.status() === "cancelled") await this.withdraw(runId).catch(() => undefined);
+      rest: run.rest.then(() => {
         if (this.#driven.get(runId) === known) this.#driven.delete(runId);
-        if (run.asks() !== undefined || run.problem() !== undefined) this.#prepared.set(runId, known);
+        if (run.asks() !== undefined) this.#prepared.set(runId, known);
       }),
     });
     this.#driven.set(runId, known);
@@ -134,6 +144,18 @@ export class Runs {
     if (!(await withdraw(this.#context, runId))) return undefined;
     this.#prepared.delete(runId);
     return this.#kept(runId);
+  }
+
+  /** How a run stands that is not planned yet. */
+  #unplanned({ call, runId }: RunHeader): Promise<RunState> {
+    return unplannedState(call, this.part(runId, "input"));
+  }
+
+  /** Ends a run that could not be planned, with the reason in its journal. */
+  async #giveUp(runId: string, thrown: unknown): Promise<Run | undefined> {
+    const ending = endingOf(thrown) ?? { cause: "interrupted", reason: stopReason(thrown) };
+    await orUnreadable(withdraw(this.#context, runId, ending));
+    return orUnreadable(this.#kept(runId));
   }
 
   /** Another process may have started it meanwhile. */
@@ -155,7 +177,8 @@ export class Runs {
       const { header, state } = found;
       const from = state.planned ? state : new RunState();
       const journal = await store.journal(runId);
-      return this.#drive({ header, state: from, journal, lease }, async (driver) => {
+      const unplanned = state.planned ? undefined : await this.#unplanned(header);
+      return this.#drive({ header, state: from, journal, lease, unplanned }, async (driver) => {
         if (!state.planned) {
           journal.append({ t: "replan" });
           const plan = this.plan(header.call, driver.signal, this.part(runId, "input"));
@@ -291,7 +314,7 @@ export class Runs {
     const rest = run.rest.then(() => {
       this.#driven.delete(runId);
     });
-    const known = { ...run, rest };
+    const known = Object.assign(run, { rest });
     this.#driven.set(runId, known);
     return known;
   }

@@ -7,6 +7,7 @@ import { EVENT_SENTENCES } from "./event-messages.ts";
 import { shown } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
+import { planningFailure } from "./request-failures.ts";
 import { rowMessage } from "./row-messages.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
@@ -244,6 +245,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: `${RESUME} TARGETING_MCP_RETRY_BUDGET_MS makes it more patient.`,
   }),
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  NOT_PLANNED: (detail) => {
+    const { message, remedy = "Mend that." } = planningFailure(detail);
+    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+  },
   WITHDRAWN: () => ({
     message: "the run was cancelled before it was started: nothing was sent",
     remedy: "Make the call again if it is wanted after all.",

@@ -119,7 +119,7 @@ async function goOn(
   if (!asks) return { run: await runs.start(await runs.keep(call, context.caller, bytes), planning) };
   const header = await runs.keep(call, context.caller, bytes, true);
   const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
-  return { run: runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
+  return { run: await runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
 }
 
 function tookTooLong(): ToolError {
@@ -178,13 +178,8 @@ export async function reportRun(
   return renderReport({ ...(await reportOf(run, context)), nextSteps });
 }
 
-/**
- * A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to; throws
- * the error of one that could not be planned.
- */
+/** A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to. */
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
-  const problem = run.problem();
-  if (problem !== undefined && run.status() !== "cancelled") throw problem;
   const report = reported(run, context.environment);
   const losses = run.asks();
   if (losses === undefined || run.status() !== "needs_confirmation") return report;
