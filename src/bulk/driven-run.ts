@@ -6,7 +6,7 @@ import type { Driver } from "./driver.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
 import type { Lease } from "./lease.ts";
-import { endEntries, endingOf, objectEntries } from "./not-planned.ts";
+import { endingOf, objectEntries } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { Planning } from "./preparing.ts";
 import { ownReason, requestReason } from "./reasons.ts";
@@ -91,6 +91,9 @@ async function driveToRest(
   { driver, begin }: { readonly driver: Driver; readonly begin: Begin },
 ): Promise<void> {
   const stopped = (thrown: unknown): void => {
+    if (state.objects.length === 0 && unplanned !== undefined) {
+      for (const entry of objectEntries(unplanned)) state.apply(entry);
+    }
     state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
   };
   const endings = [
@@ -140,7 +143,7 @@ async function begun(
     if (state.objects.length === 0 && unplanned !== undefined) {
       for (const entry of objectEntries(unplanned)) driver.record(entry);
     }
-    for (const entry of endEntries(state, ending, clock.now())) driver.record(entry);
+    driver.record({ t: "stop", ...ending, at: clock.now() });
     return "stopped";
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../api/clock.ts";
-import { type Ending, endEntries, objectEntries, unplannedState } from "./not-planned.ts";
+import { type Ending, objectEntries, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import { ownReason } from "./reasons.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
@@ -98,10 +98,9 @@ export async function withdraw(
       const stored = await store.read(runId);
       if (planned) for await (const entry of stored?.proposed ?? []) journal.append(entry);
       else for (const entry of objectEntries(state)) journal.append(entry);
-      for (const entry of endEntries(state, ending, clock.now())) {
-        journal.append(entry);
-        state.apply(entry);
-      }
+      const stop: JournalEntry = { t: "stop", ...ending, at: clock.now() };
+      journal.append(stop);
+      state.apply(stop);
     } finally {
       await journal.close();
     }

@@ -63,14 +63,3 @@ export function* objectEntries({ objects }: Pick<RunState, "objects">): Generato
     yield { t: "objects", objects: some };
   }
 }
-
-/** The journal entries that end a run of which nothing was sent: what is pending was not attempted, and why. */
-export function endEntries(state: RunState, { cause, reason }: Ending, at: number): readonly JournalEntry[] {
-  const pending = Array.from({ length: state.objects.length }, (_, object) => object).filter(
-    (object) => state.standing(object) === "pending",
-  );
-  return [
-    { t: "settled", settlements: pending.map((object) => ({ object, outcome: "unattempted", reason })) },
-    { t: "stop", cause, at, reason },
-  ];
-}

@@ -420,6 +420,14 @@ export class RunState {
       const why = to === "unknown" ? ownReason("NO_ANSWER") : (reason ?? ownReason(STOP_REASONS[cause]));
       this.#change({ step: id, to, reason: why });
     }
+    if (!this.planned) this.#leaveUnplanned(reason ?? ownReason(STOP_REASONS[cause]));
+  }
+
+  /** Nothing is sent that was not planned: what no step was made for is as little attempted. */
+  #leaveUnplanned(reason: Reason): void {
+    for (let object = 0; object < this.objects.length; object += 1) {
+      if (this.standing(object) === "pending") this.#outcomes.settle({ object, outcome: "unattempted", reason });
+    }
   }
 
   /** Takes up again what a stop left open; what failed stays failed. */

@@ -1,4 +1,4 @@
-import { countsOf, failureGroups, objectResult, type RunStatus } from "../bulk/report.ts";
+import { countsOf, objectResult, type RunStatus } from "../bulk/report.ts";
 import { EventRunState, settledEntry } from "../events/event-run-state.ts";
 import type { EventRun } from "../events/event-runs.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
@@ -6,7 +6,8 @@ import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";
 import { verdictOf } from "../events/verdict-kinds.ts";
 import { verdictRow } from "../render/event-report.ts";
-import { type RenderedReport, renderReport, toldFailures } from "../render/report.ts";
+import { toldFailures } from "../render/failures.ts";
+import { type RenderedReport, renderReport } from "../render/report.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -29,7 +30,7 @@ export function eventReport(about: {
     ...rest,
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests }),
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: runId === undefined ? [] : firstResults(state),
     verdicts: state.verdicts().map(verdictRow),
     nextSteps: [...doubts(state), ...nextSteps],

@@ -5,14 +5,15 @@ import type { ByteSource } from "../bulk/files/bytes.ts";
 import { Plan } from "../bulk/plan/plan.ts";
 import type { Planning } from "../bulk/preparing.ts";
 import { ownReason } from "../bulk/reasons.ts";
-import { countsOf, failureGroups, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
+import { countsOf, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
 import { plannedRequests } from "../bulk/requests.ts";
 import type { Run } from "../bulk/run.ts";
 import { RunState } from "../bulk/run-state.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
-import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
+import { toldFailures } from "../render/failures.ts";
+import { type ReportedRun, renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
@@ -204,7 +205,7 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
     status: run.status(),
     counts: countsOf(state),
     requests: state.requests,
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: objectResults(state, 0, RESULTS_READ),
     hasRejects:
       "file" in header.call.input &&
@@ -226,7 +227,7 @@ function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
     tool: call.tool,
     status: "planned",
     counts: countsOf(state),
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: [],
     plan: plannedRequests(plan.steps).map((request) => request.flatMap((id) => plan.steps.at(id) ?? [])),
     ...(plan.losses.length > 0 && {
@@ -251,7 +252,7 @@ export async function needsYes(
     tool: header.call.tool,
     status: "needs_confirmation",
     counts: countsOf(state),
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: [],
     confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: [...hints, "show the effect to the person and wait for their decision"],
@@ -267,7 +268,7 @@ function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): Too
     tool: call.tool,
     status: "cancelled",
     counts: countsOf(state),
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: [],
     nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
   });
