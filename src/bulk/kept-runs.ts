@@ -70,7 +70,8 @@ export function* proposalOf(plan: Plan): Generator<JournalEntry> {
 
 /** Whether a run was cancelled before it was started: nobody agreed to it, and nothing of it may be sent any more. */
 export function isWithdrawn({ stopped }: RunState): boolean {
-  return stopped?.reason?.code === "WITHDRAWN";
+  const code = stopped?.reason?.code;
+  return code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /** How a run ends that is cancelled before it was started. */

@@ -7,7 +7,7 @@ import { type ByteSource, unchanged } from "./files/bytes.ts";
 import { type KeptRun, keptRun, proposalOf, readBack, withdraw } from "./kept-runs.ts";
 import { LastRead } from "./last-read.ts";
 import type { Lease } from "./lease.ts";
-import { endingOf, unplannedState } from "./not-planned.ts";
+import { type Ending, endingOf, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
 import { summaryOf } from "./report.ts";
@@ -140,8 +140,8 @@ export class Runs {
    * Ends a run that was not started as cancelled, so that nobody can start it any more, in whatever process. Undefined
    * when it was started, or there is none.
    */
-  async withdraw(runId: string): Promise<Run | undefined> {
-    if (!(await withdraw(this.#context, runId))) return undefined;
+  async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
+    if (!(await withdraw(this.#context, runId, ending))) return undefined;
     this.#prepared.delete(runId);
     return this.#kept(runId);
   }

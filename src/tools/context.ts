@@ -54,20 +54,21 @@ export interface ToolServices {
   readonly stopping: AbortSignal;
 }
 
-/** What the person said to a ToolQuestion. Anything but a plain yes is no. */
+/** What the person decided about a ToolQuestion. */
 export interface Reply {
   /** The token of the question. */
   readonly token: string;
   readonly accepted: boolean;
-  /** When the call arrived that led to the question. */
-  readonly arrivedAt: number;
 }
 
 /** What tools use of the rest of the server. */
 export interface ToolContext extends ToolServices {
   /** Who calls: runs and confirmations are theirs alone. */
   readonly caller: string;
-  /** When the call arrived, before any question: milliseconds since 1970. */
+  /**
+   * When the call arrived: milliseconds since 1970. A client of the 2026-07-28 era makes it again with the reply to a
+   * question; for any other it is one call, questions included.
+   */
   readonly arrivedAt: number;
   /** Tells the client how far a call is; absent where the client did not ask for it. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;

@@ -14,10 +14,11 @@ import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { toldFailures } from "../render/failures.ts";
 import { type ReportedRun, renderReport } from "../render/report.ts";
+import { undecidedStep } from "../render/undecided.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "./definition.ts";
 import { followRun } from "./follow-run.ts";
 import { isGoing, planInTime } from "./planning.ts";
 
@@ -155,12 +156,57 @@ function deletionsOf({ tool, input }: WriteCall): number {
 async function ask({ call, bytes }: Given, plan: Plan, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
-  const question = { outcome: { ask: { message: questionText(plan.losses), token: digest } } };
+  const nobody = (why: Undecided): Promise<UndecidedAnswer> => undecided({ call, bytes }, plan, why, context);
+  const question = { outcome: { ask: { message: questionText(plan.losses), token: digest, undecided: nobody } } };
   if (reply === undefined) return question;
   if (!reply.accepted) return { outcome: notDone(call, plan, context) };
   // Something changed since the person was asked: what they agreed to is not what would happen now.
   if (reply.token !== digest) return question;
   return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
+}
+
+/**
+ * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
+ * still do the same, and a later no ends. One that was closed has none: no person may have seen it.
+ */
+async function undecided(
+  { call, bytes }: Given,
+  plan: Plan,
+  why: Undecided,
+  context: ToolContext,
+): Promise<UndecidedAnswer> {
+  const runs = runsOf(context);
+  const header = why === "unanswered" ? await runs.keep(call, context.caller, bytes) : undefined;
+  if (header !== undefined) await runs.propose(header.runId, plan);
+  const state = plannedState(plan);
+  const answer = renderReport({
+    environment: context.environment,
+    ...(header && { runId: header.runId }),
+    tool: call.tool,
+    status: "needs_confirmation",
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+    nextSteps: [effectText(plan.losses), undecidedStep(why, header?.runId)],
+  });
+  if (header === undefined) return { answer };
+  const digest = lossDigest(plan.losses);
+  return {
+    answer,
+    async later(accepted) {
+      if (!accepted) {
+        await runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
+        return;
+      }
+      // It may have been cancelled meanwhile.
+      if ((await runs.stored(header.runId))?.started !== false) return;
+      const stopping = new AbortController();
+      const anew = runs.plan(call, stopping.signal, runs.part(header.runId, "input"));
+      const planning = { plan: anew, stop: () => stopping.abort() };
+      const isAgreed = (made: Plan): boolean => lossDigest(made.losses) === digest || !needsConfirmation(call, made);
+      await runs.prepare(header, planning, isAgreed, state);
+    },
+  };
 }
 
 /** Starts a kept run; where another process has started it, gives that. */
