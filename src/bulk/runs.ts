@@ -4,6 +4,7 @@ import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan, stopReason } from "./driven-run.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
+import { foresee } from "./foresee.ts";
 import { type KeptRun, keptRun, proposalOf, readBack, withdraw } from "./kept-runs.ts";
 import { LastRead } from "./last-read.ts";
 import type { Lease } from "./lease.ts";
@@ -15,6 +16,7 @@ import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { ServerClock } from "./server-clock.ts";
 import { orUnreadable, type RunHeader, type RunPart } from "./store.ts";
+import type { Settlement } from "./work.ts";
 
 /** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
@@ -45,6 +47,12 @@ export class Runs {
    */
   plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     return planCall(call, { api: this.#context.api, signal, bytes });
+  }
+
+  /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
+  foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
+    const { api, memory } = this.#context;
+    return foresee(plan, { api, memory, signal });
   }
 
   /** Keeps a run, with the content of its file, without starting it; gives its header. */

@@ -141,7 +141,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   TARGETING_CATEGORY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `targeting ${list([detail.targeting])} would have more than ` +
-      `${number(detail.limit, LIMITS.targetingOptions.value)} options, sub-options included`,
+      `${number(detail.limit, LIMITS.targetingOptions.value)} options, sub-options included${there(detail)}`,
     remedy: "Delete options that are not needed with delete_options, or use another targeting.",
   }),
   TARGETING_CATEGORY_LOCKED: () => ({
@@ -161,8 +161,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
       "Remove it there with update_contexts, or leave it out here: groups share no own Context IDs. " +
       "Groups that swap theirs need two calls: remove first, then add.",
   }),
-  TARGETING_CONTEXT_LIMIT_EXCEEDED: () => ({
-    message: "the option would hold more than 50,000 Context IDs or 8 MB of them, or the project more than 200,000",
+  TARGETING_CONTEXT_LIMIT_EXCEEDED: (detail) => ({
+    message:
+      "the option would hold more than 50,000 Context IDs or 8 MB of them, or the project more than 200,000" +
+      there(detail),
     remedy: "Remove Context IDs that are not needed with update_contexts; list_options shows the counts.",
   }),
   TARGETING_LOCKED: () => ({
@@ -312,6 +314,11 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: "Change the item as the message says.",
   }),
 };
+
+/** How much is there already, where that was read before. */
+function there({ there }: Detail): string {
+  return typeof there === "number" ? `; there are ${number(there)} already` : "";
+}
 
 function because({ because, reason }: Detail): string {
   const why = typeof reason === "string" ? reason : because;

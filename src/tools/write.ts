@@ -4,23 +4,21 @@ import { lossDigest, mayNeedConfirmation, needsConfirmation } from "../bulk/conf
 import type { ByteSource } from "../bulk/files/bytes.ts";
 import { Plan } from "../bulk/plan/plan.ts";
 import type { Planning } from "../bulk/preparing.ts";
-import { ownReason } from "../bulk/reasons.ts";
 import { countsOf, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
-import { plannedRequests } from "../bulk/requests.ts";
 import type { Run } from "../bulk/run.ts";
-import { RunState } from "../bulk/run-state.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { effectText, questionText } from "../render/effect.ts";
 import { toldFailures } from "../render/failures.ts";
 import { type ReportedRun, renderReport } from "../render/report.ts";
-import { undecidedStep } from "../render/undecided.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "./definition.ts";
 import { followRun } from "./follow-run.ts";
+import { dryRun as dryRunOf, type Given, notDone, plannedState, tookTooLong } from "./planned.ts";
 import { isGoing, planInTime } from "./planning.ts";
+import { undecided } from "./undecided.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -59,12 +57,7 @@ export async function write(
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
-  if (dryRun) {
-    const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
-    if (!isGoing(plan)) return planned(call, plan, context);
-    plan.stop();
-    throw tookTooLong();
-  }
+  if (dryRun) return dryRunOf({ call, bytes }, runs, context);
   // The same call made twice at once has one run.
   const answer = await runs.inTurn(call, context.caller, () => runOrQuestion({ call, bytes }, runs, context));
   return "run" in answer ? reportRun(answer.run, context, answer.hints) : answer.outcome;
@@ -74,12 +67,6 @@ export async function write(
 type RunOrOutcome =
   | { readonly run: Run | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
-
-/** A call, and the content of its file. */
-interface Given {
-  readonly call: WriteCall;
-  readonly bytes: ByteSource | undefined;
-}
 
 async function runOrQuestion({ call, bytes }: Given, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
   const going = await runs.unfinished(call, context.caller);
@@ -124,13 +111,6 @@ async function goOn(
   return { run: await runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
 }
 
-function tookTooLong(): ToolError {
-  return new ToolError(
-    "planning this took longer than a call may take; nothing was changed",
-    "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
-  );
-}
-
 /** The runs, for a tool that is listed only where the management API is configured. */
 export function runsOf({ runs }: ToolContext): Runs {
   if (runs !== undefined) return runs;
@@ -156,57 +136,13 @@ function deletionsOf({ tool, input }: WriteCall): number {
 async function ask({ call, bytes }: Given, plan: Plan, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
-  const nobody = (why: Undecided): Promise<UndecidedAnswer> => undecided({ call, bytes }, plan, why, context);
+  const nobody = (why: Undecided): Promise<UndecidedAnswer> => undecided({ call, bytes }, plan, why, { runs, context });
   const question = { outcome: { ask: { message: questionText(plan.losses), token: digest, undecided: nobody } } };
   if (reply === undefined) return question;
   if (!reply.accepted) return { outcome: notDone(call, plan, context) };
   // Something changed since the person was asked: what they agreed to is not what would happen now.
   if (reply.token !== digest) return question;
   return { run: await startOrFind(await runs.keep(call, context.caller, bytes), plan, runs) };
-}
-
-/**
- * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
- * still do the same, and a later no ends. One that was closed has none: no person may have seen it.
- */
-async function undecided(
-  { call, bytes }: Given,
-  plan: Plan,
-  why: Undecided,
-  context: ToolContext,
-): Promise<UndecidedAnswer> {
-  const runs = runsOf(context);
-  const header = why === "unanswered" ? await runs.keep(call, context.caller, bytes) : undefined;
-  if (header !== undefined) await runs.propose(header.runId, plan);
-  const state = plannedState(plan);
-  const answer = renderReport({
-    environment: context.environment,
-    ...(header && { runId: header.runId }),
-    tool: call.tool,
-    status: "needs_confirmation",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
-    nextSteps: [effectText(plan.losses), undecidedStep(why, header?.runId)],
-  });
-  if (header === undefined) return { answer };
-  const digest = lossDigest(plan.losses);
-  return {
-    answer,
-    async later(accepted) {
-      if (!accepted) {
-        await runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
-        return;
-      }
-      // It may have been cancelled meanwhile.
-      if ((await runs.stored(header.runId))?.started !== false) return;
-      const stopping = new AbortController();
-      const anew = runs.plan(call, stopping.signal, runs.part(header.runId, "input"));
-      const planning = { plan: anew, stop: () => stopping.abort() };
-      const isAgreed = (made: Plan): boolean => lossDigest(made.losses) === digest || !needsConfirmation(call, made);
-      await runs.prepare(header, planning, isAgreed, state);
-    },
-  };
 }
 
 /** Starts a kept run; where another process has started it, gives that. */
@@ -261,27 +197,6 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
   };
 }
 
-/** A run as its plan leaves it: only what failed in planning has an outcome. */
-function plannedState(plan: Plan): RunState {
-  return new RunState(plan.tables, plan.settlements);
-}
-
-function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
-  const state = plannedState(plan);
-  return renderReport({
-    environment,
-    tool: call.tool,
-    status: "planned",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
-    plan: plannedRequests(plan.steps).map((request) => request.flatMap((id) => plan.steps.at(id) ?? [])),
-    ...(plan.losses.length > 0 && {
-      nextSteps: [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`],
-    }),
-  });
-}
-
 /** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
 export async function needsYes(
   header: RunHeader,
@@ -302,20 +217,5 @@ export async function needsYes(
     results: [],
     confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: [...hints, "show the effect to the person and wait for their decision"],
-  });
-}
-
-/** The person said no: nothing is attempted, and that is no error. */
-function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
-  const state = plannedState(plan);
-  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
-  return renderReport({
-    environment,
-    tool: call.tool,
-    status: "cancelled",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
-    nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
   });
 }
