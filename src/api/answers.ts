@@ -35,6 +35,31 @@ export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
+/** What is kept of a text that the service sent: names have 36 characters, codes and times no more. */
+const LONGEST_TEXT = 256;
+/** What is kept of the other parts of an error: 7.3 shows 20 conflicts at the most. */
+const MOST_ENTRIES = 100;
+const DEEPEST_DETAIL = 6;
+
+/** A text of the service, cut where no text of the documents is so long, so that none fills an answer or a journal. */
+function cut(text: string): string {
+  if (text.length <= LONGEST_TEXT) return text;
+  return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
+}
+
+/** A part of an error's detail, with its texts and lists cut. */
+function cutDetail(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return cut(value);
+  if (depth === DEEPEST_DETAIL) return null;
+  if (Array.isArray(value)) return value.slice(0, MOST_ENTRIES).map((entry) => cutDetail(entry, depth + 1));
+  return isObject(value) ? cutFields(value, depth) : value;
+}
+
+function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
+  const some = Object.entries(fields).slice(0, MOST_ENTRIES);
+  return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
+}
+
 /** A list as `{items}`, `{results}`, `{data}` or a bare array. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
@@ -76,9 +101,9 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
 export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
-    ...(typeof errorCode === "string" && { errorCode }),
-    ...(isObject(detail) && { detail: { ...detail } }),
-    ...(message !== undefined && { message }),
+    ...(typeof errorCode === "string" && { errorCode: cut(errorCode) }),
+    ...(isObject(detail) && { detail: cutFields(detail, 0) }),
+    ...(message !== undefined && { message: cutDetail(message) }),
   };
 }
 
@@ -86,18 +111,39 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
 export function messagesOf(body: unknown): readonly string[] {
   if (!isObject(body)) return [];
   const { message } = body;
-  if (typeof message === "string") return [message];
-  return Array.isArray(message) ? message.filter((one) => typeof one === "string") : [];
+  if (typeof message === "string") return [cut(message)];
+  if (!Array.isArray(message)) return [];
+  return message
+    .filter((one) => typeof one === "string")
+    .slice(0, MOST_ENTRIES)
+    .map(cut);
 }
 
-/** A targeting, perhaps inside `data`. */
+/** A targeting, perhaps inside `data`; its texts are cut. */
 export function targetingIn(body: unknown): TargetingRecord | undefined {
-  return recordIn(targetingRecord, body);
+  const record = recordIn(targetingRecord, body);
+  return record && { ...record, ...cutTexts(record) };
 }
 
-/** An option, perhaps inside `data`. */
+/** An option, perhaps inside `data`; its texts are cut. */
 export function optionIn(body: unknown): OptionRecord | undefined {
-  return recordIn(optionRecord, body);
+  const record = recordIn(optionRecord, body);
+  return record && { ...record, ...cutTexts(record) };
+}
+
+/** The texts of a record that answers show. */
+interface Texts {
+  readonly name: string;
+  readonly createdAt?: string | undefined;
+  readonly updatedAt?: string | undefined;
+}
+
+function cutTexts({ name, createdAt, updatedAt }: Texts): Texts {
+  return {
+    name: cut(name),
+    ...(createdAt !== undefined && { createdAt: cut(createdAt) }),
+    ...(updatedAt !== undefined && { updatedAt: cut(updatedAt) }),
+  };
 }
 
 /** A page of List Options. */

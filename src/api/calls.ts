@@ -13,6 +13,7 @@ export interface CallParts {
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   readonly fence?: Fence | undefined;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The answer of a call, and what was asked for. */
@@ -40,6 +41,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
     body: parts.body,
     signal: parts.signal,
     fence: parts.fence,
+    timeoutMs: parts.timeoutMs,
   });
   return { asked: { operation, route: `${method} ${path}` }, answer };
 }

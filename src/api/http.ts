@@ -27,6 +27,8 @@ interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
   /** Says at the last moment whether it may leave; it always may where there is none. */
   readonly fence?: Fence | undefined;
+  /** How long it may take, where that is less than `requestTimeoutMs`. */
+  readonly timeoutMs?: number | undefined;
 }
 
 /** What came back: any status, and the body as it came. Header names are in lower case. */
@@ -126,7 +128,8 @@ async function sendOnce(
   let stop = (_why: string): void => {};
   const onAbort = (): void => stop("the call was cancelled");
   signal?.addEventListener("abort", onAbort, { once: true });
-  const timer = setTimeout(() => stop(`its time limit of ${requestTimeoutMs} ms passed`), requestTimeoutMs);
+  const limitMs = Math.min(requestTimeoutMs, request.timeoutMs ?? requestTimeoutMs);
+  const timer = setTimeout(() => stop(`its time limit of ${limitMs} ms passed`), limitMs);
   try {
     return await new Promise<HttpAnswer>((resolve, reject) => {
       stop = (why) => {

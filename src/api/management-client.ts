@@ -34,15 +34,15 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
     deleteOption: (optionId, { signal } = {}) =>
       ask("deleteOption", () => ({ _id: optionId }), { parameters: { optionId }, signal }),
 
-    getTargeting: (targetingId, { signal } = {}) =>
-      ask("getTargeting", targetingIn, { parameters: { targetingId }, signal }),
-    async listOptions(targetingId, { limit, offset, parent } = {}, { signal } = {}) {
-      const parts = { parameters: { targetingId }, query: { limit, offset, parent }, signal };
+    getTargeting: (targetingId, { signal, timeoutMs } = {}) =>
+      ask("getTargeting", targetingIn, { parameters: { targetingId }, signal, timeoutMs }),
+    async listOptions(targetingId, { limit, offset, parent } = {}, { signal, timeoutMs } = {}) {
+      const parts = { parameters: { targetingId }, query: { limit, offset, parent }, signal, timeoutMs };
       const called = await call(http, routes, "listOptions", parts);
       const serverTime = serverTimeOf(called.answer.headers);
       return { ...valueIn(called, optionPageIn), ...(serverTime !== undefined && { serverTime }) };
     },
-    getOption: (optionId, { limit, offset } = {}, { signal } = {}) =>
-      ask("getOption", optionWithContextsIn, { parameters: { optionId }, query: { limit, offset }, signal }),
+    getOption: (optionId, { limit, offset } = {}, { signal, timeoutMs } = {}) =>
+      ask("getOption", optionWithContextsIn, { parameters: { optionId }, query: { limit, offset }, signal, timeoutMs }),
   };
 }

@@ -28,6 +28,8 @@ export interface BulkItems {
 /** What stops a request from outside. */
 export interface RequestOptions {
   readonly signal?: AbortSignal;
+  /** How long this one request may take, in milliseconds, where that is less than requests may take in general. */
+  readonly timeoutMs?: number;
 }
 
 /** A page of List Options (management-api 8.1 for the bounds). */

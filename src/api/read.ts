@@ -7,12 +7,19 @@ export interface ReadRetry {
   readonly clock: Clock;
   /** From the first try until no other one starts. */
   readonly budgetMs: number;
+  /**
+   * How long the first try may take, in milliseconds; each further one may take twice as long as the one before. So a
+   * request that hangs costs little, and a service that is only slow is waited for in the end.
+   */
+  readonly firstTryMs: number;
 }
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
 /** A service that cannot be reached is most likely misconfigured: waiting long for it helps nobody. */
 const TRIES_TO_REACH = 4;
+/** A timer takes no more. */
+const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
  * The same API, whose reads are tried again with growing waits until the budget is spent: after a 5xx, a time-out, a
@@ -21,22 +28,22 @@ const TRIES_TO_REACH = 4;
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   return {
     ...api,
-    getTargeting: (targetingId, options) => again(retry, options, () => api.getTargeting(targetingId, options)),
+    getTargeting: (targetingId, options) => again(retry, options, (within) => api.getTargeting(targetingId, within)),
     listOptions: (targetingId, query, options) =>
-      again(retry, options, () => api.listOptions(targetingId, query, options)),
-    getOption: (optionId, query, options) => again(retry, options, () => api.getOption(optionId, query, options)),
+      again(retry, options, (within) => api.listOptions(targetingId, query, within)),
+    getOption: (optionId, query, options) => again(retry, options, (within) => api.getOption(optionId, query, within)),
   };
 }
 
 async function again<Value>(
-  { clock, budgetMs }: ReadRetry,
+  { clock, budgetMs, firstTryMs }: ReadRetry,
   options: RequestOptions | undefined,
-  read: () => Promise<Value>,
+  read: (options: RequestOptions) => Promise<Value>,
 ): Promise<Value> {
   const end = clock.now() + budgetMs;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await read();
+      return await read({ ...options, timeoutMs: Math.min(firstTryMs * 2 ** (tries - 1), LONGEST_TRY_MS) });
     } catch (thrown) {
       if (!isApiError(thrown) || thrown instanceof RejectedError) throw thrown;
       if (thrown instanceof NotSentError && tries >= TRIES_TO_REACH) throw thrown;

@@ -6,6 +6,7 @@ import type { Driver } from "./driver.ts";
 import { failedRows } from "./files/rejects.ts";
 import { removedLines } from "./files/removed.ts";
 import type { Lease } from "./lease.ts";
+import { endingOf, objectEntries } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { Planning } from "./preparing.ts";
 import { ownReason, requestReason } from "./reasons.ts";
@@ -31,6 +32,8 @@ export interface DrivenParts {
   readonly state: RunState;
   readonly journal: RunJournal;
   readonly lease: Lease;
+  /** How it stands until it is planned, where it is not. */
+  readonly unplanned?: RunState | undefined;
 }
 
 /** Begins a run that is about to be driven; gives the requests that come first, where they are known. */
@@ -47,19 +50,21 @@ export interface DrivenRun extends Run {
 
 /** Drives a run in the background, beginning with `begin`. It never rejects: what goes wrong stops the run. */
 export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin): DrivenRun {
-  const { header, state } = of;
+  const { header } = of;
+  const stateNow = (): RunState => (of.unplanned === undefined || isKnown(of.state) ? of.state : of.unplanned);
   const watchers = new Set<RunWatcher>();
   const reins = reinsOf(context.store, header.runId, () => of.lease);
-  const standing: Standing = { isResting: false, planningFailed: undefined };
+  const standing: Standing = { isResting: false };
   const tell = (waitingMs: number): void => {
-    for (const watcher of watchers) watcher(countsOf(state), waitingMs);
+    for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
   };
   const driver = driverOf(context, { ...of, reins, tell });
   return {
     header,
-    state,
-    status: () => (standing.isResting ? restingStatus(state) : "running"),
-    problem: () => standing.planningFailed,
+    get state() {
+      return stateNow();
+    },
+    status: () => (standing.isResting ? restingStatus(of.state) : "running"),
     asks: () => undefined,
     isTakenOver: () => of.lease.lost.aborted,
     rest: driveToRest(context, of, standing, { driver, begin, reins }),
@@ -77,23 +82,28 @@ export function drivenRun(context: DrivingContext, of: DrivenParts, begin: Begin
 /** How it stands with the driving of a run. */
 interface Standing {
   isResting: boolean;
-  /** Why it could not be planned. */
-  planningFailed: unknown;
+}
+
+/** Whether a run's own journal tells how it stands. */
+function isKnown({ planned, stopped }: RunState): boolean {
+  return planned || stopped !== undefined;
 }
 
 async function driveToRest(
   { lock, clock, project, store, words, memory }: DrivingContext,
-  { header, state, journal, lease }: DrivenParts,
+  { header, state, journal, lease, unplanned }: DrivenParts,
   standing: Standing,
   { driver, begin, reins }: { readonly driver: Driver; readonly begin: Begin; readonly reins: Reins },
 ): Promise<void> {
   const stopped = (thrown: unknown): void => {
-    if (!state.planned && !driver.signal.aborted) standing.planningFailed = thrown;
+    if (state.objects.length === 0 && unplanned !== undefined) {
+      for (const entry of objectEntries(unplanned)) state.apply(entry);
+    }
     state.apply({ t: "stop", cause: "interrupted", at: clock.now(), reason: stopReason(thrown) });
   };
   const endings = [
     async () => {
-      const beginning = await begun(driver, begin, reins.cause);
+      const beginning = await begun(driver, begin, { cause: reins.cause, unplanned });
       if (beginning === "stopped") return;
       await drive(driver, (work) => lock.hold(project, work, driver.signal), reins.cause, beginning);
     },
@@ -124,13 +134,27 @@ async function driveToRest(
   standing.isResting = true;
 }
 
-/** Begins a run that may be stopped while it is planned. */
-async function begun(driver: Driver, begin: Begin, cause: Reins["cause"]): Promise<Requests | "stopped" | undefined> {
+/**
+ * Begins a run that may be stopped while it is planned, or may not be planned at all: its journal then tells what it was
+ * to do, and why nothing of it was sent.
+ */
+async function begun(
+  driver: Driver,
+  begin: Begin,
+  { cause: causeOf, unplanned }: { readonly cause: Reins["cause"]; readonly unplanned: RunState | undefined },
+): Promise<Requests | "stopped" | undefined> {
+  const { state, signal, clock } = driver;
   try {
     return await begin(driver);
   } catch (thrown) {
-    if (!driver.signal.aborted || driver.state.planned) throw thrown;
-    driver.record({ t: "stop", cause: cause(), at: driver.clock.now() });
+    const cause = causeOf();
+    const stopped = { cause, reason: ownReason(cause === "cancelled" ? "CANCELLED" : "INTERRUPTED") };
+    const ending = signal.aborted ? stopped : endingOf(thrown);
+    if (ending === undefined || state.planned) throw thrown;
+    if (state.objects.length === 0 && unplanned !== undefined) {
+      for (const entry of objectEntries(unplanned)) driver.record(entry);
+    }
+    driver.record({ t: "stop", ...ending, at: clock.now() });
     return "stopped";
   }
 }
@@ -233,7 +257,7 @@ async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Pl
 }
 
 /** Why nothing more was sent: an error of this machine, or a read without which nothing may be deleted. */
-function stopReason(thrown: unknown): Reason {
+export function stopReason(thrown: unknown): Reason {
   if (isApiError(thrown)) {
     const reason = requestReason("deleteTargetings", thrown);
     return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });

@@ -1,18 +1,24 @@
 import type { Clock } from "../api/clock.ts";
-import { type KeptRun, readBack } from "./kept-runs.ts";
+import { isWithdrawn, type KeptRun, readBack } from "./kept-runs.ts";
 import type { Lease } from "./lease.ts";
+import { type Ending, objectEntries } from "./not-planned.ts";
 import { ownReason } from "./reasons.ts";
 import { restingStatus, summaryOf } from "./report.ts";
 import type { RunStore } from "./store.ts";
 import type { JournalEntry } from "./work.ts";
 
+/** How a run ends that is cancelled before it was started. */
+const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
+const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
+
 /**
- * Ends a run that was not started, so that nobody can start it any more: false where somebody has. It ends as cancelled
- * with nothing attempted.
+ * Ends a run that was not started, so that nobody can start it any more: false where another driver has. It ends with
+ * nothing attempted: as cancelled, or as `ending` says, where it could not be planned.
  */
 export async function withdraw(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
   runId: string,
+  ending: Ending = WITHDRAWN,
 ): Promise<boolean> {
   if ((await store.read(runId))?.started !== false) return false;
   const found = await readBack(store, runId);
@@ -20,8 +26,9 @@ export async function withdraw(
   const lease = await startedBy({ store, clock }, runId);
   if (lease === undefined) return false;
   try {
-    await endCancelled({ store, clock }, found, { code: "WITHDRAWN", lease });
-    await store.summarise(runId, { ...summaryOf(found.header, found.state, restingStatus(found.state)), open: false });
+    await end({ store, clock }, found, { ending, lease });
+    const summary = summaryOf(found.header, found.state, restingStatus(found.state));
+    await store.summarise(runId, isWithdrawn(found.state) ? { ...summary, open: false } : summary);
   } finally {
     await lease.release();
   }
@@ -36,31 +43,25 @@ export async function cancelInterrupted(
 ): Promise<void> {
   const found = await readBack(store, runId);
   if (found === undefined || restingStatus(found.state) !== "interrupted") return;
-  await endCancelled({ store, clock }, found, { code: "CANCELLED", lease });
+  await end({ store, clock }, found, { ending: CANCELLED, lease });
   await store.summarise(runId, summaryOf(found.header, found.state, restingStatus(found.state)));
 }
 
-/** Ends a run as cancelled in its journal and its state. What was only proposed so far is in the journal, too, then. */
-async function endCancelled(
+/** Ends a run in its journal and its state. What it was only to do so far is in the journal, too, then. */
+async function end(
   { store, clock }: { readonly store: RunStore; readonly clock: Clock },
-  { header: { runId }, state }: KeptRun,
-  { code, lease }: { readonly code: "WITHDRAWN" | "CANCELLED"; readonly lease: Lease },
+  { header: { runId }, state, planned }: KeptRun,
+  { ending, lease }: { readonly ending: Ending; readonly lease: Lease },
 ): Promise<void> {
-  const reason = ownReason(code);
-  const entries: JournalEntry[] = [];
-  if (!state.planned) {
-    for await (const entry of (await store.read(runId))?.proposed ?? []) entries.push(entry);
-    if (entries.length > 0) entries.unshift({ t: "replan" });
-    const settlements = range(state.objects.length).flatMap((object) =>
-      state.standing(object) === "pending" ? [{ object, outcome: "unattempted" as const, reason }] : [],
-    );
-    entries.push({ t: "settled", settlements });
-    state.apply({ t: "settled", settlements });
-  }
-  const stop: JournalEntry = { t: "stop", cause: "cancelled", at: clock.now(), reason };
   const journal = await store.journal(runId, lease);
   try {
-    for (const entry of [...entries, stop]) journal.append(entry);
+    if (!state.planned) {
+      journal.append({ t: "replan" });
+      if (!planned) for (const entry of objectEntries(state)) journal.append(entry);
+      else for await (const entry of (await store.read(runId))?.proposed ?? []) journal.append(entry);
+    }
+    const stop: JournalEntry = { t: "stop", ...ending, at: clock.now() };
+    journal.append(stop);
     state.apply(stop);
   } finally {
     await journal.close();
@@ -91,8 +92,4 @@ export async function startedBy(
     if ((await store.read(runId))?.started !== false) return undefined;
     await clock.sleep(LOOK_AGAIN_MS);
   }
-}
-
-function range(length: number): readonly number[] {
-  return Array.from({ length }, (_, at) => at);
 }

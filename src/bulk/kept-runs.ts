@@ -1,5 +1,6 @@
 import { type Elsewhere, elsewhere } from "./elsewhere.ts";
 import { LastRead } from "./last-read.ts";
+import { unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type RunStatus, restingStatus, summaryOf } from "./report.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
@@ -12,20 +13,26 @@ export interface KeptRun {
   readonly header: RunHeader;
   readonly started: boolean;
   readonly state: RunState;
+  /** Whether it was planned: what it would do, or does, is known. */
+  readonly planned: boolean;
 }
 
 /**
  * Reads a run; undefined when there is none. One that was not planned yet in its journal stands as what a person was
- * asked about, where somebody was.
+ * asked about, where somebody was, and else as what its caller gave.
  */
 export async function readBack(store: RunStore, runId: string): Promise<KeptRun | undefined> {
   const stored = await store.read(runId);
   if (stored === undefined) return undefined;
   const { header, started } = stored;
   const journaled = started ? await stateFrom(stored.entries) : new RunState();
-  if (journaled.planned || journaled.stopped !== undefined) return { header, started, state: journaled };
+  const { planned } = journaled;
+  if (planned || journaled.stopped !== undefined) return { header, started, planned, state: journaled };
   const proposed = await stateFrom(stored.proposed);
-  return { header, started, state: proposed.objects.length > 0 ? proposed : journaled };
+  if (proposed.objects.length > 0) return { header, started, planned: true, state: proposed };
+  // One that is only kept is about to be planned, or to be started with its plan.
+  if (!started && header.unplanned === undefined) return { header, started, planned, state: journaled };
+  return { header, started, planned, state: await unplannedState(header.call, store.part(runId, "input")) };
 }
 
 async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {
@@ -38,13 +45,12 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
 }
 
 /** A run that nobody drives. */
-export function keptRun({ header, started, state }: KeptRun): Run {
-  const status = started ? restingStatus(state) : unstartedStatus(header, state);
+export function keptRun({ header, started, planned, state }: KeptRun): Run {
+  const status = started ? restingStatus(state) : unstartedStatus(header, planned);
   return {
     header,
     state,
     status: () => status,
-    problem: () => undefined,
     asks: () => undefined,
     rest: Promise.resolve(),
     watch: () => () => {},
@@ -60,7 +66,6 @@ export function runElsewhere({ header }: KeptRun, driven: Elsewhere<RunState>): 
       return driven.state();
     },
     status: () => (driven.isDriven() ? "running" : restingStatus(driven.state())),
-    problem: () => undefined,
     asks: () => undefined,
     get rest() {
       return driven.rest();
@@ -71,8 +76,8 @@ export function runElsewhere({ header }: KeptRun, driven: Elsewhere<RunState>): 
 }
 
 /** A run that was not started waits for a yes, unless nobody could be asked for one since it was never planned. */
-function unstartedStatus({ unplanned }: RunHeader, state: RunState): RunStatus {
-  return unplanned && state.objects.length === 0 ? "interrupted" : "needs_confirmation";
+function unstartedStatus({ unplanned }: RunHeader, planned: boolean): RunStatus {
+  return unplanned && !planned ? "interrupted" : "needs_confirmation";
 }
 
 /** What is told of a plan to those who look at a run that waits: its objects, without what would be sent. */
@@ -82,7 +87,8 @@ export function* proposalOf(plan: Plan): Generator<JournalEntry> {
 
 /** Whether a run was cancelled before it was started: nobody agreed to it, and nothing of it may be sent any more. */
 export function isWithdrawn({ stopped }: RunState): boolean {
-  return stopped?.reason?.code === "WITHDRAWN";
+  const code = stopped?.reason?.code;
+  return code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /** Reads runs that this process does not drive. */

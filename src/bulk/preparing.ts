@@ -14,7 +14,7 @@ export interface Planning {
 /** How a run goes on once it is planned. */
 interface Then {
   /** How it stands until it is planned. */
-  readonly meanwhile?: RunState;
+  readonly meanwhile: RunState;
   /** Whether it may start without a person's yes. */
   readonly mayStart: (plan: Plan) => boolean;
   /** Keeps what it would do, where it may not. */
@@ -22,6 +22,10 @@ interface Then {
   readonly start: (plan: Plan) => Promise<Run | undefined>;
   /** The run, where another process has started it meanwhile. */
   readonly startedElsewhere: () => Promise<Run | undefined>;
+  /** Ends it, where it could not be planned, so that its journal tells why; gives it as it stands then. */
+  readonly giveUp: (thrown: unknown) => Promise<Run | undefined>;
+  /** Ends it as cancelled, so that nobody can start it; gives it as it stands then. */
+  readonly withdraw: () => Promise<Run | undefined>;
 }
 
 /**
@@ -30,35 +34,36 @@ interface Then {
  */
 export function preparingRun(header: RunHeader, planning: Planning, then: Then): Run {
   const watchers = new Map<RunWatcher, () => void>();
-  let state = then.meanwhile ?? new RunState();
+  let state = then.meanwhile;
   let started: Run | undefined;
   let status: RunStatus = "running";
   let losses: readonly Loss[] | undefined;
-  let problem: unknown;
   let stoppedBy: "cancelled" | "interrupted" | undefined;
+  const goOn = async (plan: Plan): Promise<void> => {
+    // What it takes away is then no longer there to be planned.
+    started = await then.startedElsewhere();
+    if (started !== undefined) return;
+    if (then.mayStart(plan)) {
+      started = await then.start(plan);
+      if (stoppedBy !== undefined) started?.stop(stoppedBy);
+      return;
+    }
+    await then.propose(plan);
+    losses = plan.losses;
+    state = new RunState(plan);
+    if (stoppedBy === undefined) status = "needs_confirmation";
+  };
   const prepare = async (): Promise<void> => {
     try {
       const plan = await planning.plan;
-      if (stoppedBy !== undefined) return;
-      // What it takes away is then no longer there to be planned.
-      started = await then.startedElsewhere();
-      if (started !== undefined) {
-        // Nothing is left to be done here.
-      } else if (then.mayStart(plan)) {
-        started = await then.start(plan);
-        if (stoppedBy !== undefined) started?.stop(stoppedBy);
-      } else {
-        await then.propose(plan);
-        if (stoppedBy !== undefined) return;
-        losses = plan.losses;
-        state = new RunState(plan);
-        status = "needs_confirmation";
-      }
+      if (stoppedBy === undefined) await goOn(plan);
     } catch (thrown) {
-      if (stoppedBy !== undefined) return;
-      problem = thrown;
-      status = "failed";
+      if (stoppedBy === undefined) {
+        started = await then.giveUp(thrown);
+        status = "interrupted";
+      }
     }
+    if (stoppedBy === "cancelled" && started === undefined) started = await then.withdraw();
     for (const watcher of watchers.keys()) watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
     await started?.rest;
   };
@@ -68,8 +73,7 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
       return started?.state ?? state;
     },
     status: () => started?.status() ?? status,
-    problem: () => (started === undefined ? problem : started.problem()),
-    asks: () => losses,
+    asks: () => (stoppedBy === undefined ? losses : undefined),
     rest: prepare(),
     watch(watcher) {
       watchers.set(watcher, started?.watch(watcher) ?? NOTHING);

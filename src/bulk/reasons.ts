@@ -21,6 +21,7 @@ export const OWN_CODES = {
   NOT_SENT: "the service could not be reached within the retry budget",
   BUSY: "other writes held the project during the whole retry budget",
   CANCELLED: "the run was cancelled before this was sent",
+  NOT_PLANNED: "the run could not be planned, so that nothing of it was sent",
   WITHDRAWN: "the run was cancelled before it was started",
   DECLINED: "the person who was asked did not agree",
   INTERRUPTED: "the run stopped before this was sent",
@@ -45,11 +46,20 @@ export function ownReason(code: OwnCode, detail?: Readonly<Record<string, unknow
   return detail === undefined ? { code } : { code, detail };
 }
 
+/**
+ * The code that the service gave. One that only looks like a word of ours, or of the events, is none: the service cannot
+ * say that a person declined.
+ */
+function codeGiven(errorCode: string | undefined): string | undefined {
+  if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
+  return errorCode;
+}
+
 /** The reason that an item's error in `results` gives (management-api 2.3). */
 export function itemReason(operation: BulkOperation, error: ItemError | null | undefined): Reason {
   const { statusCode, errorCode, detail } = error ?? {};
   return {
-    code: errorCode ?? (statusCode === 400 ? "VALIDATION" : "REJECTED"),
+    code: codeGiven(errorCode) ?? (statusCode === 400 ? "VALIDATION" : "REJECTED"),
     operation,
     ...(statusCode === undefined ? {} : { statusCode }),
     ...(detail === undefined ? {} : { detail }),
@@ -77,7 +87,7 @@ export function requestReason(operation: BulkOperation, error: ApiError): Reason
         ...(error.kind === "wrongRoute" || error.kind === "redirect" ? { route: error.route } : {}),
       };
       return {
-        code: error.errorCode ?? REJECTION_CODES[error.kind],
+        code: codeGiven(error.errorCode) ?? REJECTION_CODES[error.kind],
         statusCode: error.statusCode,
         operation,
         ...(Object.keys(detail).length > 0 ? { detail } : {}),

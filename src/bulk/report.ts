@@ -65,6 +65,13 @@ export interface FailureGroup {
   readonly lines?: readonly number[];
   /** Name or ID of the first. */
   readonly ref?: string;
+  /** Where their details differ: those of the first ones, each with its place, in the order of `indexes`. */
+  readonly details?: readonly FailureDetail[];
+}
+
+/** What the reason of one object says besides its code. */
+export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
+  readonly reason: Reason;
 }
 
 const INDEXES_SHOWN = 20;
@@ -123,35 +130,75 @@ export function objectResults(
   return Array.from({ length: count }, (_, at) => objectResult(state, from + at));
 }
 
-/** What did not succeed, grouped by outcome and reason, the largest groups first. */
-export function failureGroups(state: ReportedState): readonly FailureGroup[] {
-  const groups = new Map<
-    string,
-    { outcome: Outcome; reason: Reason; count: number; indexes: number[]; lines?: number[]; ref?: string }
-  >();
+/** A group while it is collected. */
+interface Collected {
+  readonly outcome: Outcome;
+  readonly reason: Reason;
+  count: number;
+  readonly indexes: number[];
+  readonly lines?: number[];
+  readonly ref?: string;
+  readonly details: FailureDetail[];
+}
+
+/**
+ * What did not succeed, grouped by outcome and reason, the largest groups first. `remedyOf` says what is to be done about
+ * a reason: what is to be mended in different ways is never one group.
+ */
+export function failureGroups(
+  state: ReportedState,
+  remedyOf: (reason: Reason) => string = () => "",
+): readonly FailureGroup[] {
+  const groups = new Map<string, Collected>();
+  const keys = new Map<Reason, string>();
   const counts = state.counts();
   if (counts.failed + counts.unattempted + counts.unknown === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
     const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
     if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
-    const key = `${outcome} ${reason.code} ${reason.statusCode ?? ""} ${String(reason.detail?.problem ?? reason.detail?.rule ?? "")} ${(reason.sent ?? []).join()}`;
-    const group = groups.get(key);
+    // Many objects often share one reason.
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    if (group === undefined) {
-      const ref = about.name ?? state.idOf(object);
-      const lines = about.line === undefined ? {} : { lines: [about.line] };
-      const named = ref === undefined ? {} : { ref };
-      groups.set(key, { outcome, reason, count: 1, indexes: [about.index], ...lines, ...named });
-      continue;
-    }
+    const mark = keys.get(reason) ?? markOf(reason, remedyOf);
+    keys.set(reason, mark);
+    const key = `${outcome} ${mark}`;
+    const group = groups.get(key) ?? collect(outcome, reason, about, state.idOf(object));
+    groups.set(key, group);
     group.count += 1;
+    if (group.details.length < INDEXES_SHOWN) group.details.push({ ...placeOf(about), reason });
     if (group.indexes.length >= INDEXES_SHOWN || group.indexes.at(-1) === about.index) continue;
     group.indexes.push(about.index);
     if (about.line !== undefined) group.lines?.push(about.line);
   }
-  return [...groups.values()].sort((a, b) => b.count - a.count);
+  return [...groups.values()]
+    .sort((a, b) => b.count - a.count)
+    .map(({ details, ...group }) => (isTheSame(details) ? group : { ...group, details }));
+}
+
+function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: string | undefined): Collected {
+  const ref = about.name ?? id;
+  const lines = about.line === undefined ? {} : { lines: [] };
+  return { outcome, reason, count: 0, indexes: [], details: [], ...lines, ...(ref !== undefined && { ref }) };
+}
+
+/** Reasons with the same mark are one. */
+function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
+  const { code, statusCode, detail, operation, sent } = reason;
+  return JSON.stringify([code, statusCode, detail?.problem ?? detail?.rule, operation, sent, remedyOf(reason)]);
+}
+
+function isTheSame(details: readonly FailureDetail[]): boolean {
+  return new Set(details.map(({ reason }) => JSON.stringify(reason.detail ?? {}))).size <= 1;
+}
+
+function placeOf({ index, line, child, grandchild }: ReportedObject): Omit<FailureDetail, "reason"> {
+  return {
+    index,
+    ...(line === undefined ? {} : { line }),
+    ...(child === undefined ? {} : { child }),
+    ...(grandchild === undefined ? {} : { grandchild }),
+  };
 }
 
 /** A run in short. */

@@ -251,6 +251,7 @@ export class RunState {
     }
     this.#inFlight = undefined;
     this.#work.stop(reason ?? ownReason(STOP_REASONS[cause]));
+    if (!this.planned) this.#work.leaveUnplanned(reason ?? ownReason(STOP_REASONS[cause]));
   }
 }
 

@@ -135,6 +135,15 @@ export class RunWork {
     for (const step of open) if (!isSuspect(step)) this.#failStep(step, "unattempted", reason);
   }
 
+  /** Nothing is sent that was not planned: what no step was made for is as little attempted. */
+  leaveUnplanned(reason: Reason): void {
+    for (let object = 0; object < this.objects.length; object += 1) {
+      if (this.outcomes.standing(object) === "pending") {
+        this.outcomes.settle({ object, outcome: "unattempted", reason });
+      }
+    }
+  }
+
   /** Takes up again what a stop left open; what failed stays failed. */
   reopen(): void {
     for (let id = 0; id < this.steps.length; id += 1) {

@@ -35,11 +35,10 @@ export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 /** A run: what it is, where it stands, and when it rests. */
 export interface Run {
   readonly header: RunHeader;
+  /** What is known of it by now; until it is planned what its caller gave. */
   readonly state: RunState;
   /** Where it stands as a whole. */
   status(): RunStatus;
-  /** Why it could not be planned, where that is so. */
-  problem(): unknown;
   /** What it would take away, where it was planned and waits for a person's yes. */
   asks(): readonly Loss[] | undefined;
   /** Resolves when nobody drives it any more. Never rejects. */

@@ -2,10 +2,12 @@ import { createHash } from "node:crypto";
 import { planCall, type WriteCall } from "./call.ts";
 import { fileOf } from "./call-file.ts";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
-import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan } from "./driven-run.ts";
+import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan, stopReason } from "./driven-run.ts";
 import { cancelInterrupted, startedBy, withdraw } from "./ended-runs.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
+import { foresee } from "./foresee.ts";
 import { isWithdrawn, KeptRuns, listedRuns, proposalOf, readBack } from "./kept-runs.ts";
+import { type Ending, endingOf, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
 import { type Planning, preparingRun } from "./preparing.ts";
 import { cancelKept, leaseToResume } from "./reins.ts";
@@ -13,7 +15,8 @@ import type { ListedRun, Run, RunsContext } from "./run.ts";
 import { RunState } from "./run-state.ts";
 import { type Interrupted, interruptedRuns, type MadeBefore, madeBefore, oneOf } from "./same-call.ts";
 import { ServerClock } from "./server-clock.ts";
-import { type RunHeader, type RunPart, RunStoreError, type RunSummary } from "./store.ts";
+import { orUnreadable, type RunHeader, type RunPart, RunStoreError, type RunSummary } from "./store.ts";
+import type { Settlement } from "./work.ts";
 
 /** As long as a confirmation. */
 const KEEP_PREPARED_MS = CONFIRMATION_MS;
@@ -40,6 +43,12 @@ export class Runs {
    */
   plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     return planCall(call, { api: this.#context.api, signal, bytes });
+  }
+
+  /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
+  foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
+    const { api, memory } = this.#context;
+    return foresee(plan, { api, memory, signal });
   }
 
   /** Keeps a run, with the content of its file, without starting it; gives its header. */
@@ -83,39 +92,48 @@ export class Runs {
     const lease = await startedBy(this.#context, runId);
     if (lease === undefined) return undefined;
     const journal = await store.journal(runId, lease);
-    return this.#drive({ header, state: new RunState(), journal, lease }, (driver) =>
+    const unplanned = "plan" in plan ? await this.#unplanned(header) : undefined;
+    return this.#drive({ header, state: new RunState(), journal, lease, unplanned }, (driver) =>
       recordPlan(this.#context, { driver, journal, header }, plan),
     );
   }
 
   /**
    * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's yes. What was
-   * planned and not started is remembered until a confirmation would have expired. It stands as `meanwhile` until then.
+   * planned and not started is remembered until a confirmation would have expired. It stands as `meanwhile` until then,
+   * or else as what its caller gave.
    */
-  prepare(header: RunHeader, planning: Planning, mayStart: (plan: Plan) => boolean, meanwhile?: RunState): Run {
+  async prepare(
+    header: RunHeader,
+    planning: Planning,
+    mayStart: (plan: Plan) => boolean,
+    meanwhile?: RunState,
+  ): Promise<Run> {
     const { runId } = header;
+    const standing = meanwhile ?? (await this.#unplanned(header));
     const driven = this.#driven.get(runId);
     if (driven !== undefined) {
       planning.stop();
       return driven;
     }
     const run = preparingRun(header, planning, {
-      ...(meanwhile && { meanwhile }),
+      meanwhile: standing,
       mayStart,
       propose: (plan) => this.propose(runId, plan),
       start: (plan) => this.#startOrFind(header, plan),
       startedElsewhere: async () => ((await this.stored(runId))?.started ? this.#kept.find(runId) : undefined),
+      giveUp: (thrown) => this.#giveUp(runId, thrown),
+      // Where it cannot be written down, it is left as nobody has started it.
+      withdraw: () => orUnreadable(this.withdraw(runId)),
     });
     const { clock } = this.#context;
     for (const [id, { header: earlier }] of this.#prepared) {
       if (clock.now() - earlier.createdAt > KEEP_PREPARED_MS) this.#prepared.delete(id);
     }
     const known: Run = Object.assign(run, {
-      rest: run.rest.then(async () => {
-        // Where it cannot be written down, it is left as nobody has started it.
-        if (run.status() === "cancelled") await this.withdraw(runId).catch(() => undefined);
+      rest: run.rest.then(() => {
         if (this.#driven.get(runId) === known) this.#driven.delete(runId);
-        if (run.asks() !== undefined || run.problem() !== undefined) this.#prepared.set(runId, known);
+        if (run.asks() !== undefined) this.#prepared.set(runId, known);
       }),
     });
     this.#driven.set(runId, known);
@@ -126,10 +144,22 @@ export class Runs {
    * Ends a run that was not started as cancelled, so that nobody can start it any more, in whatever process. Undefined
    * when it was started, or there is none.
    */
-  async withdraw(runId: string): Promise<Run | undefined> {
-    if (!(await withdraw(this.#context, runId))) return undefined;
+  async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
+    if (!(await withdraw(this.#context, runId, ending))) return undefined;
     this.#prepared.delete(runId);
     return this.#kept.find(runId);
+  }
+
+  /** How a run stands that is not planned yet. */
+  #unplanned({ call, runId }: RunHeader): Promise<RunState> {
+    return unplannedState(call, this.part(runId, "input"));
+  }
+
+  /** Ends a run that could not be planned, with the reason in its journal. */
+  async #giveUp(runId: string, thrown: unknown): Promise<Run | undefined> {
+    const ending = endingOf(thrown) ?? { cause: "interrupted", reason: stopReason(thrown) };
+    await orUnreadable(withdraw(this.#context, runId, ending));
+    return orUnreadable(this.#kept.find(runId));
   }
 
   /** Another process may have started it meanwhile. */
@@ -153,7 +183,8 @@ export class Runs {
       await store.reopen(header);
       const from = state.planned ? state : new RunState();
       const journal = await store.journal(runId, lease);
-      return this.#drive({ header, state: from, journal, lease }, async (driver) => {
+      const unplanned = state.planned ? undefined : await this.#unplanned(header);
+      return this.#drive({ header, state: from, journal, lease, unplanned }, async (driver) => {
         if (!state.planned) {
           journal.append({ t: "replan" });
           const plan = this.plan(header.call, driver.signal, this.part(runId, "input"));

@@ -24,7 +24,7 @@ import { createLog, type FollowedWork, followWork, type Log } from "../server/lo
 import type { Settings } from "../settings/settings.ts";
 import { ROUTES, type RouteTable } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
-import type { ToolServices } from "../tools/context.ts";
+import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { contextIdShelf } from "../tools/context-id-shelf.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { routesOf } from "./settings-input.ts";
@@ -112,11 +112,14 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const { environment, retryBudgetMs, waitMs } = settings;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
-  const retry = { clock: systemClock, budgetMs: Math.min(retryBudgetMs, waitMs) };
+  // A request that hangs is to leave time for another one, also while a caller waits.
+  const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
+  const retried = (budgetMs: number): ManagementApi | undefined =>
+    management && withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs });
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
-  const api = management && withReadRetry(managementOver(management, routes), retry);
+  const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
   const memory = targetingMemory({
     file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
     now: systemClock.now,
@@ -127,7 +130,8 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     ...(half !== undefined && {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
     }),
-    ...(api && { management: api, runs: runsOver(api, routes, memory, settings) }),
+    ...(read && { management: read }),
+    ...(driven && { runs: runsOver(driven, routes, memory, settings) }),
     ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, sandbox, settings) }),
     ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),

@@ -4,9 +4,10 @@ import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
-import { shown } from "./fence.ts";
+import { shown, shownBriefly } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";
+import { planningFailure } from "./request-failures.ts";
 import { rowMessage } from "./row-messages.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
@@ -47,7 +48,17 @@ function conflictWords(detail: Detail): string {
   return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;
 }
 
-function taken(what: string, detail: Detail): Message {
+/** What to do about a name that something has already, by what was to get it. */
+const TAKEN_REMEDIES: Readonly<Record<string, string>> = {
+  "an option, addOptions": 'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
+  "a targeting, createTargetings": "Choose another name, or work with the existing targeting.",
+  "an option, updateOptions":
+    "Choose another name, or free this one first: rename the other option with update_options, or delete it.",
+  "a targeting, renameTargetings":
+    "Choose another name, or free this one first: give the other targeting another with rename_targetings.",
+};
+
+function taken(what: string, detail: Detail, { operation }: Reason): Message {
   if (typeof detail.duplicateOfIndex === "number") {
     return {
       message: `item ${detail.duplicateOfIndex} of the same call has this name already`,
@@ -58,10 +69,7 @@ function taken(what: string, detail: Detail): Message {
   if (ids.length > 0) {
     return {
       message: `${what} of this name exists already: ${list(ids)}`,
-      remedy:
-        what === "an option"
-          ? 'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".'
-          : "Choose another name, or work with the existing targeting.",
+      remedy: TAKEN_REMEDIES[`${what}, ${operation}`] ?? "Choose another name.",
     };
   }
   return {
@@ -133,7 +141,7 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   TARGETING_CATEGORY_LIMIT_EXCEEDED: (detail) => ({
     message:
       `targeting ${list([detail.targeting])} would have more than ` +
-      `${number(detail.limit, LIMITS.targetingOptions.value)} options, sub-options included`,
+      `${number(detail.limit, LIMITS.targetingOptions.value)} options, sub-options included${there(detail)}`,
     remedy: "Delete options that are not needed with delete_options, or use another targeting.",
   }),
   TARGETING_CATEGORY_LOCKED: () => ({
@@ -153,8 +161,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
       "Remove it there with update_contexts, or leave it out here: groups share no own Context IDs. " +
       "Groups that swap theirs need two calls: remove first, then add.",
   }),
-  TARGETING_CONTEXT_LIMIT_EXCEEDED: () => ({
-    message: "the option would hold more than 50,000 Context IDs or 8 MB of them, or the project more than 200,000",
+  TARGETING_CONTEXT_LIMIT_EXCEEDED: (detail) => ({
+    message:
+      "the option would hold more than 50,000 Context IDs or 8 MB of them, or the project more than 200,000" +
+      there(detail),
     remedy: "Remove Context IDs that are not needed with update_contexts; list_options shows the counts.",
   }),
   TARGETING_LOCKED: () => ({
@@ -180,8 +190,8 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     message: "other writes held the project during the whole retry budget; this was not applied",
     remedy: `${RESUME} TARGETING_MCP_RETRY_BUDGET_MS makes it more patient.`,
   }),
-  TARGETING_CATEGORY_NAME_DUPLICATE: (detail) => taken("an option", detail),
-  TARGETING_NAME_DUPLICATE: (detail) => taken("a targeting", detail),
+  TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => taken("an option", detail, reason),
+  TARGETING_NAME_DUPLICATE: (detail, reason) => taken("a targeting", detail, reason),
   UNCATCHED: () => ({
     message: "the service failed unexpectedly at this item, each time it was sent; it was not applied",
     remedy: "Try this item again later, or make the change in the web console.",
@@ -244,6 +254,10 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: `${RESUME} TARGETING_MCP_RETRY_BUDGET_MS makes it more patient.`,
   }),
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  NOT_PLANNED: (detail) => {
+    const { message, remedy = "Mend that." } = planningFailure(detail);
+    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+  },
   WITHDRAWN: () => ({
     message: "the run was cancelled before it was started: nothing was sent",
     remedy: "Make the call again if it is wanted after all.",
@@ -301,6 +315,11 @@ const SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
 };
 
+/** How much is there already, where that was read before. */
+function there({ there }: Detail): string {
+  return typeof there === "number" ? `; there are ${number(there)} already` : "";
+}
+
 function because({ because, reason }: Detail): string {
   const why = typeof reason === "string" ? reason : because;
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
@@ -329,10 +348,15 @@ export function messageFor(reason: Reason): Message {
   };
 }
 
+/** A code for a line of text: one that we know as it is, any other like all foreign text. */
+export function codeWords(code: string): string {
+  return Object.hasOwn(SENTENCES, code) ? code : shownBriefly(code);
+}
+
 /** A reason in one line, as reject files have it. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
-  return `${reason.code}: ${message}. ${remedy}`;
+  return `${codeWords(reason.code)}: ${message}. ${remedy}`;
 }
 
 /** Words for what a bulk request does, for plans. */

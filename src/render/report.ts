@@ -1,10 +1,12 @@
-import type { FailureGroup, ObjectResult, ReportCounts, RunStatus } from "../bulk/report.ts";
+import type { ObjectResult, ReportCounts, RunStatus } from "../bulk/report.ts";
 import type { PlannedRequest } from "../bulk/requests.ts";
 import type { StrandedName } from "../bulk/stranded-names.ts";
 import { type VerdictRow, verdictLine } from "./event-report.ts";
+import { cut, failureRow, type ToldFailure } from "./failures.ts";
 import { fenced, plain, shown } from "./fence.ts";
-import { messageFor, OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
+import { OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
 import { tokensOf } from "./page.ts";
+import type { Row } from "./row.ts";
 import { strandedWords } from "./stranded-names.ts";
 
 /** What an answer about a write may hold in all, data and text together (contract). */
@@ -14,31 +16,6 @@ const AROUND_TOKENS = 500;
 const MOST_FAILURES = 10;
 const MOST_FAILURES_BESIDE_PAGE = 3;
 const MOST_RESULTS = 10;
-/** What callers gave as name or ID may be of any length; no valid one is longer than this. */
-const LONGEST_TEXT = 120;
-
-/** Objects that did not succeed for the same reason, in words. */
-export interface ToldFailure extends Omit<FailureGroup, "reason"> {
-  readonly errorCode: string;
-  readonly statusCode?: number | undefined;
-  readonly detail?: Readonly<Record<string, unknown>> | undefined;
-  readonly message: string;
-  readonly remedy: string;
-}
-
-/** Puts the reasons of a run into words. */
-export function toldFailures(groups: readonly FailureGroup[]): readonly ToldFailure[] {
-  return groups.map(({ reason, ...group }) => {
-    const { code, statusCode, detail } = reason;
-    return { ...group, errorCode: code, statusCode, detail: detail && factsOf(detail), ...messageFor(reason) };
-  });
-}
-
-/** What the sentences say already is left out. */
-function factsOf({ finding, fix, ...facts }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return facts;
-}
-
 /** A run as it is to be told. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
@@ -87,7 +64,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const requests = [...(run.plan ?? []).slice(0, MOST_RESULTS).map(planRow), ...eventPlanRows(run)];
   const plan = requests.length > 0 ? takeWhileItFits(requests, budget) : undefined;
   const mostFailures = run.page === undefined ? MOST_FAILURES : MOST_FAILURES_BESIDE_PAGE;
-  const failures = takeWhileItFits(run.failures.slice(0, mostFailures).map(failureRow), budget);
+  const failures = failureRows(run.failures.slice(0, mostFailures), budget);
   const mostVerdicts = run.page === undefined ? MOST_RESULTS : MOST_FAILURES_BESIDE_PAGE;
   const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, mostVerdicts).map(verdictRow), budget);
   const verdictsOmitted = (run.verdicts?.length ?? 0) - verdicts.length;
@@ -130,63 +107,36 @@ export function renderReport(run: ReportedRun): RenderedReport {
   return { structured, text, isError: isError(run) };
 }
 
-/** A row of a report: as data, and as a line of text. */
-interface Row {
-  readonly data: Readonly<Record<string, unknown>>;
-  readonly line: string;
+/** How many of a failure's details are told, where there is room for so many. */
+const DETAILS_TOLD = [20, 10, 5, 2] as const;
+/** What details may take of the room that is left. */
+const DETAILS_SHARE = 0.6;
+
+/** As many failures as there is room for, each with as many details as leave room for others. */
+function failureRows(failures: readonly ToldFailure[], budget: { left: number }): readonly Row[] {
+  const rows: Row[] = [];
+  for (const failure of failures) {
+    const most = DETAILS_TOLD.find((some) => costOf(failureRow(failure, some)) <= budget.left * DETAILS_SHARE) ?? 0;
+    const taken = takeWhileItFits([failureRow(failure, most)], budget);
+    if (taken.length === 0) break;
+    rows.push(...taken);
+  }
+  return rows;
+}
+
+function costOf({ data, line }: Row): number {
+  return tokensOf(JSON.stringify(data)) + tokensOf(line);
 }
 
 function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readonly Row[] {
   const taken: Row[] = [];
   for (const row of rows) {
-    const cost = tokensOf(JSON.stringify(row.data)) + tokensOf(row.line);
+    const cost = costOf(row);
     if (cost > budget.left) break;
     budget.left -= cost;
     taken.push(row);
   }
   return taken;
-}
-
-function failureRow(failure: ToldFailure): Row {
-  const { outcome, count, indexes, lines, errorCode, statusCode, message, remedy } = failure;
-  const ref = cut(failure.ref);
-  const detail = shortDetail(failure.detail);
-  const first = ref === undefined ? "" : `, first ${shown(ref)}`;
-  const more = count > indexes.length ? ", …" : "";
-  const place =
-    lines === undefined ? `items ${indexes.join(", ")}` : `rows ${indexes.join(", ")}, lines ${lines.join(", ")}`;
-  return {
-    data: {
-      count,
-      outcome,
-      indexes,
-      ...(lines !== undefined && { lines }),
-      ...(ref !== undefined && { ref }),
-      errorCode,
-      ...(statusCode !== undefined && { statusCode }),
-      ...(detail !== undefined && { detail }),
-      message,
-      remedy,
-    },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${more}${first}): ${errorCode}: ${message}. ${remedy}`,
-  };
-}
-
-/** Long lists and texts of a detail are cut: all of it is in the run's results. */
-function shortDetail(detail: Readonly<Record<string, unknown>> | undefined): Record<string, unknown> | undefined {
-  if (detail === undefined) return undefined;
-  return Object.fromEntries(Object.entries(detail).map(([field, value]) => [field, short(value)]));
-}
-
-function short(value: unknown): unknown {
-  if (Array.isArray(value)) return value.slice(0, 3).map(short);
-  return typeof value === "string" ? cut(value) : value;
-}
-
-function cut(text: string): string;
-function cut(text: string | undefined): string | undefined;
-function cut(text: string | undefined): string | undefined {
-  return text !== undefined && text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
 }
 
 function verdictRow(verdict: VerdictRow): Row {

@@ -1,5 +1,6 @@
+import * as z from "zod";
 import { type ApiError, ListError, type ListProblem, RejectedError } from "../api/errors.ts";
-import { fenced, shown } from "./fence.ts";
+import { fenced, plain, shown } from "./fence.ts";
 
 /** What went wrong, in our own words, and what to do about it. */
 export interface Failure {
@@ -7,10 +8,36 @@ export interface Failure {
   readonly remedy?: string | undefined;
 }
 
+/** What a failed request says about itself: an ApiError, or what a run kept of one. */
+const problem = z.object({
+  effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
+  reason: z.string().optional(),
+  statusCode: z.number().optional(),
+  kind: z.string().optional(),
+  route: z.string().optional(),
+  errorCode: z.string().optional(),
+  messages: z.array(z.string()).optional(),
+});
+type Problem = z.infer<typeof problem>;
+
+const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
+
+/** Why a run could not be planned, in words: what its journal kept of an ApiError or a FileError. */
+export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
+  const file = fileProblem.safeParse(detail).data;
+  if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
+  const kept = problem.safeParse(detail).data;
+  return kept === undefined ? { message: "the reason is not known" } : problemWords({ ...kept, messages: [] });
+}
+
 /** A request that failed outside of any run: a read for an answer, or for a plan. */
 export function requestFailure(error: ApiError): Failure {
-  if (error instanceof RejectedError) return rejectionWords(error);
   if (error instanceof ListError) return LISTS[error.problem];
+  return problemWords(error instanceof RejectedError ? { ...error, messages: [...error.messages] } : error);
+}
+
+function problemWords(error: Problem): Failure {
+  if (error.effect === "rejected") return rejectionWords(error);
   if (error.effect === "busy") {
     return { message: "the service was busy until the retries ended", remedy: "Try again in a minute." };
   }
@@ -62,7 +89,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-function rejectionWords({ kind, errorCode, statusCode, route, messages }: RejectedError): Failure {
+function rejectionWords({ kind = "other", errorCode, statusCode, route, messages = [] }: Problem): Failure {
   const code = errorCode ?? kind;
   const known = Object.hasOwn(REJECTIONS, code) ? REJECTIONS[code] : undefined;
   if (known !== undefined) return known;

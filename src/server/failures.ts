@@ -5,6 +5,7 @@ import { RunStoreError } from "../bulk/store.ts";
 import { UnsupportedEventError } from "../events/event-types.ts";
 import { type Failure, requestFailure } from "../render/request-failures.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
+import { PlanningError } from "../tools/planning.ts";
 import type { Log } from "./log.ts";
 
 /** A failure as the answer of a tool. */
@@ -28,6 +29,10 @@ export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
     return { message: thrown.message, remedy: "list_event_types says what each event needs." };
   }
   if (isApiError(thrown)) return requestFailure(thrown);
+  if (thrown instanceof PlanningError) {
+    const { message, remedy } = requestFailure(thrown.failed);
+    return { message: `planning this failed, so nothing was changed: ${message}`, remedy };
+  }
   const fault = randomBytes(4).toString("hex");
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
   return {

@@ -8,10 +8,11 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
 import { checkNotHalf } from "../tools/apis.ts";
-import type { ToolContext, ToolServices } from "../tools/context.ts";
-import { type ToolAnswer, ToolError } from "../tools/definition.ts";
+import type { Reply, ToolContext, ToolServices } from "../tools/context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../tools/definition.ts";
 import { argumentWords, unknownArguments, unknownWords } from "./argument-words.ts";
-import { asking, canAsk, type QuestionSeal, replyTo } from "./ask.ts";
+import { asking, canAsk, isModern, type QuestionSeal, replyTo } from "./ask.ts";
+import { askedAlong, undecided } from "./asked-along.ts";
 import { type Audit, auditCall, isAudited } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
@@ -162,21 +163,24 @@ async function answerCall(
       return resultOf(failureAnswer({ message }, services.environment));
     }
     const asked = { tool: tool.name, input: prepared.input };
-    const reply = replyTo(call, asked);
-    const arrivedAt = reply?.arrivedAt ?? services.clock.now();
-    const outcome = await prepared.run({
+    const said = replyTo(call, asked);
+    const context = {
       signal: call.mcpReq.signal,
       caller,
-      arrivedAt,
+      arrivedAt: services.clock.now(),
       canAsk: () => canAsk(call, server),
       ...progressOf(call, log),
-      ...(reply && { reply }),
       // Last: what is added to a copy of so many is slow.
       ...services,
-    });
-    if ("ask" in outcome) {
-      const ask = { ...outcome.ask, message: redactor.text(outcome.ask.message) };
-      return await asking({ ask }, seal, call, { asked, arrivedAt });
+    };
+    const run = (reply?: Reply): Promise<ToolOutcome> =>
+      prepared.run(reply === undefined ? context : { ...context, reply });
+    let outcome = await run(said === "closed" ? undefined : said);
+    for (let round = 1; "ask" in outcome; round += 1) {
+      const { ask }: ToolQuestion = { ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } };
+      if (said === "closed") outcome = (await undecided({ ask }, "closed", context)).answer;
+      else if (isModern(call)) return await asking({ ask }, seal, call, asked);
+      else outcome = await askedAlong({ ask }, { context, call, run, round, log });
     }
     written(outcome);
     return resultOf(outcome);

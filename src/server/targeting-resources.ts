@@ -1,6 +1,7 @@
 import { steadily } from "../bulk/pages.ts";
 import { optionRow } from "../render/reading.ts";
 import { isUlid } from "../spec/ulid.ts";
+import { managementOf } from "../tools/apis.ts";
 import { walkOptions } from "../tools/option-walk.ts";
 import { matching } from "./completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./resources.ts";
@@ -50,15 +51,16 @@ export const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
 async function readOptions(
   targetingId: string,
   from: { readonly top: number; readonly inside?: number | undefined },
-  { management, clock, stopping }: ResourceContext,
+  { management, clock, waitMs, stopping }: ResourceContext,
 ): Promise<ResourceContent | undefined> {
   if (management === undefined || !isUlid(targetingId)) return undefined;
+  const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const end = clock.now() + PART_MS;
   const text = await steadily(async (walk) => {
     const lines: string[] = [];
     let size = 0;
     const list = { targetingId, signal: stopping, ...walk };
-    for await (const { option, next } of walkOptions(management, list, from)) {
+    for await (const { option, next } of walkOptions(api, list, from)) {
       const line = JSON.stringify(optionRow(option, "detailed"));
       lines.push(line);
       size += line.length;

@@ -6,6 +6,7 @@ import type { SuiteFormat } from "../events/emit.ts";
 import type { EventRuns } from "../events/event-runs.ts";
 import type { HalfPair, TestBench, ToolContext, ToolServices } from "./context.ts";
 import { ToolError, type Toolset } from "./definition.ts";
+import { readingWithinWait, withinWait } from "./within-wait.ts";
 
 /**
  * Throws a ToolError where a tool works with an API of which the address or the key is missing; a tool of either API
@@ -30,9 +31,14 @@ function eitherHalf(
   return whole === undefined ? (half.targeting ?? half.events) : undefined;
 }
 
-/** The management API, for a tool that is listed only where it is configured. */
-export function managementOf({ management }: ToolContext): ManagementApi {
-  if (management !== undefined) return management;
+/**
+ * The management API, for a tool that is listed only where it is configured. Its reads end with the wait of the call:
+ * they then throw a TookTooLong.
+ */
+export function managementOf(
+  context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
+): ManagementApi {
+  if (context.management !== undefined) return readingWithinWait(context.management, context);
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
 
@@ -56,9 +62,16 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 /** Where `targeting-mcp sandbox` listens, unless it is told otherwise. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/** The sandbox to look at, for a tool that is listed only where there is one. */
-export function sandboxOf({ sandbox }: ToolContext): SandboxApi {
-  if (sandbox !== undefined) return lookedAt(sandbox);
+/** The sandbox to look at, for a tool that is listed only where there is one. Looking ends with the wait of the call. */
+export function sandboxOf(context: ToolContext): SandboxApi {
+  const { sandbox } = context;
+  if (sandbox !== undefined) {
+    const { events } = lookedAt(sandbox);
+    return {
+      events: (query, options) =>
+        withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
+    };
+  }
   throw new ToolError("there is no sandbox to look at", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
 }
 

@@ -55,7 +55,7 @@ async function startConfirmed(
   if (plan === "started") return reportStarted(await runs.find(header.runId), context);
   if (isGoing(plan)) {
     const waiting = await runs.find(header.runId);
-    return reportRun(runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
+    return reportRun(await runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
   }
   if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
   const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";

@@ -64,20 +64,21 @@ export interface ToolServices {
   readonly stopping: AbortSignal;
 }
 
-/** What the person said to a ToolQuestion. Anything but a plain yes is no. */
+/** What the person decided about a ToolQuestion. */
 export interface Reply {
   /** The token of the question. */
   readonly token: string;
   readonly accepted: boolean;
-  /** When the call arrived that led to the question. */
-  readonly arrivedAt: number;
 }
 
 /** What tools use of the rest of the server. */
 export interface ToolContext extends ToolServices {
   /** Who calls: runs and confirmations are theirs alone. */
   readonly caller: string;
-  /** When the call arrived, before any question: milliseconds since 1970. */
+  /**
+   * When the call arrived: milliseconds since 1970. A client of the 2026-07-28 era makes it again with the reply to a
+   * question; for any other it is one call, questions included.
+   */
   readonly arrivedAt: number;
   /** Tells the client how far a call is; absent where the client did not ask for it. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
@@ -88,6 +89,9 @@ export interface ToolContext extends ToolServices {
   /** Present when the handler is called again because its question was answered. */
   readonly reply?: Reply;
 }
+
+/** Reads may take this long in any case, in milliseconds: with less time for a call nothing could be read. */
+export const LEAST_READ_MS = 1000;
 
 /** How long a call may still take before it answers with what it has, in milliseconds. */
 export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {

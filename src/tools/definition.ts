@@ -34,7 +34,23 @@ export interface ToolQuestion {
     readonly message: string;
     /** Comes back in `context.reply`, sealed on its way: no client can make or change it. At most some hundred bytes. */
     readonly token: string;
+    /**
+     * The answer where nobody has decided: the call has to end before ("unanswered"), or the question was closed without
+     * a decision ("closed"), and must not be asked in a way that no person has to see. Absent: there is nothing more to
+     * it than that.
+     */
+    readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
   };
+}
+
+/** Why a question is without a decision. */
+export type Undecided = "unanswered" | "closed";
+
+/** What a call is answered while nobody has decided. */
+export interface UndecidedAnswer {
+  readonly answer: ToolAnswer;
+  /** Acts on a decision that comes after the answer. Absent: the question ends with the call. */
+  readonly later?: (accepted: boolean) => Promise<void>;
 }
 
 /** What a handler ends in. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { countsOf, failureGroups, type ObjectResult, objectResult, type RunStatus } from "../bulk/report.ts";
+import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../bulk/report.ts";
 import type { EventRun } from "../events/event-run.ts";
 import { EventRunState, settledEntry } from "../events/event-run-state.ts";
 import { type GivenEvent, objectOf } from "../events/event-source.ts";
@@ -7,7 +7,8 @@ import { rememberingNearestName } from "../events/near-names.ts";
 import { validateEvent } from "../events/validate.ts";
 import { verdictOf } from "../events/verdict-kinds.ts";
 import { RESEND_EVENT, verdictRow } from "../render/event-report.ts";
-import { type RenderedReport, renderReport, toldFailures } from "../render/report.ts";
+import { toldFailures } from "../render/failures.ts";
+import { type RenderedReport, renderReport } from "../render/report.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -38,7 +39,7 @@ export function eventReport(about: {
     ...rest,
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests }),
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: runId === undefined ? [] : firstResults(state, rest.tool),
     verdicts: state.verdicts().map(verdictRow),
     nextSteps: [...doubts(state), ...nextSteps],

@@ -5,7 +5,7 @@ import type { ListedRun } from "../bulk/run.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../render/page.ts";
 import { renderReport, resultLine } from "../render/report.ts";
 import { runLine, runsText } from "../render/runs.ts";
-import type { ToolContext } from "./context.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./definition.ts";
 import { restOrTime } from "./follow-run.ts";
 import { isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
@@ -77,7 +77,8 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
     );
   }
   const run = await ownRun(query.runId, context);
-  if (query.waitMs !== undefined && run.status() === "running") await restOrTime(run, query.waitMs, context);
+  if (query.waitMs !== undefined && run.status() === "running")
+    await restOrTime(run, Math.min(query.waitMs, timeLeft(context)), context);
   const asked = { runId: query.runId, outcome: query.outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");

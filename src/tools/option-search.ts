@@ -4,6 +4,7 @@ import { steadily } from "../bulk/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
+import { TookTooLong } from "./within-wait.ts";
 
 /** What is looked for: options whose name holds a text, that hold a Context ID, or both. */
 export interface Wanted {
@@ -38,14 +39,22 @@ export async function searchOptions(
   return steadily(async (walk) => {
     const steps: Step[] = [];
     let scanned = 0;
-    for await (const batch of batches(walkOptions(api, { ...job.walk, ...walk }, job.from), READ_AT_ONCE)) {
-      const hits = await Promise.all(batch.map((step) => matches(step.option)));
-      for (const [index, step] of batch.entries()) {
-        scanned += 1;
-        if (hits[index]) steps.push(step);
-        if (steps.length === job.most) return { steps, scanned, next: step.next, stopped: false };
+    let next: WalkPosition | undefined;
+    try {
+      for await (const batch of batches(walkOptions(api, { ...job.walk, ...walk }, job.from), READ_AT_ONCE)) {
+        const hits = await Promise.all(batch.map((step) => matches(step.option)));
+        for (const [index, step] of batch.entries()) {
+          scanned += 1;
+          if (hits[index]) steps.push(step);
+          if (steps.length === job.most) return { steps, scanned, next: step.next, stopped: false };
+        }
+        next = batch.at(-1)?.next;
+        if (clock.now() >= end) return { steps, scanned, next, stopped: true };
       }
-      if (clock.now() >= end) return { steps, scanned, next: batch.at(-1)?.next, stopped: true };
+    } catch (thrown) {
+      // What was found before a read that took too long is told, and the cursor goes on behind it.
+      if (thrown instanceof TookTooLong && next !== undefined) return { steps, scanned, next, stopped: true };
+      throw thrown;
     }
     return { steps, scanned, next: undefined, stopped: false };
   });

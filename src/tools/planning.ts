@@ -1,11 +1,21 @@
+import { type ApiError, isApiError } from "../api/errors.ts";
 import type { Plan } from "../bulk/plan/plan.ts";
 import type { Planning } from "../bulk/preparing.ts";
 import type { ToolContext } from "./context.ts";
 import { atMostOneWait } from "./follow-run.ts";
 
+/** A read that a plan needs failed: nothing was sent. */
+export class PlanningError extends Error {
+  readonly failed: ApiError;
+  constructor(failed: ApiError) {
+    super(`a change could not be planned: ${failed.message}`, { cause: failed });
+    this.failed = failed;
+  }
+}
+
 /**
  * Makes a plan, but takes no longer for it than the call may take: then gives what goes on being made. A caller who
- * gives up before that stops it.
+ * gives up before that stops it. Throws a PlanningError when a read of the API failed.
  */
 export async function planInTime(
   make: (signal: AbortSignal) => Promise<Plan>,
@@ -22,6 +32,8 @@ export async function planInTime(
   });
   try {
     await atMostOneWait(noted, context);
+  } catch (thrown) {
+    throw isApiError(thrown) ? new PlanningError(thrown) : thrown;
   } finally {
     context.signal.removeEventListener("abort", stop);
   }

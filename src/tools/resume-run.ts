@@ -3,11 +3,18 @@ import { CONFIRMATION_MS, mayNeedConfirmation } from "../bulk/confirmation.ts";
 import { isWithdrawn } from "../bulk/kept-runs.ts";
 import type { Run } from "../bulk/run.ts";
 import { renderReport } from "../render/report.ts";
+import { undecidedStep } from "../render/undecided.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor, checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import { confirmationArgument } from "./confirmed.ts";
 import type { ToolContext } from "./context.ts";
-import { type ToolDefinition, ToolError, type ToolOutcome } from "./definition.ts";
+import {
+  type ToolDefinition,
+  ToolError,
+  type ToolOutcome,
+  type Undecided,
+  type UndecidedAnswer,
+} from "./definition.ts";
 import { isWriteRun, ownRun, reportAnyRun } from "./own-runs.ts";
 import { reported, reportRun, runOutput, runsOf } from "./write.ts";
 
@@ -91,7 +98,10 @@ async function askAgain(
     ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
     : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
   if (context.canAsk()) {
-    if (context.reply === undefined) return { ask: { message: effect, token: digest } };
+    if (context.reply === undefined) {
+      const nobody = (why: Undecided): Promise<UndecidedAnswer> => undecided(run, why, context);
+      return { ask: { message: effect, token: digest, undecided: nobody } };
+    }
     if (context.reply.accepted && context.reply.token === digest) return undefined;
     throw new ToolError("the person did not agree; nothing was deleted", "Do not try again unless they ask for it.");
   }
@@ -104,4 +114,19 @@ async function askAgain(
     confirmation: await askFor({ run: runId, digest }, effect, context),
     nextSteps: [`show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`],
   });
+}
+
+/** The answer where nobody has decided whether a run may go on. A later yes to an open question takes it up. */
+async function undecided(run: Run, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
+  const { runId } = run.header;
+  const answer = renderReport({
+    ...reported(run, context.environment),
+    status: "needs_confirmation",
+    nextSteps: [undecidedStep(why, why === "unanswered" ? runId : undefined)],
+  });
+  if (why === "closed") return { answer };
+  const later = async (accepted: boolean): Promise<void> => {
+    if (accepted) await runsOf(context).resume(runId);
+  };
+  return { answer, later };
 }

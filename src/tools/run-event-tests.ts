@@ -225,8 +225,8 @@ async function reportOf(kept: KeptSuite, target: Input["target"], context: ToolC
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // The tests cannot go on after the answer, so they get a whole wait, however long a person took to agree.
-  await atMostOneWait(running, { ...context, arrivedAt: clock.now() });
+  // The tests cannot go on after the answer.
+  await atMostOneWait(running, context);
   late.abort();
   const report = await running;
   await suites.keepReport(caller, kept, report);

@@ -9,6 +9,7 @@ import { managementOf } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./definition.ts";
 import { searchOptions, type Wanted } from "./option-search.ts";
+import { TookTooLong } from "./within-wait.ts";
 
 /** What is saved: all options of a targeting, or those of a group, or those that are looked for. */
 export interface SaveQuery extends Wanted {
@@ -39,7 +40,7 @@ export async function saveOptions(query: SaveQuery, saveTo: string, context: Too
   try {
     await saveFile(place, optionLines(inTime(withContexts(api, options, signal)), place.format));
   } catch (thrown) {
-    if (!(thrown instanceof TimeIsUp)) throw thrown;
+    if (!(thrown instanceof TimeIsUp || thrown instanceof TookTooLong)) throw thrown;
     counts.contextIds = 0;
     note = "One wait was too short to read the Context IDs: the file has none of them. Save a part: parent or search.";
     await saveFile(place, optionLines(withoutContexts(options), place.format));

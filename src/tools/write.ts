@@ -4,24 +4,24 @@ import { lossDigest, mayNeedConfirmation, needsConfirmation } from "../bulk/conf
 import type { ByteSource } from "../bulk/files/bytes.ts";
 import { Plan } from "../bulk/plan/plan.ts";
 import type { Planning } from "../bulk/preparing.ts";
-import { ownReason } from "../bulk/reasons.ts";
-import { countsOf, failureGroups, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
-import { plannedRequests, weighed } from "../bulk/requests.ts";
+import { countsOf, objectResults, type ReportedState, type RunStatus } from "../bulk/report.ts";
 import type { Run } from "../bulk/run.ts";
-import { RunState } from "../bulk/run-state.ts";
 import type { Runs } from "../bulk/runs.ts";
 import type { RunHeader } from "../bulk/store.ts";
 import { strandedNames } from "../bulk/stranded-names.ts";
 import { endedHint, goesOnHint } from "../render/earlier-runs.ts";
 import { effectText, questionText } from "../render/effect.ts";
-import { type ReportedRun, renderReport, toldFailures } from "../render/report.ts";
+import { toldFailures } from "../render/failures.ts";
+import { type ReportedRun, renderReport } from "../render/report.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { askFor } from "./confirmation-token.ts";
 import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome } from "./definition.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "./definition.ts";
 import { interruptedHints } from "./earlier-runs.ts";
 import { followRun } from "./follow-run.ts";
+import { dryRun as dryRunOf, type Given, notDone, plannedState, tookTooLong } from "./planned.ts";
 import { isGoing, planInTime } from "./planning.ts";
+import { undecided } from "./undecided.ts";
 
 /** How many results a report looks at; it shows at most ten. */
 const RESULTS_READ = 10;
@@ -60,12 +60,7 @@ export async function write(
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
-  if (dryRun) {
-    const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
-    if (!isGoing(plan)) return planned(call, plan, context);
-    plan.stop();
-    throw tookTooLong();
-  }
+  if (dryRun) return dryRunOf({ call, bytes }, runs, context);
   const answer = await runOrQuestion({ call, bytes }, runs, context);
   return "run" in answer ? reportRun(answer.run, context, answer.hints) : answer.outcome;
 }
@@ -74,12 +69,6 @@ export async function write(
 type RunOrOutcome =
   | { readonly run: Run | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
-
-/** A call, and the content of its file. */
-interface Given {
-  readonly call: WriteCall;
-  readonly bytes: ByteSource | undefined;
-}
 
 async function runOrQuestion(given: Given, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
@@ -142,7 +131,7 @@ async function goOn(given: Given, planning: Planning, runs: Runs, context: ToolC
   if (asks) {
     const header = await runs.keep(call, caller, bytes, true);
     const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
-    return { run: runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
+    return { run: await runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
   }
   const made = await runs.once({ call, caller, arrivedAt: context.arrivedAt, bytes }, async (keep) => ({
     run: await runs.start(await keep(), planning),
@@ -150,13 +139,6 @@ async function goOn(given: Given, planning: Planning, runs: Runs, context: ToolC
   }));
   if (!("isOurs" in made)) planning.stop();
   return { run: made.run };
-}
-
-function tookTooLong(): ToolError {
-  return new ToolError(
-    "planning this took longer than a call may take; nothing was changed",
-    "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
-  );
 }
 
 /** The runs, for a tool that is listed only where the management API is configured. */
@@ -184,7 +166,9 @@ function deletionsOf({ tool, input }: WriteCall): number {
 async function ask(given: Given, plan: Plan, among: Among, context: ToolContext): Promise<RunOrOutcome> {
   const { reply } = context;
   const digest = lossDigest(plan.losses);
-  const question = { outcome: { ask: { message: questionText(plan.losses), token: digest } } };
+  const nobody = (why: Undecided): Promise<UndecidedAnswer> =>
+    undecided(given, plan, why, { runs: among.runs, context });
+  const question = { outcome: { ask: { message: questionText(plan.losses), token: digest, undecided: nobody } } };
   if (reply === undefined) return question;
   if (!reply.accepted) return { outcome: notDone(given.call, plan, context) };
   // Something changed since the person was asked: what they agreed to is not what would happen now.
@@ -209,13 +193,8 @@ export async function reportRun(
   return renderReport({ ...(await reportOf(run, context)), nextSteps: told });
 }
 
-/**
- * A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to; throws
- * the error of one that could not be planned.
- */
+/** A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to. */
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
-  const problem = run.problem();
-  if (problem !== undefined && run.status() !== "cancelled") throw problem;
   const isAtRest = run.status() !== "running";
   const report = {
     ...reported(run, context.environment),
@@ -244,7 +223,7 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
     status: run.status(),
     counts: countsOf(state),
     requests: state.requests,
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: objectResults(state, 0, RESULTS_READ),
     hasRejects:
       "file" in header.call.input &&
@@ -252,27 +231,6 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
       run.status() !== "running" &&
       state.counts().failed > 0,
   };
-}
-
-/** A run as its plan leaves it: only what failed in planning has an outcome. */
-function plannedState(plan: Plan): RunState {
-  return new RunState(plan);
-}
-
-function planned(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
-  const state = plannedState(plan);
-  return renderReport({
-    environment,
-    tool: call.tool,
-    status: "planned",
-    counts: countsOf(state),
-    failures: toldFailures(failureGroups(state)),
-    results: [],
-    plan: weighed(plan.steps, plannedRequests(plan.steps)),
-    ...(plan.losses.length > 0 && {
-      nextSteps: [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`],
-    }),
-  });
 }
 
 /** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
@@ -291,7 +249,7 @@ export async function needsYes(
     tool: header.call.tool,
     status: "needs_confirmation",
     counts: countsOf(state),
-    failures: toldFailures(failureGroups(state)),
+    failures: toldFailures(state),
     results: [],
     confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: [
@@ -299,20 +257,5 @@ export async function needsYes(
       "show the effect to the person and wait for their decision",
       ...(await interruptedHints(context, runId)),
     ],
-  });
-}
-
-/** The person said no: nothing is attempted, and that is no error. */
-function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
-  const state = plannedState(plan);
-  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
-  return renderReport({
-    environment,
-    tool: call.tool,
-    status: "cancelled",
-    counts: countsOf(state),
-    failures: toldFailures(failureGroups(state)),
-    results: [],
-    nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
   });
 }

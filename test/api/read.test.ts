@@ -34,7 +34,10 @@ function failing(failures: readonly Error[], budgetMs = 120_000) {
     if (failure !== undefined) throw failure;
     return found;
   };
-  const api = withReadRetry({ ...managementOver(http, routesWith({})), getTargeting }, { clock, budgetMs });
+  const api = withReadRetry(
+    { ...managementOver(http, routesWith({})), getTargeting },
+    { clock, budgetMs, firstTryMs: 1000 },
+  );
   return { api, clock, left };
 }
 

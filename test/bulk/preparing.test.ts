@@ -24,7 +24,7 @@ async function planned(count: number) {
 
 test.each([true, false])("a run that is cancelled while it is planned is not started (may start: %s)", async (may) => {
   const { prepare, open, header, runs } = await planned(2);
-  const run = prepare(may);
+  const run = await prepare(may);
   expect(run.stop("cancelled")).toBe(true);
   open();
   await run.rest;
@@ -37,7 +37,7 @@ test.each([true, false])("a run that is cancelled while it is planned is not sta
 
 test("a run that is prepared twice is one run, which can be stopped", async () => {
   const { prepare, open, runs } = await planned(12_000);
-  const [one, two] = [prepare(), prepare()];
+  const [one, two] = await Promise.all([prepare(), prepare()]);
   expect(two).toBe(one);
   open();
   await expect.poll(() => one.state.requests.sent).toBeGreaterThan(0);

@@ -128,7 +128,7 @@ describe("keys of callers", () => {
     const plan = new Promise<Plan>((_resolve, reject) => {
       refuse = reject;
     });
-    const run = runs.prepare(header, { plan, stop: () => {} }, () => true);
+    const run = await runs.prepare(header, { plan, stop: () => {} }, () => true);
     for (let n = 1; n < 2 * MOST_PAIRS; n += 1) of(n);
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(forgotten?.aborted).toBe(false);

@@ -32,9 +32,10 @@ test("a run of events goes on after its call, and the run tools find it beside t
   const events = Array.from({ length: 20 }, (_, number) => ({ uid: `user-${number}`, eventName: "app_open" }));
   const running = answer.parse((await client.callTool("track_events", { events })).structuredContent);
   expect(running.status).toBe("running");
-  const done = answer.parse(
-    (await client.callTool("get_run", { runId: running.runId, waitMs: 10_000 })).structuredContent,
-  );
+  const look = async () =>
+    answer.parse((await client.callTool("get_run", { runId: running.runId, waitMs: 10_000 })).structuredContent);
+  await expect.poll(async () => (await look()).status, { timeout: 20_000 }).toBe("succeeded");
+  const done = await look();
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 20, succeeded: 20 } });
   await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
   const { runs } = listed.parse((await client.callTool("get_run", {})).structuredContent);

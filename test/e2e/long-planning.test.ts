@@ -15,6 +15,7 @@ const answer = z.looseObject({
   status: z.string().optional(),
   counts: z.record(z.string(), z.number()).default({}),
   confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
+  failures: z.array(z.looseObject({ message: z.string() })).default([]),
   error: z.looseObject({ message: z.string() }).optional(),
 });
 
@@ -63,7 +64,7 @@ test("a write whose planning takes long answers with its run, which then goes on
   await service.slow("listOptions");
   const items = [{ name: "One", add: ["c"] }];
   const { told } = await service.call("update_contexts", { targetingId: service.targetingId, items });
-  expect(told).toMatchObject({ status: "running", counts: { items: 0 } });
+  expect(told).toMatchObject({ status: "running", counts: { items: 1, pending: 1 } });
   expect(await ended(service, told.runId)).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
 });
 
@@ -96,12 +97,16 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   const args = { targetingId: service.targetingId, items: [{ name: "One", add: ["c"] }] };
   const going = await service.call("update_contexts", args);
   await service.call("cancel_run", { runId: going.told.runId });
-  expect(await ended(service, going.told.runId)).toMatchObject({ status: "cancelled", counts: { items: 0 } });
+  expect(await ended(service, going.told.runId)).toMatchObject({
+    status: "cancelled",
+    counts: { items: 1, unattempted: 1 },
+  });
   const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
   const failing = await service.call("update_contexts", missing);
   const { told, isError } = await service.call("get_run", { runId: failing.told.runId, waitMs: 5000 });
   expect(isError).toBe(true);
-  expect(told.error?.message).toContain("targeting");
+  expect(told).toMatchObject({ status: "failed", counts: { items: 1, unattempted: 1 } });
+  expect(told.failures[0]?.message).toContain("there is no such context targeting");
 });
 
 test("a deletion that is cancelled while a yes is awaited is not done any more", async () => {

@@ -25,9 +25,14 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   test.each([
     ["a form without the yes", { action: "accept", content: { confirm: false } }],
     ["declined", { action: "decline" }],
-    ["cancelled", { action: "cancel" }],
   ] as const)("%s is no", async (_case, answer) => {
     expect(await drop(() => answer)).toBe("plan-3 no");
+  });
+
+  test("cancelled decides nothing, and no token stands for it", async () => {
+    const said = await drop(() => ({ action: "cancel" }));
+    expect(said).toMatch(/Not done yet.*\n.*closed without a decision: nothing was done/);
+    expect(said).not.toContain("plan-3");
   });
 
   test("a client that cannot ask is not asked", async () => {
@@ -73,7 +78,7 @@ describe("a client that answers by itself", () => {
     const call = start();
     const { requestState } = asked.parse(await call(3, {})).result;
     expect(asked.safeParse(await call(4, { inputResponses: yes, requestState })).success).toBe(true);
-    expect(await call(3, { requestState })).toHaveProperty("result.structuredContent.said", "plan-3 no");
+    expect(await call(3, { requestState })).toHaveProperty("result.structuredContent.status", "needs_confirmation");
     expect(await call(3, { inputResponses: yes, requestState })).toHaveProperty(
       "result.structuredContent.said",
       "plan-3 yes",

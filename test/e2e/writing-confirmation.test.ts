@@ -75,17 +75,24 @@ describe.each(Object.entries(CLIENTS))("%s that can ask", (_name, connect) => {
     expect(await session.writesSent()).toEqual(["deleteOptions", "deleteTargetings"]);
   });
 
-  test.each(["decline", "cancel"] as const)(
-    "%s sends nothing, is no error, and does not ask to be tried again",
-    async (action) => {
-      const session = await startSession({ connect, answer: () => ({ action }) });
-      const { running } = await withOptions(session);
-      const report = await session.write("delete_options", { ids: [running] });
-      expect(report).toMatchObject({ status: "cancelled", counts: { items: 1, unattempted: 1 } });
-      expect(JSON.stringify(report)).not.toContain("resume_run");
-      expect(await session.writesSent()).toEqual([]);
-    },
-  );
+  test("a no sends nothing, is no error, and does not ask to be tried again", async () => {
+    const session = await startSession({ connect, answer: () => ({ action: "decline" }) });
+    const { running } = await withOptions(session);
+    const report = await session.write("delete_options", { ids: [running] });
+    expect(report).toMatchObject({ status: "cancelled", counts: { items: 1, unattempted: 1 } });
+    expect(JSON.stringify(report)).not.toContain("resume_run");
+    expect(await session.writesSent()).toEqual([]);
+  });
+
+  test("a question that is closed decides nothing: nothing is sent, and no token is given", async () => {
+    const session = await startSession({ connect, answer: () => ({ action: "cancel" }) });
+    const { running } = await withOptions(session);
+    const report = await session.write("delete_options", { ids: [running] });
+    expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 1, pending: 1 } });
+    expect(report.confirmation).toBeUndefined();
+    expect(JSON.stringify(report.nextSteps)).toMatch(/150 Context IDs.*closed without a decision: nothing was changed/);
+    expect(await session.writesSent()).toEqual([]);
+  });
 
   test("taking away much asks, and little does not", async () => {
     let questions = 0;

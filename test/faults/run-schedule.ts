@@ -118,8 +118,10 @@ async function resumed(runs: Runs, runId: string): Promise<Run | undefined> {
   for (;;) {
     const run = await runs.resume(runId);
     await run?.rest;
-    const problem = run?.problem();
-    if (!isApiError(problem) || problem.effect === "rejected") return run;
+    const { planned, stopped } = run?.state ?? {};
+    // A read that the service refused is refused again.
+    const mayBePlanned = stopped?.cause === "interrupted" && stopped.reason?.code === "NOT_PLANNED";
+    if (planned !== false || !mayBePlanned) return run;
   }
 }
 

@@ -125,6 +125,12 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "NOT_SENT", detail: { reason: "connection refused" } },
   { code: "BUSY", statusCode: 429 },
   { code: "CANCELLED" },
+  { code: "NOT_PLANNED", detail: { effect: "ambiguous", reason: "no answer in time" } },
+  {
+    code: "NOT_PLANNED",
+    detail: { effect: "rejected", kind: "business", statusCode: 404, errorCode: "TARGETING_NOT_FOUND", route: "GET /" },
+  },
+  { code: "NOT_PLANNED", detail: { effect: "file", message: "the file is empty", remedy: "Give one with rows." } },
   { code: "WITHDRAWN" },
   { code: "DECLINED" },
   { code: "INTERRUPTED" },

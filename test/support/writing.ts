@@ -17,6 +17,10 @@ const failure = z.strictObject({
   errorCode: z.string(),
   statusCode: z.int().optional(),
   detail: z.record(z.string(), z.unknown()).optional(),
+  details: z
+    .array(z.looseObject({ index: count }))
+    .max(20)
+    .optional(),
   message: z.string().min(10),
   remedy: z.string().min(5),
 });

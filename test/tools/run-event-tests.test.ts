@@ -105,7 +105,7 @@ describe("against a live endpoint", () => {
     expect(outcome.ask.message).toContain("LIVE event API");
     const { token } = outcome.ask;
     const said = (accepted: boolean) =>
-      answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted, arrivedAt: 0 } });
+      answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted } });
     expect((await said(false)).structured).toMatchObject({ status: "cancelled" });
     expect(sandbox.events()).toHaveLength(0);
     await said(true);

@@ -75,7 +75,8 @@ export async function planUpdateContexts(
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
+/** What an item of `update_contexts` names: each is counted by itself. */
+export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
   return [...ids.map((id) => ({ _id: id })), ...all.map((each) => ({ name: each }))];

@@ -23,7 +23,7 @@ test("a targeting whose options cannot be read is not deleted; resumed, they are
   const stopped = await runs.start(header, plan);
   await stopped?.rest;
   expect(stopped?.status()).toBe("interrupted");
-  expect(stopped && failureGroups(stopped.state)[0]?.reason.code).toBe("RUN_ENDED");
+  expect(stopped && failureGroups(stopped.state)[0]?.reason.code).toBe("NOT_PLANNED");
   expect((await api.getTargeting(_id)).name).toBe("News");
 
   const resumed = await runs.resume(header.runId);

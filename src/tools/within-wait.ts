@@ -1,0 +1,54 @@
+import type { ManagementApi, RequestOptions } from "../api/management.ts";
+import { LEAST_READ_MS, type ToolContext } from "./context.ts";
+import { ToolError } from "./definition.ts";
+
+/** A read was given up, since the call has taken as long as it may (contract, `TARGETING_MCP_WAIT_MS`). */
+export class TookTooLong extends ToolError {}
+
+/** What decides how long the reads of a call may take. */
+type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
+
+/**
+ * Reads, but no longer than the call may take: then `read` is aborted. Throws a TookTooLong in that case, and else what
+ * `read` throws. `signal` is that of the caller.
+ */
+export async function withinWait<Value>(
+  { arrivedAt, waitMs, clock }: Waiting,
+  signal: AbortSignal | undefined,
+  read: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  const most = Math.max(waitMs, LEAST_READ_MS);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), Math.max(0, arrivedAt + most - clock.now()));
+  try {
+    return await read(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
+  } catch (thrown) {
+    if (late.signal.aborted && signal?.aborted !== true) throw tookTooLong(most);
+    throw thrown;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tookTooLong(most: number): TookTooLong {
+  return new TookTooLong(
+    `the service had not answered after ${most.toLocaleString("en-US")} ms, which is as long as a call may take; ` +
+      "nothing was changed",
+    "Try again later. If it stays so, check the address in the settings and the network (targeting-mcp doctor does), " +
+      "or let TARGETING_MCP_WAIT_MS allow more time.",
+  );
+}
+
+/** The same API, whose reads take no longer than a call may. */
+export function readingWithinWait(api: ManagementApi, waiting: Waiting): ManagementApi {
+  const inTime = <Value>(
+    options: RequestOptions | undefined,
+    read: (options: RequestOptions) => Promise<Value>,
+  ): Promise<Value> => withinWait(waiting, options?.signal, (signal) => read({ ...options, signal }));
+  return {
+    ...api,
+    getTargeting: (id, options) => inTime(options, (within) => api.getTargeting(id, within)),
+    listOptions: (id, query, options) => inTime(options, (within) => api.listOptions(id, query, within)),
+    getOption: (id, query, options) => inTime(options, (within) => api.getOption(id, query, within)),
+  };
+}

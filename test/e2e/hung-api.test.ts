@@ -1,0 +1,185 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, type TestClient, textOf, toolResult } from "../support/clients.ts";
+import { startTestSandbox } from "../support/sandbox.ts";
+import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { checkedReport } from "../support/writing.ts";
+
+const answer = z.looseObject({ error: z.looseObject({ message: z.string(), remedy: z.string() }) });
+
+/** A service with a targeting of two options, and servers in front of it that share one state folder. */
+async function service() {
+  const sandbox = await startTestSandbox();
+  const targetingId = await sandbox.targeting("News");
+  const ids = await sandbox.options(targetingId, [{ name: "One", contexts: ["a"] }, { name: "Two" }]);
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const faults = async (...some: object[]): Promise<void> => {
+    await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
+    await fetch(`${sandbox.url}/_sandbox/faults`, { method: "POST", body: JSON.stringify({ faults: some }) });
+  };
+  const env = (more: Record<string, string>) => ({
+    TARGETING_API_URL: sandbox.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_STATE_DIR: stateDir,
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+    TARGETING_MCP_LOG_LEVEL: "error",
+    ...more,
+  });
+  const connect = (more: Record<string, string>): Promise<TestClient> =>
+    CLIENTS["2025 client"]({ args: [COMMAND], env: cleanEnvironment(env(more)) });
+  return { sandbox, targetingId, ids, folder, faults, connect, env };
+}
+
+const HUNG = { kind: "timeout", on: "read", times: 1000 };
+const page = z.looseObject({ options: z.array(z.looseObject({})), cursor: z.string().optional() });
+
+describe("an API that hangs", () => {
+  test("every read answers within the wait, in our own words", async () => {
+    const { targetingId, ids, folder, faults, connect } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    await faults(HUNG);
+    const [optionId] = ids;
+    const reads: [string, Record<string, unknown>][] = [
+      ["get_targeting", { targetingId }],
+      ["list_options", { targetingId }],
+      ["list_options", { targetingId, search: "On" }],
+      ["list_options", { targetingId, saveTo: join(folder, "all.csv") }],
+      ["get_option", { optionId }],
+      ["get_option", { optionId, saveTo: join(folder, "one.csv") }],
+    ];
+    for (const [tool, args] of reads) {
+      const before = Date.now();
+      const given = await client.callTool(tool, args);
+      const { error } = answer.parse(given.structuredContent);
+      expect(given.isError).toBe(true);
+      expect(error.message).toMatch(/service had not answered after 1,200 ms/);
+      expect(error.remedy).toMatch(/TARGETING_MCP_WAIT_MS/);
+      expect(textOf(given)).toContain(error.message);
+      // Far from the time limit of a request, 60 s, however busy this machine is.
+      expect(Date.now() - before).toBeLessThan(20_000);
+    }
+  });
+
+  test("a write that may change only some targetings answers within the wait, too", async () => {
+    const { targetingId, ids, faults, connect } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200", TARGETING_MCP_ALLOWED_TARGETINGS: targetingId });
+    await faults(HUNG);
+    const given = await client.callTool("update_options", { items: [{ _id: ids[0], name: "New name" }] });
+    const { error } = answer.parse(given.structuredContent);
+    expect(error.message).toMatch(/had not answered after 1,200 ms.*nothing was changed/);
+  });
+
+  test("a search that a read cuts short gives what it found, and a cursor", async () => {
+    const { sandbox, faults, connect } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    const targetingId = await sandbox.targeting("Sports");
+    const empty = Array.from({ length: 10 }, (_, number) => ({ name: `Empty ${number}` }));
+    await sandbox.options(targetingId, [...empty, { name: "Full", contexts: ["b"] }]);
+    await faults({ ...HUNG, on: "getOption" });
+    const search = { targetingId, contextId: "b" };
+    const first = page.parse((await client.callTool("list_options", search)).structuredContent);
+    expect(first).toMatchObject({ options: [], scanned: 8, note: expect.stringContaining("One wait has passed") });
+    await faults();
+    const rest = await client.callTool("list_options", { ...search, cursor: first.cursor });
+    expect(page.parse(rest.structuredContent)).toMatchObject({ options: [{ name: "Full" }], scanned: 3 });
+  });
+
+  test("one read that hangs is tried again, and the change is made", async () => {
+    const { targetingId, faults, connect } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "6000" });
+    await faults({ kind: "timeout", on: "listOptions", times: 1 });
+    const args = { targetingId, items: [{ name: "One", add: ["c"] }] };
+    const report = checkedReport(await client.callTool("update_contexts", args));
+    expect(report).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
+  });
+});
+
+describe("a change that cannot be planned", () => {
+  const BRIEF = {
+    TARGETING_MCP_WAIT_MS: "600",
+    TARGETING_MCP_RETRY_BUDGET_MS: "1500",
+    TARGETING_MCP_REQUEST_TIMEOUT_MS: "700",
+  };
+  const ended = async (client: TestClient, runId: string | undefined) => {
+    for (;;) {
+      const given = await client.callTool("get_run", { runId, waitMs: 5000 });
+      const report = checkedReport(given);
+      if (report.status !== "running") return { report, text: textOf(given) };
+    }
+  };
+
+  test.each([
+    [
+      "that adds",
+      "update_contexts",
+      {
+        items: [
+          { name: "One", add: ["c"] },
+          { names: ["Two", "One"], add: ["d"] },
+        ],
+      },
+      3,
+    ],
+    ["that may need a yes", "delete_options", { names: ["One", "Two"] }, 2],
+  ] as const)("%s says so, in its journal too, and is taken up again", async (_case, tool, given, items) => {
+    const { targetingId, faults, connect } = await service();
+    const client = await connect({ ...BRIEF, TARGETING_MCP_CONFIRM: "off" });
+    const asking = await connect(BRIEF);
+    const via = tool === "delete_options" ? asking : client;
+    await faults(HUNG);
+    const going = checkedReport(await via.callTool(tool, { targetingId, ...given }));
+    expect(going).toMatchObject({ status: "running", counts: { items, pending: items } });
+    const { report, text } = await ended(via, going.runId);
+    expect(report).toMatchObject({ status: "interrupted", counts: { items, unattempted: items } });
+    expect(report.failures).toMatchObject([{ count: items, outcome: "unattempted", errorCode: "NOT_PLANNED" }]);
+    expect(report.failures[0]?.message).toMatch(/nothing was changed: the service gave no usable answer/);
+    expect(text).toContain("nothing was changed");
+    expect(text).toContain("resume_run");
+    await Promise.all([client.close(), asking.close()]);
+    // Another process knows it only by what was kept.
+    const other = await connect({ TARGETING_MCP_CONFIRM: "off" });
+    expect((await ended(other, going.runId)).report).toMatchObject({
+      status: "interrupted",
+      failures: report.failures,
+    });
+    await faults();
+    const resumed = checkedReport(await other.callTool("resume_run", { runId: going.runId }));
+    expect(resumed).toMatchObject({ status: "succeeded", counts: { items, succeeded: items } });
+  });
+
+  test("for a targeting that is not there has failed, and tells which", async () => {
+    const { faults, connect } = await service();
+    const client = await connect(BRIEF);
+    await faults({ kind: "slow", on: "listOptions", delayMs: 650, times: 4 });
+    const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
+    const going = checkedReport(await client.callTool("update_contexts", missing));
+    const { report } = await ended(client, going.runId);
+    expect(report).toMatchObject({ status: "failed", counts: { items: 1, unattempted: 1 } });
+    expect(report.failures[0]?.message).toMatch(/nothing was changed: there is no such context targeting/);
+  });
+
+  test("that a crash cuts short still counts what was given, and is taken up again", async () => {
+    const { targetingId, faults, connect, env } = await service();
+    await faults(HUNG);
+    const server = startCommand([], env({ TARGETING_MCP_WAIT_MS: "300" }));
+    for (const message of OPENING) server.send(message);
+    const args = { targetingId, items: [{ name: "Three", children: [{ name: "Four" }] }], onExisting: "skip" };
+    server.send(toolCall(1, "bulk_add_options", args));
+    const going = z.looseObject({ result: z.looseObject({}) }).parse(await server.answer(1));
+    const { runId } = checkedReport(toolResult.parse(going.result));
+    const other = await connect({});
+    const look = async () => checkedReport(await other.callTool("get_run", { runId }));
+    expect(await look()).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
+    server.child.kill("SIGKILL");
+    await server.exited;
+    expect(await look()).toMatchObject({ status: "interrupted", counts: { items: 2, pending: 2 } });
+    await faults();
+    const resumed = checkedReport(await other.callTool("resume_run", { runId }));
+    expect(resumed).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
+  });
+});
