@@ -5,6 +5,8 @@ import { fenceOf, type Intent, SEND_WINDOW_MS, type Turn } from "../bulk/turn.ts
 
 /** The lease is renewed for the next events when its readings are this old, in milliseconds. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
+/** How often an event is tried again at once: on a machine on which it is always too late it cannot be sent. */
+const HELD_BACK_TRIES = 10;
 
 /**
  * The same API, whose events leave only while the lease of their run is held. They were announced before: what leaves too
@@ -26,13 +28,14 @@ export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number
   return {
     ...api,
     async track(body, options) {
-      for (;;) {
+      for (let tries = 1; ; tries += 1) {
         const intent = await latest();
         const fence = fenceOf([lease], intent, { renew: () => lease.renew(), onLate: () => {} });
         try {
           return await api.track(body, { ...options, fence });
         } catch (thrown) {
-          if (!(thrown instanceof NotSentError && thrown.cause instanceof HeldBackError)) throw thrown;
+          const isHeldBack = thrown instanceof NotSentError && thrown.cause instanceof HeldBackError;
+          if (!isHeldBack || tries === HELD_BACK_TRIES) throw thrown;
           renewing = undefined;
         }
       }

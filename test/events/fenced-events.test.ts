@@ -58,3 +58,12 @@ test("no event leaves once another process drives the run", async () => {
   expect(lost.counts.arrived).toBe(0);
   expect(new LeaseLostError("lost")).toBeInstanceOf(HeldBackError);
 });
+
+test("where every event is too late, it is told that it was not sent", async () => {
+  const mayLeave = (): never => {
+    throw new HeldBackError("too late");
+  };
+  const { api, counts } = fenced({ more: { mayLeave } });
+  await expect(api.track("{}")).rejects.toBeInstanceOf(NotSentError);
+  expect(counts).toMatchObject({ renewals: 10, arrived: 0 });
+});
