@@ -61,7 +61,8 @@ export function oneOf<R>(
   return store.alone(fingerprint, async () => {
     const last = await store.last(fingerprint);
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      const found = await attach(last);
+      // One that cannot be read, since its process died while it was kept, was never started.
+      const found = await orUnreadable(attach(last));
       if (found !== undefined) return found;
     }
     return make();
