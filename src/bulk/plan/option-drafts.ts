@@ -7,6 +7,7 @@ import type { AddOptionInput } from "./add-options.ts";
 import { badId, badName } from "./checks.ts";
 import { type CheckedOption, checkOne, checkOption, type NamesInUse, type NewOption } from "./options.ts";
 import type { Plan } from "./plan.ts";
+import { RowNames } from "./row-names.ts";
 
 /** An option with more Context IDs than this is not kept as a row: they may need several requests. */
 const ROW_CONTEXT_IDS = 100;
@@ -34,8 +35,7 @@ export class OptionDrafts {
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /** By name: the object of a plain option. */
-  readonly #plain = new Map<string, number>();
+  readonly #plain: RowNames;
   /** Plain options, by object, that further rows made more of. */
   readonly #grown = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
@@ -54,6 +54,7 @@ export class OptionDrafts {
 
   constructor(plan: Plan, targetingId: string) {
     this.#plan = plan;
+    this.#plain = new RowNames((object) => plan.objects.at(object)?.name);
     this.#targetingId = targetingId;
   }
 
@@ -103,7 +104,7 @@ export class OptionDrafts {
     }
     const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
     if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
-    this.#plain.set(checked.name, objects.addRow(block));
+    this.#plain.add(checked.name, objects.addRow(block));
     return true;
   }
 
