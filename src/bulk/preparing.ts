@@ -64,6 +64,7 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
       }
     }
     if (stoppedBy === "cancelled" && started === undefined) started = await then.withdraw();
+    if (stoppedBy !== undefined) status = stoppedBy;
     for (const watcher of watchers.keys()) watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
     await started?.rest;
   };
@@ -85,7 +86,6 @@ export function preparingRun(header: RunHeader, planning: Planning, then: Then):
     stop(cause) {
       if (started !== undefined) return started.stop(cause);
       stoppedBy = cause;
-      status = cause;
       planning.stop();
       return true;
     },

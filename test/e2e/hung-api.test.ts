@@ -154,8 +154,8 @@ describe("a change that cannot be planned", () => {
 
   test("for a targeting that is not there has failed, and tells which", async () => {
     const { faults, connect } = await service();
-    const client = await connect(BRIEF);
-    await faults({ kind: "slow", on: "listOptions", delayMs: 650, times: 4 });
+    const client = await connect({ ...BRIEF, TARGETING_MCP_RETRY_BUDGET_MS: "20000" });
+    await faults({ ...HUNG, on: "listOptions", times: 2 });
     const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
     const going = checkedReport(await client.callTool("update_contexts", missing));
     const { report } = await ended(client, going.runId);

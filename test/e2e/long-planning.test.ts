@@ -103,7 +103,8 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   });
   const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
   const failing = await service.call("update_contexts", missing);
-  const { told, isError } = await service.call("get_run", { runId: failing.told.runId, waitMs: 5000 });
+  await ended(service, failing.told.runId);
+  const { told, isError } = await service.call("get_run", { runId: failing.told.runId });
   expect(isError).toBe(true);
   expect(told).toMatchObject({ status: "failed", counts: { items: 1, unattempted: 1 } });
   expect(told.failures[0]?.message).toContain("there is no such context targeting");
