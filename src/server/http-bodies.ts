@@ -28,7 +28,7 @@ const PARSE_ERROR = -32_700;
 
 /** What a request holds. */
 export interface ReadBody {
-  /** Undefined where nothing is to be read here, since the method or the media type is refused later. */
+  /** Undefined where the method is one without a body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
 }
@@ -49,8 +49,9 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>): BodyReader {
   const bytesKept = shares(MOST_BYTES);
   const valuesKept = shares(MOST_KEPT_VALUES);
   return async (request, { incoming, outgoing }, caller) => {
-    if (request.method !== "POST" || !isJsonContentType(request.headers.get("content-type")))
-      return { body: undefined, messages: [] };
+    if (request.method !== "POST") return { body: undefined, messages: [] };
+    if (!isJsonContentType(request.headers.get("content-type")))
+      return httpError(415, "the body must be application/json", CLOSING);
     const [arriving, bytes, values] = [unfinished.claim(caller), bytesKept.claim(caller), valuesKept.claim(caller)];
     for (const claim of [arriving, bytes, values]) whenOver(outgoing, claim.end);
     const read = await readBody(incoming, bytes, arriving);

@@ -138,6 +138,14 @@ test("unfinished bodies of one caller hold up nobody else, and end after 15 seco
   expect((await post(url, "tools/call", large, as("alice"))).status).toBe(200);
 });
 
+test("a body of another kind is not waited for", async () => {
+  for (const sessions of ["off", "on"]) {
+    const { url } = await start({ TARGETING_MCP_SESSIONS: sessions });
+    const { answered } = beginBody(url, { ...bearer("alice"), "content-type": "text/plain" });
+    expect(await answered).toBe(415);
+  }
+});
+
 describe("requests under way", () => {
   test("one caller has at most half of them", async () => {
     const { url, service } = await start({ TARGETING_MCP_MAX_CONCURRENCY: "4" });
