@@ -8,7 +8,7 @@ import type { Settings, SettingsInput } from "../settings/settings.ts";
 import type { Check } from "./doctor-machine.ts";
 
 /** What others of this machine, or on the way to a service, could read: a check that is no "ok", with its remedy. */
-export type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
+type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
 /** Looks at the files that hold secrets, and at the addresses to which keys go. Reads no content and sends nothing. */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {

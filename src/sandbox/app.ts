@@ -28,7 +28,7 @@ const CORS = {
 const CONTROL_PLANE = "/_sandbox";
 
 /** How a sandbox is served. */
-export interface AppOptions {
+interface AppOptions {
   /** Base address of a real event endpoint to which events are passed on. */
   readonly forward: string | undefined;
   readonly names: ServedNames;

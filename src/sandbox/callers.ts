@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 
 /** What a request says about where it comes from. */
-export interface Caller {
+interface Caller {
   /** The address at the other end of the connection. */
   readonly peer: string | undefined;
   /** The headers `Host` and `Origin`. */

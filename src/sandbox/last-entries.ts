@@ -1,5 +1,5 @@
 /** Entries as they came, of which the oldest are forgotten. */
-export interface LastEntries<Entry> {
+interface LastEntries<Entry> {
   add(entry: Entry): void;
   clear(): void;
   /** The newest first. */

@@ -97,7 +97,7 @@ function isRefused(missing: string, halfPairs: HalfPairs): boolean {
 }
 
 /** What is wrong with half a pair, as the beginning of a sentence. */
-export function halfWords({ missing, present }: HalfPair): string {
+function halfWords({ missing, present }: HalfPair): string {
   return `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
 
