@@ -45,7 +45,9 @@ export async function sendBatch(driver: Driver, steps: readonly number[]): Promi
     if (next.kind === "resend") {
       // What the others came to would be in doubt if the process died while this waits.
       if (attempt.kind === "answer") await driver.flush();
-      budgetMs -= driver.clock.now() - startedAt + next.waitMs;
+      // What is refused while it is in doubt has tries of its own.
+      const isFailing = next.batch.refused === batch.refused;
+      if (isFailing) budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
       if (!(await pause(driver, next.waitMs))) return GOES_ON;
       batches.unshift(next.batch);
