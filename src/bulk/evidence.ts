@@ -16,9 +16,14 @@ export interface Claim {
  */
 export function orderOf(driver: Driver, { id, step }: Claim): Order {
   const newest = newestBefore(driver, step);
-  const byClock = driver.serverClock.order(ulidTime(id), firstAttempt(driver, step));
+  const byClock = clockOrderOf(driver, { id, step });
   if (newest === undefined || byClock === "before") return byClock;
   return newest === null || id > newest ? "after" : "before";
+}
+
+/** As `orderOf`, by the clock alone: for what may be no top-level option. */
+export function clockOrderOf(driver: Driver, { id, step }: Claim): Order {
+  return driver.serverClock.order(ulidTime(id), firstAttempt(driver, step));
 }
 
 /** Whether a thing was made after the first attempt of a step, or, where no reading can tell, most likely so. */
@@ -81,13 +86,18 @@ const CLOCK_READINGS = 12;
  * Reads the service's clock until it tells of every claim whether it is older than its first attempt, or no reading
  * helps. Gives `unread` where a reading failed, or the run was stopped, so that a later one may tell.
  */
-export async function sharpen(driver: Driver, claims: readonly Claim[]): Promise<"read" | "unread"> {
+export async function sharpen(
+  driver: Driver,
+  claims: readonly Claim[],
+  order: typeof orderOf = orderOf,
+): Promise<"read" | "unread"> {
+  if (!claims.some((claim) => order(driver, claim) === "unclear")) return "read";
   const { clock, serverClock } = driver;
   const latest = Math.max(...claims.map(({ id }) => ulidTime(id)));
   serverClock.observeSeen(latest, clock.now());
   let roundTrip = 0;
   for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
-    const open = claims.filter((claim) => orderOf(driver, claim) === "unclear");
+    const open = claims.filter((claim) => order(driver, claim) === "unclear");
     const gaps = open.map(({ id, step }) => ulidTime(id) - firstAttempt(driver, step)).sort((a, b) => a - b);
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];

@@ -6,7 +6,7 @@ import type { OptionRecord } from "../spec/records.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { compareContexts } from "./compare-contexts.ts";
 import type { Driver } from "./driver.ts";
-import { isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
+import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
 import { listPages, type OptionList } from "./pages.ts";
 import { ownReason } from "./reasons.ts";
 import type { Reason, Step, StepChange } from "./work.ts";
@@ -45,11 +45,8 @@ export async function reconcileCreates(
 ): Promise<readonly StepChange[]> {
   const ids = ({ step, reason }: MetItsName): readonly string[] =>
     existingIds(reason).filter((id) => isUlid(id) && orderOf(driver, { id, step }) !== "before");
-  const unclear = met.flatMap((each) => {
-    const claims = ids(each).map((id) => ({ id, step: each.step }));
-    return claims.filter((claim) => orderOf(driver, claim) === "unclear");
-  });
-  const readings = unclear.length > 0 ? await sharpen(driver, unclear) : "read";
+  const claims = met.flatMap((each) => ids(each).map((id) => ({ id, step: each.step })));
+  const readings = await sharpen(driver, claims);
   const changes: StepChange[] = [];
   const open: Candidate[] = [];
   for (const each of met) {
@@ -60,21 +57,24 @@ export async function reconcileCreates(
     else open.push({ ...each, ids: candidates });
   }
   const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
-  for (const { step, ids: candidates } of open) {
+  const elsewhere = open.filter(({ ids: candidates }) => !candidates.some((id) => found.has(id) || unread.has(id)));
+  await sharpen(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
+  for (const each of open) {
+    const { step, reason, ids: candidates } = each;
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
-    const sure = made !== undefined && isNewer(driver, { id: made._id, step });
-    const mayBeTold = readings === "unread" && made !== undefined;
-    changes.push(
-      sure
-        ? { step: step.id, to: "done", _id: made._id, ...childIdsOf(made) }
-        : {
-            step: step.id,
-            to: "unknown",
-            reason: mayBeTold || candidates.some((id) => unread.has(id)) ? UNREAD : ownerUnclear(candidates),
-          },
-    );
+    const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
+    // The newest top-level option tells nothing of what stands elsewhere, such as a sub-option: the clock does.
+    const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
+    if (made !== undefined && isNewer(driver, { id: made._id, step })) {
+      changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
+    } else if (isOlder) changes.push({ step: step.id, to: "failed", reason });
+    else changes.push({ step: step.id, to: "unknown", reason: mayBeTold ? UNREAD : ownerUnclear(candidates) });
   }
   return changes;
+}
+
+function claimsOf({ step, ids }: Candidate): readonly Claim[] {
+  return ids.map((id) => ({ id, step }));
 }
 
 /** It could not be looked at: a resumed run does. */

@@ -5,7 +5,6 @@ import { CONFIRMATION_MS, mayNeedConfirmation } from "./confirmation.ts";
 import { type Begin, type DrivenParts, type DrivingContext, drivenRun, recordPlan, stopReason } from "./driven-run.ts";
 import { cancelInterrupted, startedBy, withdraw } from "./ended-runs.ts";
 import { type ByteSource, unchanged } from "./files/bytes.ts";
-import { foresee } from "./foresee.ts";
 import { isWithdrawn, KeptRuns, listedRuns, proposalOf, readBack } from "./kept-runs.ts";
 import { type Ending, endingOf, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
@@ -46,8 +45,10 @@ export class Runs {
   }
 
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
-  foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
+  async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
+    // Only a dry run needs it, so that no start pays for it.
+    const { foresee } = await import("./foresee.ts");
     return foresee(plan, { api, memory, signal });
   }
 

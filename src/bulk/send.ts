@@ -78,7 +78,9 @@ export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): P
     if (next.kind === "resend") {
       // What the others came to would be in doubt if the process died while this waits.
       if (attempt.kind === "answer") await driver.flush();
-      if (!next.isFree) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
+      // What is refused while it is in doubt has tries of its own; what was held back is no failed attempt.
+      const isFailing = !next.isFree && next.batch.refused === batch.refused;
+      if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
       if (!(await pause(driver, next.waitMs))) return GOES_ON;
       batches.unshift(next.batch);

@@ -18,13 +18,15 @@ async function outcomesOf(
   fill: (project: Project) => WriteCall,
   meanwhile: Partial<Omit<Schedule, "call" | "settings">> & {
     readonly retryBudgetMs?: number;
+    /** How old what the project holds is when the run begins. */
+    readonly ageMs?: number;
     readonly clocks?: Partial<Pick<Schedule["settings"], "skewMs" | "dateSkewMs" | "latencyMs" | "tellsDate">>;
   } = {},
 ): Promise<readonly string[]> {
-  const { retryBudgetMs = 120_000, clocks = {}, ...rest } = meanwhile;
+  const { retryBudgetMs = 120_000, ageMs = 1000, clocks = {}, ...rest } = meanwhile;
   const world = emptyWorld(clocks.skewMs);
   const call = fill(world.project);
-  world.time.advance(1000);
+  world.time.advance(ageMs);
   const schedule: Schedule = {
     seed: 1,
     call,
@@ -375,6 +377,17 @@ describe("found by the schedules", () => {
     const [, blue] = call.tool === "update_options" ? call.input.items.map(({ _id }) => _id) : [];
     const rival = { call: { tool: "delete_options" as const, input: { ids: [blue ?? ""] } }, faults: [] };
     expect(await outcomesOf(swap, { rival, faults: [{ on: 1, fault: noKey }] })).toEqual(["succeeded", "failed"]);
+  });
+
+  test("a sub-option that is newer than every top-level option is not taken for a group that names it", async () => {
+    const call = (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      option(project, targetingId, "Hats", group(project, targetingId, "Clothes", ["own"]));
+      const items = [{ name: "Winter", children: [{ name: "Gloves" }, { name: "Hats" }] }];
+      return { tool: "bulk_add_options", input: { targetingId, items } };
+    };
+    const outcomes = await outcomesOf(call, { faults: [{ on: 0, fault: lost("whole") }], ageMs: 97 });
+    expect(outcomes).toEqual(["succeeded", "succeeded", "failed"]);
   });
 
   test("options that follow their new targeting are told apart from those of others, whatever the clocks say", async () => {
