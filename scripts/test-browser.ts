@@ -79,7 +79,7 @@ try {
   await mustRun("npm", ["install", "--no-audit", "--no-fund", "--save-exact", PLAYWRIGHT], folder);
   await writeFile(
     join(folder, SUITE_FORMATS.playwright.fileName),
-    emitSuite(generateEventTests(), "playwright", "http://127.0.0.1:4010"),
+    await emitSuite(generateEventTests(), "playwright", "http://127.0.0.1:4010"),
   );
   const launch = { executablePath: chromium, args: ["--no-sandbox"] };
   const config = { testDir: folder, use: { launchOptions: launch } };

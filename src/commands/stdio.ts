@@ -9,7 +9,6 @@ import { serveOverStdio } from "../server/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { connect } from "./connect.ts";
-import { exposures } from "./exposures.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -63,6 +62,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
   log.info("serving", { environment: services.environment, tools: parts.tools.length, version: VERSION });
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
+  // The client does not wait for these.
+  const { exposures } = await import("./exposures.ts");
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
   for (const { missing, present } of Object.values(services.half ?? {}))
     log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });

@@ -1,25 +1,34 @@
-import { emitCurl } from "./emit-curl.ts";
-import { emitPlaywright } from "./emit-playwright.ts";
-import { emitVitest } from "./emit-vitest.ts";
 import { CASE_KINDS, type EventSuite } from "./suite.ts";
 
 /** A form of a suite: its writer, and the usual name and type of its file. */
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  readonly emit: (suite: EventSuite, sandboxUrl: string) => string;
+  readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** The forms in which a suite is given out. */
+/** The forms in which a suite is given out. Their writers are loaded when they are needed: no start pays for them. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
     mimeType: "application/json",
-    emit: (suite) => `${JSON.stringify(suite, null, 2)}\n`,
+    emit: async (suite) => `${JSON.stringify(suite, null, 2)}\n`,
   },
-  vitest: { fileName: "events.test.ts", mimeType: "text/typescript", emit: emitVitest },
-  playwright: { fileName: "events.spec.ts", mimeType: "text/typescript", emit: emitPlaywright },
-  curl: { fileName: "events.sh", mimeType: "application/x-sh", emit: emitCurl },
+  vitest: {
+    fileName: "events.test.ts",
+    mimeType: "text/typescript",
+    emit: async (...given) => (await import("./emit-vitest.ts")).emitVitest(...given),
+  },
+  playwright: {
+    fileName: "events.spec.ts",
+    mimeType: "text/typescript",
+    emit: async (...given) => (await import("./emit-playwright.ts")).emitPlaywright(...given),
+  },
+  curl: {
+    fileName: "events.sh",
+    mimeType: "application/x-sh",
+    emit: async (...given) => (await import("./emit-curl.ts")).emitCurl(...given),
+  },
 } as const satisfies Record<string, Format>;
 
 /** The name of a form of a suite. */
@@ -39,6 +48,6 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
 }
 
 /** Writes a suite in one of the forms; the files run as they are, against the sandbox at `sandboxUrl`. */
-export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): string {
+export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

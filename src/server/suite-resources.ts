@@ -17,7 +17,7 @@ export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
       const kept = await context.suites.find(context.caller, suiteId);
       if (kept === undefined) return undefined;
       const { suite, format } = kept;
-      const text = emitSuite(suite, format, await emittedUrl(format, context));
+      const text = await emitSuite(suite, format, await emittedUrl(format, context));
       return { mimeType: SUITE_FORMATS[format].mimeType, text };
     },
     async list({ suites, caller }) {

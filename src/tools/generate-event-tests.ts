@@ -56,7 +56,7 @@ export const generateEventTestsTool = {
     const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
     const { suiteId } = await suites.keep(caller, suite, format);
     const target = await emittedUrl(format, context);
-    const text = emitSuite(suite, format, target);
+    const text = await emitSuite(suite, format, target);
     if (place !== undefined) await saveFile(place, inOnePiece(text));
     const facts = {
       suiteId,

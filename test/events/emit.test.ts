@@ -47,7 +47,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 /** Emits a suite and runs the file against a service; another sandbox can take that service's place. */
 async function run(emitted: EventSuite, format: "vitest" | "curl", url: string): Promise<Ended> {
   const file = join(folder, SUITE_FORMATS[format].fileName);
-  await writeFile(file, emitSuite(emitted, format, DEFAULT_URL));
+  await writeFile(file, await emitSuite(emitted, format, DEFAULT_URL));
   const [command, args] =
     format === "curl"
       ? ["sh", [file]]
@@ -104,7 +104,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
 });
 
 it("is TypeScript for Playwright too, which `npm run test:browser` runs in a browser", async () => {
-  const { code } = await transform(emitSuite(suite, "playwright", DEFAULT_URL), { loader: "ts" });
+  const { code } = await transform(await emitSuite(suite, "playwright", DEFAULT_URL), { loader: "ts" });
   expect(code).toContain('from "@playwright/test"');
 });
 
@@ -122,7 +122,10 @@ function pageExpect(actual: unknown, note = "") {
 
 /** What a page must do for the emitted test, and what that then says: run with a stand-in for Playwright. */
 async function testPage(emitted: EventSuite, bodies: readonly string[], expected = "") {
-  const { code } = await transform(emitSuite(emitted, "playwright", DEFAULT_URL), { loader: "ts", format: "cjs" });
+  const { code } = await transform(await emitSuite(emitted, "playwright", DEFAULT_URL), {
+    loader: "ts",
+    format: "cjs",
+  });
   const notes: string[] = [];
   const tests: ((given: unknown) => Promise<void>)[] = [];
   const annotations = { push: ({ description }: { description: string }) => notes.push(description) };
@@ -204,6 +207,6 @@ describe("the Playwright file", () => {
   });
 });
 
-it("is the suite itself as JSON", () => {
-  expect(JSON.parse(emitSuite(suite, "json", DEFAULT_URL))).toEqual(suite);
+it("is the suite itself as JSON", async () => {
+  expect(JSON.parse(await emitSuite(suite, "json", DEFAULT_URL))).toEqual(suite);
 });
