@@ -20,8 +20,11 @@ export async function drive(
   cause: () => "cancelled" | "interrupted",
   first?: Requests,
 ): Promise<void> {
-  const stop = (why: StopCause, reason?: Reason): void =>
+  const stop = (why: StopCause, reason?: Reason): void => {
+    // How a run stops that another process has taken over is for that one to say.
+    driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
+  };
   let known = first;
   let turns: Turns = new Map();
   for (;;) {

@@ -341,10 +341,12 @@ export class Runs {
     const run = drivenRun(this.#context, of, begin);
     /** What another process makes of it that has taken it over. */
     let other: Run | undefined;
+    let isLookedFor = true;
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
       if (!run.isTakenOver()) return;
       other = await this.#kept.find(runId).catch(() => undefined);
+      isLookedFor = false;
       await other?.rest;
     });
     const known: Run = {
@@ -352,7 +354,8 @@ export class Runs {
       get state() {
         return other?.state ?? run.state;
       },
-      status: () => (other ?? run).status(),
+      // Until it is known what the other process makes of it, it goes on.
+      status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
       rest,
     };
     this.#driven.set(runId, known);

@@ -161,6 +161,8 @@ async function send(
     },
   });
   const { counts, ended } = await sending.finally(end);
+  // How a run stops that another process has taken over is for that one to say.
+  lease.lost.throwIfAborted();
   const stopped = reins.signal.aborted ? reins.cause() : "finished";
   record({
     t: "stop",

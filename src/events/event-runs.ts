@@ -349,12 +349,14 @@ export class EventRuns {
     const run = drivenEvents(this.#context, parts);
     /** What another process makes of it that has taken it over. */
     let other: EventRun | undefined;
+    let isLookedFor = true;
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
       // No call waits for what other processes left; what cannot be tidied now is tried again.
       void this.#tidyOnce().catch(() => undefined);
       if (!run.isTakenOver()) return;
       other = await this.find(runId).catch(() => undefined);
+      isLookedFor = false;
       await other?.rest;
     });
     const known: EventRun = {
@@ -362,7 +364,8 @@ export class EventRuns {
       get state() {
         return other?.state ?? run.state;
       },
-      status: () => (other ?? run).status(),
+      // Until it is known what the other process makes of it, it goes on.
+      status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
       rest,
     };
     this.#driven.set(runId, known);
