@@ -1,6 +1,6 @@
 // Writes the published JSON Schema of event suites; `npm run format` then lays it out.
 import { writeFile } from "node:fs/promises";
-import { eventSuiteJsonSchema } from "../src/events/suite.ts";
+import { eventSuiteJsonSchema } from "../src/events/suites/suite.ts";
 
 const path = new URL("../docs/event-suite.schema.json", import.meta.url);
 await writeFile(path, `${JSON.stringify(eventSuiteJsonSchema(), null, 2)}\n`);

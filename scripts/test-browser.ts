@@ -7,8 +7,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { emitSuite, SUITE_FORMATS } from "../src/events/emit.ts";
-import { generateEventTests } from "../src/events/generate.ts";
+import { emitSuite, SUITE_FORMATS } from "../src/events/suites/emit.ts";
+import { generateEventTests } from "../src/events/suites/generate.ts";
 import { startSandbox } from "../src/sandbox/index.ts";
 
 const PLAYWRIGHT = "@playwright/test@1.65.1";

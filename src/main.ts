@@ -44,7 +44,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "doctor [--json]",
     meaning: "checks settings, keys, scopes, folders and routes without changing anything, and says what to fix",
     options: [{ flag: "json", toggle: true, meaning: "prints JSON, for programs" }],
-    run: async (line) => (await import("./commands/doctor.ts")).runDoctor(line),
+    run: async (line) => (await import("./commands/doctor/doctor.ts")).runDoctor(line),
   },
   setup: {
     usage: "setup HOST [--yes]",
@@ -53,7 +53,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "with the settings that are given; shows the change and asks first",
     options: [{ flag: "yes", toggle: true, meaning: "writes without asking, and without keys" }],
     mostWords: 1,
-    run: async (line) => (await import("./commands/setup.ts")).runSetup(line),
+    run: async (line) => (await import("./commands/setup/setup.ts")).runSetup(line),
   },
 };
 

@@ -1,6 +1,6 @@
-import { isSchema, type JsonSchema } from "../../src/server/json-schema.ts";
+import { isSchema, type JsonSchema } from "../../src/server/arguments/json-schema.ts";
+import { formsOf } from "../../src/server/arguments/understand.ts";
 import { catalogue, type ListedTool } from "../../src/server/listing.ts";
-import { formsOf } from "../../src/server/understand.ts";
 import type { Effect } from "../../src/tools/definition.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { tableOf } from "./markdown.ts";

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import { parseJson } from "../platform/json.ts";
 import {
   type BulkResult,
   type ItemError,
@@ -19,15 +20,6 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** Whether a value is an object that is no array. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** JSON text as a value; undefined where it is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The value in a body; undefined where it is not JSON. */

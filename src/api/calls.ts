@@ -1,7 +1,7 @@
+import type { Fence } from "../platform/fence.ts";
 import type { Operation, RouteTable } from "../spec/routes.ts";
 import { jsonIn } from "./answers.ts";
 import { AmbiguousError, NotSentError } from "./errors.ts";
-import type { Fence } from "./fence.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 import { type Asked, errorOf } from "./rejections.ts";
 

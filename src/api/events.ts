@@ -1,4 +1,4 @@
-import type { Fence } from "./fence.ts";
+import type { Fence } from "../platform/fence.ts";
 import type { RequestOptions } from "./management.ts";
 
 /** What the event endpoint answered: its status and its one word (event-tracking-api 4, 7). */

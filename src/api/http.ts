@@ -1,8 +1,8 @@
 import type { Dispatcher } from "undici";
+import { type Fence, HeldBackError } from "../platform/fence.ts";
 import type { Method } from "../spec/routes.ts";
 import type { ProxyRoute, Sender } from "./dispatcher.ts";
 import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
-import { type Fence, HeldBackError } from "./fence.ts";
 import { connectionReason, StoppedError } from "./reasons.ts";
 
 /** Where an API is and how its requests travel. */

@@ -1,3 +1,4 @@
+import type { Fence } from "../platform/fence.ts";
 import type {
   AddOptionItem,
   BulkResult,
@@ -9,7 +10,6 @@ import type {
   TargetingRecord,
 } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
-import type { Fence } from "./fence.ts";
 
 /** The answer to a bulk request: one result per item, in the order of the request. */
 export interface BulkAnswer {

@@ -1,4 +1,4 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../platform/clock.ts";
 import { isApiError, NotSentError, RejectedError } from "./errors.ts";
 import type { ManagementApi, RequestOptions } from "./management.ts";
 

@@ -1,4 +1,4 @@
-import { HeldBackError } from "./fence.ts";
+import { HeldBackError } from "../platform/fence.ts";
 
 /** Our words for the codes of Node and undici; other codes are shown as they are. */
 const REASONS: Readonly<Record<string, string>> = {

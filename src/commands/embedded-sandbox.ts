@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
 import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
-import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 
 /** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
 export interface EmbeddedSandbox {

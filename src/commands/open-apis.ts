@@ -1,5 +1,5 @@
 import { type Http, openHttp } from "../api/http.ts";
-import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
 import type { Log, LogFields } from "../server/log.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";

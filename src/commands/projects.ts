@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { systemClock } from "../api/clock.ts";
-import { NoRoom } from "../server/http-guards.ts";
+import { systemClock } from "../platform/clock.ts";
+import { NoRoom } from "../server/http/guards.ts";
 import type { ProjectKeys } from "../settings/access.ts";
 import { withKeys } from "../settings/project-keys.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";

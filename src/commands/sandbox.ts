@@ -1,9 +1,9 @@
-import { parseJson } from "../api/answers.ts";
-import { coverageOf } from "../events/coverage.ts";
-import { coverageText } from "../render/arrived-events.ts";
+import { coverageOf } from "../events/watch/coverage.ts";
+import { parseJson } from "../platform/json.ts";
+import { coverageText } from "../render/events/arrived-events.ts";
 import { DataFileError } from "../sandbox/data-file.ts";
+import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
-import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import { SettingsError } from "../settings/error.ts";
 import { isPlain } from "../settings/proxy.ts";
 import { cannotListen } from "./cannot-listen.ts";

@@ -5,7 +5,7 @@ import { callsUnderWay } from "../server/calls-under-way.ts";
 import { listedTools, toolsThatWrite } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
-import { serveOverStdio } from "../server/stdio.ts";
+import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { connect } from "./connect.ts";
@@ -63,7 +63,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   // The client does not wait for these.
-  const { exposures } = await import("./exposures.ts");
+  const { exposures } = await import("./doctor/exposures.ts");
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
   for (const { missing, present } of Object.values(services.half ?? {}))
     log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });

@@ -1,4 +1,4 @@
-import type { Loss } from "../bulk/plan/plan.ts";
+import type { Loss } from "../changes/plan/plan.ts";
 import { fenced, shown } from "./fence.ts";
 import { tokensOf } from "./page.ts";
 

@@ -1,4 +1,4 @@
-import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../bulk/report.ts";
+import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../runs/report.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { shown, shownBriefly } from "./fence.ts";
 import { codeWords, messageFor, OUTCOME_WORDS } from "./messages.ts";

@@ -1,9 +1,9 @@
 import * as z from "zod";
-import type { Outcome, Reason } from "../bulk/work.ts";
+import type { Outcome, Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { EVENT_SENTENCES } from "./event-messages.ts";
+import { EVENT_SENTENCES } from "./events/event-messages.ts";
 import { shown, shownBriefly } from "./fence.ts";
 import { notSupported } from "./group-rules.ts";
 import type { Message } from "./message.ts";

@@ -1,7 +1,7 @@
-import type { ObjectResult, ReportCounts, RunStatus } from "../bulk/report.ts";
-import type { PlannedRequest } from "../bulk/requests.ts";
-import type { StrandedName } from "../bulk/stranded-names.ts";
-import { type VerdictRow, verdictLine } from "./event-report.ts";
+import type { PlannedRequest } from "../changes/pack/requests.ts";
+import type { StrandedName } from "../changes/settle/stranded-names.ts";
+import type { ObjectResult, ReportCounts, RunStatus } from "../runs/report.ts";
+import { type VerdictRow, verdictLine } from "./events/event-report.ts";
 import { cut, failureRow, type ToldFailure } from "./failures.ts";
 import { fenced, plain, shown } from "./fence.ts";
 import { OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";

@@ -1,4 +1,4 @@
-import type { StrandedName } from "../bulk/stranded-names.ts";
+import type { StrandedName } from "../changes/settle/stranded-names.ts";
 import { plain, shown } from "./fence.ts";
 
 const MOST_STRANDED = 3;

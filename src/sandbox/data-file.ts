@@ -1,6 +1,6 @@
 import { open, readFile } from "node:fs/promises";
 import * as z from "zod";
-import { moveOver } from "../disk/move-over.ts";
+import { moveOver } from "../platform/move-over.ts";
 import { type Dump, dumpSchema } from "./state-dump.ts";
 
 /** How long changes gather before they are written, in milliseconds. */

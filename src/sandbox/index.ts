@@ -1,9 +1,9 @@
-import { sandboxApp } from "./app.ts";
 import { dataFile, noState, readDataFile } from "./data-file.ts";
-import type { ArrivedEvent } from "./event-log.ts";
-import { checkForward } from "./forward.ts";
-import type { ManagementKey } from "./keys.ts";
-import { listen } from "./listen.ts";
+import type { ArrivedEvent } from "./events/event-log.ts";
+import { checkForward } from "./events/forward.ts";
+import { sandboxApp } from "./http/app.ts";
+import type { ManagementKey } from "./http/keys.ts";
+import { listen } from "./http/listen.ts";
 import { dumpWorld, loadWorld } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
 

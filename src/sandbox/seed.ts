@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { trimContextId } from "../spec/context-ids.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { DEFAULT_PROJECT } from "./keys.ts";
+import { DEFAULT_PROJECT } from "./http/keys.ts";
 import {
   dropOption,
   dropTargeting,
@@ -14,7 +14,7 @@ import {
   renameStoredOption,
   renameStoredTargeting,
   replaceContexts,
-} from "./project.ts";
+} from "./management/project.ts";
 import { campaignSchema, keySchema, productSchema, settingsOf } from "./state-dump.ts";
 import { projectNamed, type World } from "./world.ts";
 

@@ -1,7 +1,14 @@
 import * as z from "zod";
 import { isUlid } from "../spec/ulid.ts";
-import { type ManagementKey, SCOPES } from "./keys.ts";
-import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./project.ts";
+import { type ManagementKey, SCOPES } from "./http/keys.ts";
+import {
+  emptyProject,
+  type Project,
+  putAudience,
+  putOption,
+  putTargeting,
+  type StoredOption,
+} from "./management/project.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";
 
 const ulid = z.string().refine(isUlid, { error: "must be a ULID" });

@@ -1,11 +1,11 @@
 import { ulidSource } from "../spec/ulid.ts";
-import { type EventLog, eventLog } from "./event-log.ts";
-import { type Faults, faults } from "./faults.ts";
-import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./keys.ts";
-import type { Sources } from "./new-options.ts";
-import { emptyProject, type Project } from "./project.ts";
-import { type RequestJournal, requestJournal } from "./request-journal.ts";
-import { type WriteLock, writeLock } from "./write-lock.ts";
+import { type EventLog, eventLog } from "./events/event-log.ts";
+import { type Faults, faults } from "./http/faults.ts";
+import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./http/keys.ts";
+import { type RequestJournal, requestJournal } from "./http/request-journal.ts";
+import type { Sources } from "./management/new-options.ts";
+import { emptyProject, type Project } from "./management/project.ts";
+import { type WriteLock, writeLock } from "./management/write-lock.ts";
 
 /** What a management key opens. */
 export interface KeyGrant {

@@ -2,7 +2,7 @@ import type { ServerContext } from "@modelcontextprotocol/server";
 import { UNDECIDED_WORDS } from "../render/undecided.ts";
 import type { Reply, ToolContext } from "../tools/context.ts";
 import type { ToolOutcome, ToolQuestion, Undecided, UndecidedAnswer } from "../tools/definition.ts";
-import { atMostOneWait } from "../tools/follow-run.ts";
+import { atMostOneWait } from "../tools/writing/follow-run.ts";
 import { askOlder, type Said } from "./ask.ts";
 import type { Log } from "./log.ts";
 

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { isApiError } from "../api/errors.ts";
-import { FileError } from "../bulk/files/file-error.ts";
-import { RunStoreError } from "../bulk/store.ts";
-import { UnsupportedEventError } from "../events/event-types.ts";
+import { UnsupportedEventError } from "../events/check/event-types.ts";
+import { FileError } from "../platform/file-error.ts";
 import { type Failure, requestFailure } from "../render/request-failures.ts";
+import { RunStoreError } from "../runs/store.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
-import { PlanningError } from "../tools/planning.ts";
+import { PlanningError } from "../tools/writing/planning.ts";
 import type { Log } from "./log.ts";
 
 /** A failure as the answer of a tool. */

@@ -1,8 +1,8 @@
 import type { ToolDefinition, Toolset } from "../tools/definition.ts";
 import type { Tool } from "../tools/registry.ts";
-import { advertised, isSchema, type JsonSchema } from "./json-schema.ts";
+import { advertised, isSchema, type JsonSchema } from "./arguments/json-schema.ts";
+import { formsOf } from "./arguments/understand.ts";
 import { MADE_SCHEMAS } from "./made-schemas.ts";
-import { formsOf } from "./understand.ts";
 
 /** What decides which tools there are. */
 export interface Offer {

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "./json-schema.ts";
+import type { JsonSchema } from "./arguments/json-schema.ts";
 
 /**
  * The advertised JSON Schemas of the tools, by name. The build puts them here, since making them costs time at every

@@ -10,23 +10,23 @@ import type { Redactor } from "../render/redact.ts";
 import { checkNotHalf } from "../tools/apis.ts";
 import type { Reply, ToolContext, ToolServices } from "../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../tools/definition.ts";
-import { argumentWords, unknownArguments, unknownWords } from "./argument-words.ts";
+import { argumentWords, unknownArguments, unknownWords } from "./arguments/argument-words.ts";
+import { DEEPEST, isTooDeep } from "./arguments/depth.ts";
+import type { JsonSchema } from "./arguments/json-schema.ts";
+import { upToMisfits } from "./arguments/misfits.ts";
+import { understood } from "./arguments/understand.ts";
 import { asking, canAsk, isModern, type QuestionSeal, replyTo } from "./ask.ts";
 import { askedAlong, undecided } from "./asked-along.ts";
 import { type Audit, auditCall, isAudited } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
-import { DEEPEST, isTooDeep } from "./depth.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
-import type { JsonSchema } from "./json-schema.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
-import { upToMisfits } from "./misfits.ts";
 import { PROMPTS, registerPrompts } from "./prompts.ts";
-import { RESOURCES, registerResources } from "./resources.ts";
-import { understood } from "./understand.ts";
+import { RESOURCES, registerResources } from "./resources/resources.ts";
 
 /** What servers of one process share. */
 export interface ServerParts {

@@ -1,12 +1,12 @@
-import type { Clock } from "../api/clock.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
-import type { TargetingMemory } from "../bulk/memory.ts";
-import type { Runs } from "../bulk/runs.ts";
-import type { EventRuns } from "../events/event-runs.ts";
-import type { SuiteStore } from "../events/suite-store.ts";
-import type { ContextIdShelf } from "./context-id-shelf.ts";
+import type { Runs } from "../changes/runs.ts";
+import type { EventRuns } from "../events/run/event-runs.ts";
+import type { SuiteStore } from "../events/suites/suite-store.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { ContextIdShelf } from "../reading/context-id-shelf.ts";
+import type { TargetingMemory } from "../runs/targeting-names.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {

@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { openFile } from "../bulk/files/open-file.ts";
-import type { OpenedFile } from "../bulk/files/rows.ts";
-import { ENCODINGS } from "../bulk/files/text.ts";
+import { openFile } from "../files/open-file.ts";
+import type { OpenedFile } from "../files/rows.ts";
+import { ENCODINGS } from "../files/text.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 

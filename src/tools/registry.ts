@@ -1,25 +1,25 @@
 import type * as z from "zod";
-import { bulkAddOptions } from "./bulk-add-options.ts";
-import { cancelRun } from "./cancel-run.ts";
 import type { ToolContext } from "./context.ts";
-import { createTargetings } from "./create-targetings.ts";
 import type { ToolDefinition, ToolOutcome } from "./definition.ts";
-import { deleteOptions } from "./delete-options.ts";
-import { deleteTargeting } from "./delete-targeting.ts";
-import { generateEventTestsTool } from "./generate-event-tests.ts";
-import { getOption } from "./get-option.ts";
-import { getRun } from "./get-run.ts";
-import { getTargeting } from "./get-targeting.ts";
-import { inspectEvents } from "./inspect-events.ts";
-import { listEventTypesTool } from "./list-event-types.ts";
-import { listOptions } from "./list-options.ts";
-import { renameTargetings } from "./rename-targetings.ts";
-import { resumeRun } from "./resume-run.ts";
-import { runEventTestsTool } from "./run-event-tests.ts";
-import { trackEvent } from "./track-event.ts";
-import { trackEvents } from "./track-events.ts";
-import { updateContexts } from "./update-contexts.ts";
-import { updateOptions } from "./update-options.ts";
+import { generateEventTestsTool } from "./events/generate-event-tests.ts";
+import { inspectEvents } from "./events/inspect-events.ts";
+import { listEventTypesTool } from "./events/list-event-types.ts";
+import { runEventTestsTool } from "./events/run-event-tests.ts";
+import { trackEvent } from "./events/track-event.ts";
+import { trackEvents } from "./events/track-events.ts";
+import { cancelRun } from "./runs/cancel-run.ts";
+import { getRun } from "./runs/get-run.ts";
+import { resumeRun } from "./runs/resume-run.ts";
+import { bulkAddOptions } from "./targeting/bulk-add-options.ts";
+import { createTargetings } from "./targeting/create-targetings.ts";
+import { deleteOptions } from "./targeting/delete-options.ts";
+import { deleteTargeting } from "./targeting/delete-targeting.ts";
+import { getOption } from "./targeting/get-option.ts";
+import { getTargeting } from "./targeting/get-targeting.ts";
+import { listOptions } from "./targeting/list-options.ts";
+import { renameTargetings } from "./targeting/rename-targetings.ts";
+import { updateContexts } from "./targeting/update-contexts.ts";
+import { updateOptions } from "./targeting/update-options.ts";
 
 /** Arguments that fit, ready to run; or what is wrong with them. */
 type Prepared =

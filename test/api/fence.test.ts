@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { AmbiguousError, NotSentError } from "../../src/api/errors.ts";
-import { type Fence, HeldBackError } from "../../src/api/fence.ts";
 import { openHttp } from "../../src/api/http.ts";
+import { type Fence, HeldBackError } from "../../src/platform/fence.ts";
 import { startRaw, startStub } from "../support/stub-server.ts";
 
 const SMALL = JSON.stringify({ items: ["a"] });

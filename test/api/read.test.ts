@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { Clock } from "../../src/api/clock.ts";
 import { AmbiguousError, BusyError, NotSentError, RejectedError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { managementOver } from "../../src/api/management-client.ts";
 import { withReadRetry } from "../../src/api/read.ts";
+import type { Clock } from "../../src/platform/clock.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 
 const operation = "getTargeting";

@@ -2,10 +2,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { WriteCall } from "../../src/bulk/call.ts";
-import type { Plan } from "../../src/bulk/plan/plan.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
+import type { Plan } from "../../src/changes/plan/plan.ts";
 import { projects } from "../../src/commands/projects.ts";
-import { NoRoom } from "../../src/server/http-guards.ts";
+import { NoRoom } from "../../src/server/http/guards.ts";
 import { createLog, followWork } from "../../src/server/log.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 

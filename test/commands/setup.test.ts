@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { setUp } from "../../src/commands/setup.ts";
-import { HOSTS } from "../../src/commands/setup-hosts.ts";
-import { launchOf, publishedLaunch } from "../../src/commands/setup-launch.ts";
+import { HOSTS } from "../../src/commands/setup/hosts.ts";
+import { launchOf, publishedLaunch } from "../../src/commands/setup/launch.ts";
+import { setUp } from "../../src/commands/setup/setup.ts";
 import { SettingsError } from "../../src/settings/error.ts";
 import { startCommand } from "../support/server-process.ts";
 

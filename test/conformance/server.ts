@@ -2,13 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";
-import { systemClock } from "../../src/api/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/ask.ts";
-import { authenticator } from "../../src/server/auth.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
-import { httpFace, MCP_PATH } from "../../src/server/http.ts";
-import { allowedHostnames } from "../../src/server/http-guards.ts";
+import { authenticator } from "../../src/server/http/auth.ts";
+import { allowedHostnames } from "../../src/server/http/guards.ts";
+import { httpFace, MCP_PATH } from "../../src/server/http/http.ts";
 import { createLog, followWork } from "../../src/server/log.ts";
 import { testServices } from "../support/tool-context.ts";
 import { type RoundState, registerAskingTools } from "./asking-fixtures.ts";

@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { openConfirmation, sealConfirmation } from "../../src/bulk/confirmation.ts";
+import { openConfirmation, sealConfirmation } from "../../src/changes/confirmation.ts";
 import { sealKeys } from "../../src/server/seal-key.ts";
 import { type Answer, textOf } from "../support/clients.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { runsIn } from "../../src/bulk/run-files.ts";
+import { runsIn } from "../../src/runs/file/run-folder.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, type TestClient } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, realpath, rename, symlink, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { FileError } from "../../src/bulk/files/file-error.ts";
-import { openFile } from "../../src/bulk/files/open-file.ts";
+import { openFile } from "../../src/files/open-file.ts";
+import { FileError } from "../../src/platform/file-error.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 

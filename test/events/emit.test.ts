@@ -8,9 +8,9 @@ import { runInNewContext } from "node:vm";
 import { transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { emitSuite, SUITE_FORMATS } from "../../src/events/emit.ts";
-import { generateEventTests } from "../../src/events/generate.ts";
-import { type EventSuite, eventsOf } from "../../src/events/suite.ts";
+import { emitSuite, SUITE_FORMATS } from "../../src/events/suites/emit.ts";
+import { generateEventTests } from "../../src/events/suites/generate.ts";
+import { type EventSuite, eventsOf } from "../../src/events/suites/suite.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { startReferenceService } from "./reference-service.ts";
 

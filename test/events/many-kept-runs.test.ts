@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
-import { systemClock } from "../../src/api/clock.ts";
-import { fileRunStore } from "../../src/bulk/file-store.ts";
-import { EVENT_FORM } from "../../src/events/event-form.ts";
-import { EventRuns } from "../../src/events/event-runs.ts";
-import { sourceOfEvents } from "../../src/events/event-source.ts";
+import { EVENT_FORM } from "../../src/events/run/event-form.ts";
+import { EventRuns } from "../../src/events/run/event-runs.ts";
+import { sourceOfEvents } from "../../src/events/run/event-source.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 const operations = vi.hoisted(() => ({ count: 0 }));

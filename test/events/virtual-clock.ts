@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { Clock } from "../../src/api/clock.ts";
+import type { Clock } from "../../src/platform/clock.ts";
 
 interface Sleeper {
   readonly at: number;

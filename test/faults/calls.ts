@@ -1,4 +1,4 @@
-import type { WriteCall } from "../../src/bulk/call.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
 import { ulidOf } from "./model/facts.ts";
 import type { Project } from "./model/project.ts";
 import type { Random } from "./random.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { WriteCall } from "../../src/bulk/call.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
 import { DOCUMENTED_LIMITS } from "./model/facts.ts";
 import type { Fault } from "./model/faults.ts";
 import type { Project } from "./model/project.ts";

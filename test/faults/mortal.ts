@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../../src/api/management.ts";
-import type { Lease } from "../../src/bulk/lease.ts";
-import type { RunJournal, RunStore } from "../../src/bulk/store.ts";
-import type { JournalEntry } from "../../src/bulk/work.ts";
+import type { JournalEntry } from "../../src/changes/rows/entries.ts";
+import type { ChangeJournal, ChangeStore } from "../../src/changes/run-form.ts";
+import type { Lease } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 
 /** The process is dead: what is thrown wherever it goes on. */
@@ -9,7 +9,7 @@ export class Killed extends Error {}
 
 /** A process that dies, as by `kill -9`, at a count of the things it does to the world. */
 export interface MortalProcess {
-  readonly store: RunStore;
+  readonly store: ChangeStore;
   readonly api: ManagementApi;
   isDead(): boolean;
   /** What the system does once the process is dead: its leases end. */
@@ -22,7 +22,7 @@ export interface MortalProcess {
  * random beginning of it, as a disk may have it.
  */
 export function mortalProcess(
-  { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
+  { store, api }: { readonly store: ChangeStore; readonly api: ManagementApi },
   dieAt: number,
   random: Random,
 ): MortalProcess {
@@ -64,7 +64,7 @@ export function mortalProcess(
 }
 
 /** A store whose disk is full after so many flushes: what was not flushed by then is lost. */
-export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
+export function storeOnFullDisk(store: ChangeStore, flushes: number): ChangeStore {
   let left = flushes;
   return {
     ...store,
@@ -128,7 +128,7 @@ class Life {
   }
 }
 
-function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJournal {
+function mortalJournal(journal: ChangeJournal, life: Life, random: Random): ChangeJournal {
   const buffer: JournalEntry[] = [];
   const handOver = (): void => {
     const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;

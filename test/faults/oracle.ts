@@ -1,4 +1,4 @@
-import type { ObjectResult, ReportCounts } from "../../src/bulk/report.ts";
+import type { ObjectResult, ReportCounts } from "../../src/runs/report.ts";
 import type { Fault } from "./model/faults.ts";
 import type { Change, Project } from "./model/project.ts";
 import type { ModelService } from "./model/service.ts";

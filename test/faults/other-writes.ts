@@ -1,4 +1,4 @@
-import type { WriteCall } from "../../src/bulk/call.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
 import { isContextId, isName } from "./model/facts.ts";
 import type { Project } from "./model/project.ts";
 import type { AddedOption } from "./model/requests.ts";

@@ -1,8 +1,9 @@
 import type { ManagementApi } from "../../src/api/management.ts";
-import { targetingMemory } from "../../src/bulk/memory.ts";
-import { type ProjectLock, processLock } from "../../src/bulk/project-lock.ts";
-import { Runs } from "../../src/bulk/runs.ts";
-import type { RunStore } from "../../src/bulk/store.ts";
+import type { ChangeStore } from "../../src/changes/run-form.ts";
+import { Runs } from "../../src/changes/runs.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import type { ProjectLock } from "../../src/runs/project-lock.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidOf } from "./model/facts.ts";
 import type { ModelService } from "./model/service.ts";
@@ -28,7 +29,7 @@ export interface Fate {
 
 /** The machine that all processes share, and the service that each of them speaks with. */
 export interface Machine {
-  readonly store: RunStore;
+  readonly store: ChangeStore;
   readonly lock: ProjectLock;
   readonly time: VirtualTime;
 }
@@ -69,15 +70,15 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
 }
 
 /** A machine on which nothing has happened. */
-export function newMachine(store: RunStore, time: VirtualTime): Machine {
+export function newMachine(store: ChangeStore, time: VirtualTime): Machine {
   return { store, time, lock: processLock(time) };
 }
 
 /** Complains about every request that leaves before the disk holds that it will, with as many items as it carries. */
 function journaledFirst(
-  { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
+  { store, api }: { readonly store: ChangeStore; readonly api: ManagementApi },
   service: ModelService,
-): { readonly store: RunStore; readonly api: ManagementApi } {
+): { readonly store: ChangeStore; readonly api: ManagementApi } {
   const onDisk: number[] = [];
   return {
     store: {

@@ -1,12 +1,12 @@
 import { isApiError } from "../../src/api/errors.ts";
-import type { WriteCall } from "../../src/bulk/call.ts";
-import { memoryRunStore } from "../../src/bulk/memory-store.ts";
-import type { Plan } from "../../src/bulk/plan/plan.ts";
-import { countsOf, objectResults } from "../../src/bulk/report.ts";
-import type { Run } from "../../src/bulk/run.ts";
-import { WRITE_FORM } from "../../src/bulk/run-form.ts";
-import type { Runs } from "../../src/bulk/runs.ts";
-import type { RunHeader } from "../../src/bulk/store.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
+import type { Plan } from "../../src/changes/plan/plan.ts";
+import type { Run } from "../../src/changes/run.ts";
+import type { ChangeHeader } from "../../src/changes/run-form.ts";
+import { WRITE_FORM } from "../../src/changes/run-form.ts";
+import type { Runs } from "../../src/changes/runs.ts";
+import { countsOf, objectResults } from "../../src/runs/report.ts";
+import { memoryRunStore } from "../support/memory-store.ts";
 import type { Actor } from "./model/project.ts";
 import { ModelService, type Traffic } from "./model/service.ts";
 import { Killed } from "./mortal.ts";
@@ -29,7 +29,7 @@ interface Driven {
   readonly schedule: Schedule;
   readonly actor: Actor;
   readonly service: ModelService;
-  readonly header: RunHeader;
+  readonly header: ChangeHeader;
   readonly plan: Plan;
   run: Run | undefined;
 }

@@ -1,4 +1,4 @@
-import type { WriteCall } from "../../src/bulk/call.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
 import { randomCall } from "./calls.ts";
 import { DOCUMENTED_LIMITS, type StoredLimits } from "./model/facts.ts";
 import type { Effect, Fault } from "./model/faults.ts";

@@ -1,4 +1,4 @@
-import type { WriteCall } from "../../src/bulk/call.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
 import { runSchedule } from "./run-schedule.ts";
 import type { Schedule } from "./schedule.ts";
 

@@ -1,8 +1,8 @@
 import { NotSentError } from "../../src/api/errors.ts";
-import { HeldBackError } from "../../src/api/fence.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
-import type { ProjectLock } from "../../src/bulk/project-lock.ts";
-import { LeaseLostError } from "../../src/bulk/turn.ts";
+import { HeldBackError } from "../../src/platform/fence.ts";
+import type { ProjectLock } from "../../src/runs/project-lock.ts";
+import { LeaseLostError } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 

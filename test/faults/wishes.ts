@@ -1,4 +1,4 @@
-import type { WriteCall } from "../../src/bulk/call.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
 
 /** What one reported object is meant to become. */
 export type Wish =

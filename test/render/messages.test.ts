@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { RejectedError } from "../../src/api/errors.ts";
-import { OWN_CODES, requestReason } from "../../src/bulk/reasons.ts";
-import { StepMaker, sentFields } from "../../src/bulk/steps.ts";
-import type { Reason, Step } from "../../src/bulk/work.ts";
+import type { Step } from "../../src/changes/rows/entries.ts";
+import { StepMaker, sentFields } from "../../src/changes/rows/step-maker.ts";
+import { requestReason } from "../../src/changes/state/api-reasons.ts";
 import { messageFor } from "../../src/render/messages.ts";
 import { requestFailure } from "../../src/render/request-failures.ts";
+import type { Reason } from "../../src/runs/outcome.ts";
+import { OWN_CODES } from "../../src/runs/reasons.ts";
 
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const OTHER = "01JABCDEFGHJKMNPQRSTVWXYZ1";

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { jwtVerifier } from "../../src/server/auth-jwt.ts";
-import { IssuerUnreachable } from "../../src/server/issuer-keys.ts";
+import { jwtVerifier } from "../../src/server/http/auth-jwt.ts";
+import { IssuerUnreachable } from "../../src/server/http/issuer-keys.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { startRaw, startStub } from "../support/stub-server.ts";
 

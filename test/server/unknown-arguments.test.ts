@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { InMemoryTransport } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
-import { systemClock } from "../../src/api/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { systemClock } from "../../src/api/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
 import { listedTools } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMcpServer } from "../../src/server/mcp-server.ts";
-import { serveOverStdio } from "../../src/server/stdio.ts";
+import { serveOverStdio } from "../../src/server/stdio/stdio.ts";
 import type { ToolDefinition } from "../../src/tools/definition.ts";
 import { toolOf } from "../../src/tools/registry.ts";
 import { testServices } from "./tool-context.ts";

@@ -1,19 +1,19 @@
 import { onTestFinished } from "vitest";
 import type * as z from "zod";
-import { systemClock } from "../../src/api/clock.ts";
 import { eventsOver } from "../../src/api/event-client.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { sandboxOver } from "../../src/api/sandbox.ts";
-import { memoryRunStore } from "../../src/bulk/memory-store.ts";
-import { EVENT_FORM } from "../../src/events/event-form.ts";
-import { EventRuns } from "../../src/events/event-runs.ts";
-import { observerOf } from "../../src/events/observe.ts";
+import { EVENT_FORM } from "../../src/events/run/event-form.ts";
+import { EventRuns } from "../../src/events/run/event-runs.ts";
+import { observerOf } from "../../src/events/watch/observe.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/messages.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import type { ToolDefinition, ToolOutcome } from "../../src/tools/definition.ts";
+import { memoryRunStore } from "./memory-store.ts";
 import { testServices } from "./tool-context.ts";
 
 /** A sandbox over HTTP, and a context in which the tools of events work against it. Both end with the test. */

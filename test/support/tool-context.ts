@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "../../src/api/clock.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
-import { targetingMemory } from "../../src/bulk/memory.ts";
-import { suiteStore } from "../../src/events/suite-store.ts";
+import { suiteStore } from "../../src/events/suites/suite-store.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { contextIdShelf } from "../../src/reading/context-id-shelf.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
-import { contextIdShelf } from "../../src/tools/context-id-shelf.ts";
 
 /** An option that a fake service holds; sub-options come with their group. */
 export interface HeldOption extends OptionRecord {

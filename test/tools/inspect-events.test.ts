@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { tokensOf } from "../../src/render/page.ts";
-import { inspectEvents } from "../../src/tools/inspect-events.ts";
+import { inspectEvents } from "../../src/tools/events/inspect-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const page = z.object({

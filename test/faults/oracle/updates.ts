@@ -1,4 +1,4 @@
-import type { ObjectResult } from "../../../src/bulk/report.ts";
+import type { ObjectResult } from "../../../src/runs/report.ts";
 import type { Wish } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 

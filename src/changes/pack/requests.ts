@@ -1,0 +1,139 @@
+import type { BulkOperation } from "../../spec/routes.ts";
+import { RowBlock } from "../rows/row-block.ts";
+import type { StepList } from "../rows/step-list.ts";
+import { REQUEST_LIMITS } from "../rows/weight.ts";
+import { pack } from "./pack.ts";
+import { columnsOf } from "./packing-input.ts";
+
+/** The order in which operations leave: what makes something comes before what uses it. */
+const ORDER: readonly BulkOperation[] = [
+  "createTargetings",
+  "addOptions",
+  "renameTargetings",
+  "updateOptions",
+  "deleteOptions",
+  "deleteTargetings",
+];
+
+/** Requests, each the IDs of the steps in it. */
+export type Requests = readonly (readonly number[])[];
+
+/** The steps to put into requests. */
+type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
+
+/**
+ * The next requests out of steps that may all leave now: those of the operation that comes first, packed.
+ * Steps for which `apartBy` gives different keys do not share a request. Steps are named by their IDs.
+ */
+export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
+  const [next] = inOrder(steps, ready);
+  if (next === undefined) return [];
+  const apart = apartBy === undefined ? [next] : [...groups(next, apartBy).values()];
+  return apart.flatMap((ids) => packed(steps, ids));
+}
+
+/** Steps of one operation, packed. */
+function packed(steps: Steps, ids: readonly number[]): Requests {
+  const operation = operationOf(steps, ids);
+  if (operation === undefined) return [];
+  const weights = columnsOf(ids.length, (at) => steps.weightOf(ids[at] ?? 0));
+  const requests = pack(weights, REQUEST_LIMITS[operation]);
+  return requests.map((members) => members.map((member) => ids[member] ?? 0));
+}
+
+/** Steps by their operations, in the order in which these leave. */
+function inOrder(steps: Steps, ids: readonly number[]): Requests {
+  const byOperation = groups(ids, (id) => steps.partAt(id)?.operation);
+  return ORDER.flatMap((operation) => {
+    const some = byOperation.get(operation);
+    return some === undefined ? [] : [some];
+  });
+}
+
+function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): ReadonlyMap<Key, readonly number[]> {
+  const byKey = new Map<Key, number[]>();
+  let last: { readonly key: Key; readonly together: number[] } | undefined;
+  for (const id of ids) {
+    const key = keyOf(id);
+    if (last?.key !== key) last = { key, together: byKey.get(key) ?? [] };
+    if (last.together.push(id) === 1) byKey.set(key, last.together);
+  }
+  return byKey;
+}
+
+/** The operation of steps that have the same one. */
+function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOperation | undefined {
+  return steps.partAt(first)?.operation;
+}
+
+/** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
+export function plannedRequests(steps: Steps): Requests {
+  const all: number[] = [];
+  for (let id = 0; id < steps.length; id += 1) all.push(id);
+  if (steps.areIndependent()) return inOrder(steps, all).flatMap((ids) => packed(steps, ids));
+  const needs = needsOf(steps);
+  const requests: (readonly number[])[] = [];
+  const done = new Set<number>();
+  let left = all;
+  while (left.length > 0) {
+    const ready = left.filter((id) => (needs.get(id) ?? []).every((needed) => done.has(needed)));
+    const next = nextRequests(steps, ready);
+    if (next.length === 0) break;
+    requests.push(...next);
+    for (const request of next) for (const id of request) done.add(id);
+    left = left.filter((id) => !done.has(id));
+  }
+  return requests;
+}
+
+/** Whether all steps are of one operation, and none waits for another: requests of them may leave in any order. */
+export function areAlike(steps: Steps, requests: Requests): boolean {
+  return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
+}
+
+/** What a planned request would carry: items, Context IDs and bytes. */
+export interface PlannedRequest {
+  readonly operation: BulkOperation;
+  readonly items: number;
+  readonly contextIds: number;
+  readonly bytes: number;
+}
+
+/** What requests weigh. */
+export function weighed(steps: Steps, requests: Requests): readonly PlannedRequest[] {
+  return requests.flatMap((ids) => {
+    const operation = operationOf(steps, ids);
+    if (operation === undefined) return [];
+    let [contextIds, bytes] = [0, 0];
+    for (const id of ids) {
+      const weight = steps.weightOf(id);
+      contextIds += weight.contextIds;
+      bytes += weight.bytes;
+    }
+    return [{ operation, items: ids.length, contextIds, bytes }];
+  });
+}
+
+/** By step, where it needs any: the steps that must be done before. */
+function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
+  const needs = new Map<number, readonly number[]>();
+  const makers = makersOf(steps);
+  for (const step of steps.parts()) {
+    // Nothing comes before a row, and nothing needs it.
+    if (step instanceof RowBlock) continue;
+    const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
+    const needed = [...(step.after ?? []), ...made];
+    if (needed.length > 0) needs.set(step.id, needed);
+  }
+  return needs;
+}
+
+/** By object: the first step that makes it. */
+function makersOf(steps: Steps): ReadonlyMap<number, number> {
+  const makers = new Map<number, number>();
+  for (const step of steps.parts()) {
+    if (step instanceof RowBlock) continue;
+    for (const object of step.objects) if (!makers.has(object)) makers.set(object, step.id);
+  }
+  return makers;
+}

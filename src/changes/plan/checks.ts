@@ -1,0 +1,94 @@
+import type { Reason } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
+import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
+import { nameProblem } from "../../spec/names.ts";
+import { isUlid } from "../../spec/ulid.ts";
+
+/** Why a name cannot be sent (management-api 8.3), or undefined. */
+export function badName(name: string): Reason | undefined {
+  const problem = nameProblem(name);
+  return problem === undefined ? undefined : ownReason("INVALID_NAME", { ...problem });
+}
+
+/** Why an ID cannot be sent, or undefined. `field` is where it stands. */
+export function badId(field: string, id: string): Reason | undefined {
+  return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
+}
+
+/** Context IDs as the service keeps them: trimmed, each once, in the order of their first mention. */
+export type CheckedContextIds =
+  | { readonly ok: true; readonly ids: readonly string[] }
+  | { readonly ok: false; readonly reason: Reason };
+
+const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
+
+/** Trims and checks Context IDs (management-api 8.1). Gives the first that breaks a rule, and how many do. */
+export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
+  const [only] = contextIds;
+  if (only === undefined) return NO_CONTEXT_IDS;
+  if (contextIds.length === 1) {
+    const trimmed = trimContextId(only);
+    if (contextIdProblem(trimmed) === undefined) return { ok: true, ids: [trimmed] };
+  }
+  const ids = new Set<string>();
+  let bad: Reason | undefined;
+  let count = 0;
+  contextIds.forEach((contextId, position) => {
+    const trimmed = trimContextId(contextId);
+    const problem = contextIdProblem(trimmed);
+    if (problem === undefined) ids.add(trimmed);
+    else {
+      count += 1;
+      bad ??= ownReason("INVALID_CONTEXT_ID", { ...problem, position, value: trimmed.slice(0, 40) });
+    }
+  });
+  if (bad !== undefined) return { ok: false, reason: { ...bad, detail: { ...bad.detail, count } } };
+  return { ok: true, ids: [...ids] };
+}
+
+/** Why an option cannot hold these Context IDs (management-api 8.1), or undefined. */
+export function tooManyForOption(ids: readonly string[]): Reason | undefined {
+  const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
+  if (ids.length * contextIdBytes.value <= optionContextBytes.value && ids.length <= optionContextIds.value) {
+    return undefined;
+  }
+  const bytes = ids.reduce((sum, id) => sum + Buffer.byteLength(id, "utf8"), 0);
+  if (ids.length > LIMITS.optionContextIds.value) {
+    return ownReason("TOO_MANY_CONTEXT_IDS", { count: ids.length, limit: LIMITS.optionContextIds.value });
+  }
+  if (bytes > LIMITS.optionContextBytes.value) {
+    return ownReason("TOO_MANY_CONTEXT_IDS", { bytes, limitBytes: LIMITS.optionContextBytes.value });
+  }
+  return undefined;
+}
+
+/** Room that the rest of an item, beside its Context IDs, may take in a body. */
+const OTHER_FIELDS_BYTES = 4096;
+
+/** What the Context IDs of one request may take of its body, in bytes. */
+export const PART_BYTES = OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
+
+/** What a Context ID takes in a body, the comma included, in bytes. */
+export function bytesInBody(id: string): number {
+  return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
+}
+
+/** Cuts Context IDs into parts that each fit into one request (management-api 8.1). At least one part. */
+export function parts(ids: readonly string[]): readonly (readonly string[])[] {
+  const all: string[][] = [[]];
+  let bytes = 0;
+  for (const id of ids) {
+    const size = bytesInBody(id);
+    const part = all.at(-1) ?? [];
+    const full = part.length >= LIMITS.requestContextIds.value || bytes + size > PART_BYTES;
+    if (full) {
+      all.push([id]);
+      bytes = size;
+    } else {
+      part.push(id);
+      bytes += size;
+    }
+  }
+  return all;
+}

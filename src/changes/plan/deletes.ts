@@ -1,0 +1,174 @@
+import type { ManagementApi } from "../../api/management.ts";
+import { findOptions, isMissing } from "../../reading/find-options.ts";
+import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
+import { readOptions } from "../../reading/option-lists.ts";
+import type { PlacedOption } from "../../reading/saved-options.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import type { OptionRecord } from "../../spec/records.ts";
+import { requestReason } from "../state/api-reasons.ts";
+import { badId } from "./checks.ts";
+import { type Loss, Plan, type PlanningContext } from "./plan.ts";
+
+/** The input of `delete_targeting`. */
+export interface DeleteTargetingsInput {
+  readonly ids: readonly string[];
+}
+
+/** The input of `delete_options`: IDs, or names with their targeting. */
+export interface DeleteOptionsInput {
+  readonly ids?: readonly string[] | undefined;
+  readonly names?: readonly string[] | undefined;
+  readonly targetingId?: string | undefined;
+}
+
+/** Something that is to be deleted, and the objects that stand for it. */
+interface Wanted {
+  readonly _id: string;
+  readonly object: number;
+}
+
+/**
+ * Plans deleting targetings. Each is read first, so that a person can be told what goes.
+ * Throws an ApiError when a read fails for another reason than that the targeting is missing.
+ */
+export async function planDeleteTargetings(input: DeleteTargetingsInput, context: PlanningContext): Promise<Plan> {
+  const { api, signal } = context;
+  const plan = new Plan();
+  const objects = input.ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
+  const read = await mapConcurrently([...validIds(plan, objects)], async ([_id, about]) => {
+    try {
+      return { about, targeting: await api.getTargeting(_id, { signal }) };
+    } catch (thrown) {
+      if (!isMissing(thrown)) throw thrown;
+      for (const object of about) plan.fail(object, requestReason("deleteTargetings", thrown));
+      return undefined;
+    }
+  });
+  for (const { about, targeting } of read) {
+    const { _id, name, optionCount = 0 } = targeting;
+    plan.losses.push({ name, _id, kind: "targeting", count: optionCount });
+    plan.removed.push({ kind: "targeting", _id });
+    plan.add(plan.make.deleteTargeting(_id, { objects: about }));
+  }
+  return plan;
+}
+
+/**
+ * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person can be told
+ * what goes, and groups and sub-options, of which a request takes 150, are known. A group stands before the last of its
+ * sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
+ * others, so that these do not become top-level options in between.
+ */
+export async function planDeleteOptions(input: DeleteOptionsInput, context: PlanningContext): Promise<Plan> {
+  const { api, signal } = context;
+  const plan = new Plan();
+  const { wanted, known } = await wantedOptions(plan, input, context);
+  const objects = validIds(plan, wanted);
+  const { found, missing } = await findOptions(
+    api,
+    [...objects.keys()].filter((id) => !known.has(id)),
+    signal,
+  );
+  for (const [id, refused] of missing) {
+    for (const object of objects.get(id) ?? []) plan.fail(object, requestReason("deleteOptions", refused));
+  }
+  const there = [...objects.keys()].flatMap((id) => known.get(id) ?? found.get(id) ?? []);
+  const ordered = groupsBeforeTheirLast(there);
+  for (const option of ordered) {
+    const about = { objects: objects.get(option._id) ?? [] };
+    plan.add(plan.make.deleteOption({ id: option._id }, isGroup(option) || isSubOption(option), about));
+  }
+  plan.losses.push(...(await mapConcurrently(ordered, (option) => lossOf(option, context))));
+  if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
+  return plan;
+}
+
+/** What goes with an option. Sub-options beyond those that a record names, and counts that it leaves out, are read. */
+async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
+  const { _id, name, contextCount } = option;
+  const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
+  if (!isGroup(option)) return { name, _id, kind: "option", count: contexts };
+  const subOptions = [...(await subOptionsOf(option, api, signal))].sort();
+  const count = Math.max(subOptions.length, option.childCount ?? 0);
+  return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
+}
+
+/** The IDs of a group's sub-options: its record names the first 50 (management-api 2.1). */
+async function subOptionsOf(
+  { _id, targeting, children = [], childCount = Number.POSITIVE_INFINITY }: OptionRecord,
+  api: ManagementApi,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (children.length >= childCount || targeting === undefined) return children;
+  const ids: string[] = [];
+  for await (const child of readOptions(api, targeting, signal, { parent: _id })) ids.push(child._id);
+  return ids;
+}
+
+/** Options as they are kept: the group of a sub-option by name where it is deleted, too. */
+function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
+  const names = new Map(options.map(({ _id, name }) => [_id, name]));
+  return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
+}
+
+/** The objects of each ID; what is no ULID fails in the plan. */
+function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, readonly number[]> {
+  const objects = new Map<string, number[]>();
+  for (const { _id, object } of wanted) {
+    const invalid = badId("ids", _id);
+    if (invalid === undefined) objects.set(_id, [...(objects.get(_id) ?? []), object]);
+    else plan.fail(object, invalid);
+  }
+  return objects;
+}
+
+/** What the call names, and the options that are known from looking for names. */
+async function wantedOptions(
+  plan: Plan,
+  { ids = [], names = [], targetingId }: DeleteOptionsInput,
+  { api, signal }: PlanningContext,
+): Promise<{ readonly wanted: readonly Wanted[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
+  const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
+  const known = new Map<string, OptionRecord>();
+  if (names.length === 0 || targetingId === undefined) return { wanted, known };
+  const named = new Map<string, string[]>(names.map((name) => [name, []]));
+  for await (const option of readOptions(api, targetingId, signal)) {
+    named.get(option.name)?.push(option._id);
+    known.set(option._id, { targeting: targetingId, ...option });
+  }
+  for (const [position, name] of names.entries()) {
+    const [_id, ...others] = named.get(name) ?? [];
+    const index = ids.length + position;
+    const isKnown = _id !== undefined && others.length === 0;
+    const object = plan.object({ index, name, ...(isKnown && { _id }) });
+    if (isKnown) wanted.push({ _id, object });
+    else if (_id === undefined) plan.fail(object, ownReason("NAME_NOT_FOUND", { field: "names", value: name }));
+    else plan.fail(object, ownReason("NAME_AMBIGUOUS", { field: "names", value: name, ids: [_id, ...others] }));
+  }
+  return { wanted, known };
+}
+
+function isGroup({ type }: OptionRecord): boolean {
+  return type === "collection";
+}
+
+function isSubOption({ parent }: OptionRecord): boolean {
+  return typeof parent === "string";
+}
+
+function groupsBeforeTheirLast(options: readonly OptionRecord[]): readonly OptionRecord[] {
+  const groups = new Map(options.filter(isGroup).map((group) => [group._id, group]));
+  const children = new Map<string, OptionRecord[]>();
+  const others: OptionRecord[] = [];
+  for (const option of options) {
+    const { parent } = option;
+    if (typeof parent === "string" && groups.has(parent)) {
+      children.set(parent, [...(children.get(parent) ?? []), option]);
+    } else if (!groups.has(option._id)) others.push(option);
+  }
+  const trees = [...groups.values()].flatMap((group) => {
+    const inside = children.get(group._id) ?? [];
+    return [...inside.slice(0, -1), group, ...inside.slice(-1)];
+  });
+  return [...trees, ...others];
+}

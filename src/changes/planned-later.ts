@@ -1,0 +1,95 @@
+import type { RunStatus } from "../runs/report.ts";
+import type { Loss, Plan } from "./plan/plan.ts";
+import type { Run, RunWatcher } from "./run.ts";
+import type { ChangeHeader } from "./run-form.ts";
+import { RunState } from "./state/change-state.ts";
+
+/** A plan that is still being made: reads may take their time. */
+export interface Planning {
+  readonly plan: Promise<Plan>;
+  /** Gives it up: `plan` is then rejected, or was made already. */
+  stop(): void;
+}
+
+/** How a run goes on once it is planned. */
+interface Then {
+  /** How it stands until it is planned. */
+  readonly meanwhile: RunState;
+  /** Whether it may start without a person's yes. */
+  readonly mayStart: (plan: Plan) => boolean;
+  /** Keeps what it would do, where it may not. */
+  readonly propose: (plan: Plan) => Promise<void>;
+  readonly start: (plan: Plan) => Promise<Run | undefined>;
+  /** The run, where another process has started it meanwhile. */
+  readonly startedElsewhere: () => Promise<Run | undefined>;
+  /** Ends it, where it could not be planned, so that its journal tells why; gives it as it stands then. */
+  readonly giveUp: (thrown: unknown) => Promise<Run | undefined>;
+  /** Ends it as cancelled, so that nobody can start it; gives it as it stands then. */
+  readonly withdraw: () => Promise<Run | undefined>;
+}
+
+/**
+ * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a person's yes
+ * with what it would take away, or tells why it could not be planned.
+ */
+export function preparingRun(header: ChangeHeader, planning: Planning, then: Then): Run {
+  const watchers = new Map<RunWatcher, () => void>();
+  let state = then.meanwhile;
+  let started: Run | undefined;
+  let status: RunStatus = "running";
+  let losses: readonly Loss[] | undefined;
+  let stoppedBy: "cancelled" | "interrupted" | undefined;
+  const goOn = async (plan: Plan): Promise<void> => {
+    // What it takes away is then no longer there to be planned.
+    started = await then.startedElsewhere();
+    if (started !== undefined) return;
+    if (then.mayStart(plan)) {
+      started = await then.start(plan);
+      if (stoppedBy !== undefined) started?.stop(stoppedBy);
+      return;
+    }
+    await then.propose(plan);
+    losses = plan.losses;
+    state = new RunState(plan);
+    if (stoppedBy === undefined) status = "needs_confirmation";
+  };
+  const prepare = async (): Promise<void> => {
+    try {
+      const plan = await planning.plan;
+      if (stoppedBy === undefined) await goOn(plan);
+    } catch (thrown) {
+      if (stoppedBy === undefined) {
+        started = await then.giveUp(thrown);
+        status = "interrupted";
+      }
+    }
+    if (stoppedBy === "cancelled" && started === undefined) started = await then.withdraw();
+    if (stoppedBy !== undefined) status = stoppedBy;
+    for (const watcher of watchers.keys()) watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
+    await started?.rest;
+  };
+  return {
+    header,
+    get state() {
+      return started?.state ?? state;
+    },
+    status: () => started?.status() ?? status,
+    asks: () => (stoppedBy === undefined ? losses : undefined),
+    rest: prepare(),
+    watch(watcher) {
+      watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
+      return () => {
+        watchers.get(watcher)?.();
+        watchers.delete(watcher);
+      };
+    },
+    stop(cause) {
+      if (started !== undefined) return started.stop(cause);
+      stoppedBy = cause;
+      planning.stop();
+      return true;
+    },
+  };
+}
+
+const NOTHING = (): void => {};

@@ -1,0 +1,152 @@
+import type { Outcome, Reason, ReportedObject, StopCause } from "../../runs/outcome.ts";
+import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
+import type { BulkOperation } from "../../spec/routes.ts";
+
+/**
+ * A field of a request item that is filled in when the request is made: a known ID, or the ID of an object of this run,
+ * which must have been made before. A delete binds the field `_id`, and its item is that ID alone.
+ */
+export interface Binding {
+  readonly field: "targeting" | "parent" | "_id";
+  readonly id?: string;
+  readonly object?: number;
+}
+
+/** What one request item weighs against the limits of management-api 8.1. */
+export interface Weight {
+  readonly items: number;
+  /** Options with sub-options, for requests that create options. */
+  readonly options: number;
+  readonly groupItems: number;
+  readonly contextIds: number;
+  /** UTF-8 bytes in the body, the comma included. */
+  readonly bytes: number;
+}
+
+/** An option to add, without what is bound: its targeting and its group. */
+export type OptionItem = Omit<OptionToCreate, "parent">;
+
+/** What a step sends, by operation, without the bound fields. Of a delete, the bound ID is all that is sent. */
+export interface StepItems {
+  readonly createTargetings: CreateTargetingItem;
+  readonly renameTargetings: { readonly name: string };
+  readonly deleteTargetings: undefined;
+  readonly addOptions: OptionItem;
+  readonly updateOptions: OptionChanges;
+  readonly deleteOptions: undefined;
+}
+
+/** What steps of every operation have. */
+export interface StepFields {
+  /** The position in the run's steps. */
+  readonly id: number;
+  /** Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order. */
+  readonly objects: readonly number[];
+  readonly bindings: readonly Binding[];
+  readonly weight: Weight;
+  /** Steps that must be settled before this one leaves, however they ended. */
+  readonly after?: readonly number[];
+  /** This step takes back what was done for its objects, which then fail for this reason. */
+  readonly undoes?: Reason;
+  /** This step only prepares others (a temporary name): its success settles nothing. */
+  readonly prepares?: true;
+  /** The name that the thing had before this step gave it a temporary one. */
+  readonly formerName?: string;
+}
+
+/** A step of one operation, or of one out of several. */
+export type StepOf<Operation extends BulkOperation> = {
+  readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
+}[Operation];
+
+/** One item of one request: the smallest thing that is sent, resent and answered. */
+export type Step = StepOf<BulkOperation>;
+
+/** What became of one step; this is what the journal keeps. */
+export type StepChange =
+  | {
+      readonly step: number;
+      readonly to: "done" | "alreadyDone";
+      /** The ID of the object that the item is about. */
+      readonly _id?: string;
+      /** The IDs of the objects that it made inside, in order, as far as known. */
+      readonly childIds?: readonly (string | null)[];
+    }
+  | {
+      readonly step: number;
+      /** `refused` is failed for a reason that lies outside of the item (a wrong key), so that a resumed run tries again. */
+      readonly to: "failed" | "refused" | "unknown" | "unattempted";
+      readonly reason: Reason;
+      /** Another step of the same entry takes back what was done before; it settles the objects. */
+      readonly undone?: true;
+    }
+  /** The service said no, but another change of this run may make it work: it waits for that. */
+  | { readonly step: number; readonly to: "deferred"; readonly reason: Reason }
+  /** A deferred step is tried again. */
+  | { readonly step: number; readonly to: "pending" }
+  /** Other steps of the same entry do its work instead. */
+  | { readonly step: number; readonly to: "replaced" }
+  /** It left, and nobody knows whether it was applied. */
+  | { readonly step: number; readonly to: "suspect" };
+
+/** An object whose outcome needs no request. */
+export interface Settlement {
+  readonly object: number;
+  readonly outcome: Outcome;
+  readonly reason?: Reason;
+  readonly _id?: string;
+}
+
+/** An option without sub-options, as it is sent. */
+export interface RowItem {
+  readonly targeting: string;
+  readonly name: string;
+  readonly contexts?: readonly string[];
+}
+
+/**
+ * Objects that follow each other, each with the one step that adds it to a targeting: what most of a large file comes
+ * to. `index` and `line` are those of the first.
+ */
+export interface Rows {
+  readonly t: "rows";
+  readonly index: number;
+  readonly line?: number;
+  /** Where an entry is written: their JSON in UTF-8, separated by commas, which is copied as it is. */
+  readonly items: readonly RowItem[] | Uint8Array;
+}
+
+/** Rows that were added: the first of steps that follow each other, and the ID of what each of them made. */
+export interface MadeRows {
+  readonly from: number;
+  /** Null where the answer named none. */
+  readonly ids: readonly (string | null)[];
+}
+
+/** One line of a run's journal. Applying all lines in order gives the run's state. */
+export type JournalEntry =
+  | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
+  | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
+  | { readonly t: "steps"; readonly steps: readonly Step[] }
+  | Rows
+  /** What was planned before was cut off by a crash, before anything was sent: it is planned anew. */
+  | { readonly t: "replan" }
+  | { readonly t: "planned"; readonly requests: number; readonly at: number }
+  /** The newest top-level option of a targeting before anything was sent; null where it had none. */
+  | { readonly t: "newest"; readonly targeting: string; readonly _id: string | null }
+  | { readonly t: "send"; readonly steps: readonly number[]; readonly at: number; readonly again: boolean }
+  | {
+      readonly t: "answer";
+      readonly at: number;
+      readonly changes: readonly StepChange[];
+      readonly steps?: readonly Step[];
+      readonly settlements?: readonly Settlement[];
+      readonly made?: MadeRows;
+    }
+  /** What was announced last did not leave. */
+  | { readonly t: "withheld"; readonly at: number }
+  /** A request with these steps may have left when another process wrote already: they are in doubt again. */
+  | { readonly t: "late"; readonly steps: readonly number[]; readonly at: number }
+  | { readonly t: "waited"; readonly ms: number }
+  | { readonly t: "stop"; readonly cause: StopCause; readonly at: number; readonly reason?: Reason }
+  | { readonly t: "resume"; readonly at: number };

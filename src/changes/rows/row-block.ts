@@ -1,0 +1,207 @@
+import * as z from "zod";
+import { parseJson } from "../../platform/json.ts";
+import type { ReportedObject } from "../../runs/outcome.ts";
+import type { Binding, RowItem, Rows, StepOf, Weight } from "./entries.ts";
+
+/** An option without sub-options, as it is read back. */
+export const rowItem: z.ZodType<RowItem> = z.object({
+  targeting: z.string(),
+  name: z.string(),
+  contexts: z.array(z.string()).exactOptional(),
+});
+
+/** Where a row was given: the position among the items or rows, counted from 0, and the line of a file, from 1. */
+interface RowPlace {
+  readonly index: number;
+  readonly line?: number;
+}
+
+/** The rows of a block, as a writer lays them down. The lists have one number for each row. */
+interface WrittenRows {
+  /** The items in UTF-8 from `start` on, a comma after each. */
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly ends: number[];
+  readonly contextIds: number[];
+  /** Empty where the rows are from no file. */
+  readonly lines: number[];
+}
+
+/** So that no line of a journal grows with the call. */
+const ROWS_PER_ENTRY = 500;
+const COMMA_BYTES = 1;
+
+/**
+ * Options without sub-options that follow each other in what the caller gave, kept as the bytes that will be sent: a
+ * hundred thousand take little more memory than these. A block is planned, weighed, journaled and sent whole or in
+ * ranges of rows; a row is taken out of it as a step where its answer has to be looked at. Rows are counted from 0.
+ */
+export class RowBlock {
+  readonly operation = "addOptions";
+  readonly bindings: readonly Binding[];
+  /** The object of the first row; the others follow. */
+  readonly firstObject: number;
+  /** The step of the first row; the others follow. Undefined where the rows were not planned as they are. */
+  readonly firstStep: number | undefined;
+  readonly #targeting: string;
+  readonly #firstIndex: number;
+  readonly #rows: WrittenRows;
+
+  constructor(
+    targeting: string,
+    first: { readonly object: number; readonly step: number | undefined; readonly index: number },
+    rows: WrittenRows,
+  ) {
+    this.bindings = [{ field: "targeting", id: targeting }];
+    this.firstObject = first.object;
+    this.firstStep = first.step;
+    this.#targeting = targeting;
+    this.#firstIndex = first.index;
+    this.#rows = rows;
+  }
+
+  get length(): number {
+    return this.#rows.ends.length;
+  }
+
+  /** Whether a row would be the next one of this block. */
+  isFollowedBy(targeting: string, { index, line }: RowPlace, object: number, step: number | undefined): boolean {
+    const { length } = this;
+    return (
+      targeting === this.#targeting &&
+      object === this.firstObject + length &&
+      index === this.#firstIndex + length &&
+      (line === undefined) === (this.#rows.lines.length === 0) &&
+      step === (this.firstStep === undefined ? undefined : this.firstStep + length)
+    );
+  }
+
+  /** The rows `from` up to `to` as a block of their own, whose first row is the step `firstStep`. */
+  planned(from: number, to: number, firstStep: number): RowBlock {
+    const { bytes, ends, contextIds, lines } = this.#rows;
+    const part = { ends: ends.slice(from, to), contextIds: contextIds.slice(from, to), lines: lines.slice(from, to) };
+    const first = { object: this.firstObject + from, step: firstStep, index: this.#firstIndex + from };
+    return new RowBlock(this.#targeting, first, { bytes, start: this.#startOf(from), ...part });
+  }
+
+  /** The items of the rows `from` up to `to` in UTF-8, separated by commas. The bytes may not be changed. */
+  items(from: number, to: number): Uint8Array {
+    return this.#rows.bytes.subarray(this.#startOf(from), this.#rows.ends[to - 1]);
+  }
+
+  /** What a row adds to a request. */
+  weightOf(row: number): Weight {
+    const bytes = (this.#rows.ends[row] ?? 0) - this.#startOf(row) + COMMA_BYTES;
+    return { items: 1, options: 1, groupItems: 0, contextIds: this.#rows.contextIds[row] ?? 0, bytes };
+  }
+
+  /** Where a row was given. */
+  placeOf(row: number): RowPlace {
+    const line = this.#rows.lines[row];
+    return { index: this.#firstIndex + row, ...(line !== undefined && { line }) };
+  }
+
+  /** What is reported of a row. */
+  objectOf(row: number): ReportedObject {
+    return { ...this.placeOf(row), name: this.itemOf(row).name };
+  }
+
+  /** The option that a row sends. */
+  itemOf(row: number): StepOf<"addOptions">["item"] {
+    const text = this.#rows.bytes.toString("utf8", this.#startOf(row), this.#rows.ends[row]);
+    const { targeting: _, ...item } = rowItem.parse(parseJson(text));
+    return item;
+  }
+
+  /** A row as a step. Throws a RangeError where the rows were not planned. */
+  open(row: number): StepOf<"addOptions"> {
+    if (this.firstStep === undefined) throw new RangeError("these rows are no steps");
+    const { operation, bindings } = this;
+    const objects = [this.firstObject + row];
+    return {
+      id: this.firstStep + row,
+      operation,
+      objects,
+      item: this.itemOf(row),
+      bindings,
+      weight: this.weightOf(row),
+    };
+  }
+
+  /** All rows as steps. Throws as `open` does. */
+  *steps(): Generator<StepOf<"addOptions">> {
+    for (let row = 0; row < this.length; row += 1) yield this.open(row);
+  }
+
+  /** The rows as entries of a journal: those together whose lines follow each other. */
+  *entries(): Generator<Rows> {
+    for (let from = 0; from < this.length; ) {
+      const place = this.placeOf(from);
+      let to = from + 1;
+      const isNext = (): boolean => place.line === undefined || this.#rows.lines[to] === place.line + to - from;
+      while (to < this.length && to - from < ROWS_PER_ENTRY && isNext()) to += 1;
+      yield { t: "rows", ...place, items: this.items(from, to) };
+      from = to;
+    }
+  }
+
+  #startOf(row: number): number {
+    return row === 0 ? this.#rows.start : (this.#rows.ends[row - 1] ?? 0) + COMMA_BYTES;
+  }
+}
+
+/** Rows of a block that follow each other: those from `from` up to `to`. */
+export interface RowRange {
+  readonly block: RowBlock;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** How many bytes of rows are kept in one piece. */
+const CHUNK_BYTES = 262_144;
+/** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
+const BYTES_PER_UNIT = 3;
+const COMMA = ",";
+
+/** Lays rows down in blocks. A block has all its bytes in one piece, so that a range of it is copied in one go. */
+export class RowWriter {
+  #chunk = Buffer.alloc(0);
+  #used = 0;
+  #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
+
+  /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
+  add({ targeting, name, contexts = [] }: RowItem, place: RowPlace, object: number, step?: number): RowBlock {
+    const listed = contexts.length > 0 ? `,"contexts":[${contexts.map(quoted).join(",")}]` : "";
+    const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}}`;
+    const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT + COMMA_BYTES);
+    const isNext = hasRoom && this.#last?.block.isFollowedBy(targeting, place, object, step);
+    const { block, rows } = (isNext && this.#last) || this.#begin(targeting, place, object, step);
+    this.#used += this.#chunk.write(text, this.#used);
+    rows.ends.push(this.#used);
+    this.#used += this.#chunk.write(COMMA, this.#used);
+    rows.contextIds.push(contexts.length);
+    if (place.line !== undefined) rows.lines.push(place.line);
+    return block;
+  }
+
+  #begin(targeting: string, { index }: RowPlace, object: number, step: number | undefined) {
+    const rows: WrittenRows = { bytes: this.#chunk, start: this.#used, ends: [], contextIds: [], lines: [] };
+    this.#last = { block: new RowBlock(targeting, { object, step, index }, rows), rows };
+    return this.#last;
+  }
+
+  /** Makes room for so many bytes; tells whether it was there before. */
+  #reserve(bytes: number): boolean {
+    if (this.#used + bytes <= this.#chunk.length) return true;
+    this.#chunk = Buffer.allocUnsafeSlow(Math.max(bytes, CHUNK_BYTES));
+    this.#used = 0;
+    return false;
+  }
+}
+
+const ESCAPED = /[^\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\uffff]/;
+
+/** A text as JSON. Most need no escapes: to look for one first takes a quarter of the time of an import's planning less. */
+function quoted(text: string): string {
+  return ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`;
+}

@@ -1,0 +1,112 @@
+import type { CreateTargetingItem, OptionChanges } from "../../spec/records.ts";
+import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
+import { entryBytes } from "./weight.ts";
+
+/** What a step of any operation may be made with. */
+type Given = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
+
+/** Gives steps their IDs, which are their positions in the run. */
+export class StepMaker {
+  readonly #next: () => number;
+
+  /** `next` gives the ID of the next step to be made. */
+  constructor(next: () => number) {
+    this.#next = next;
+  }
+
+  /** Makes steps that follow those that there are, before any of them is added. */
+  static after({ length }: { readonly length: number }): StepMaker {
+    let next = length;
+    return new StepMaker(() => next++);
+  }
+
+  /** A targeting to create, with the options that are created inside it. */
+  createTargeting(item: CreateTargetingItem, given: Given): StepOf<"createTargetings"> {
+    const options = item.options ?? [];
+    const fields = this.#fields(item, [], given, {
+      options: options.reduce((sum, option) => sum + optionCount(option), 0),
+      contextIds: options.reduce((sum, option) => sum + contextCount(option), 0),
+    });
+    return { ...fields, operation: "createTargetings", item };
+  }
+
+  renameTargeting(targetingId: string, name: string, given: Given): StepOf<"renameTargetings"> {
+    const item = { name };
+    const fields = this.#fields(item, [{ field: "_id", id: targetingId }], given, {});
+    return { ...fields, operation: "renameTargetings", item };
+  }
+
+  deleteTargeting(targetingId: string, given: Given): StepOf<"deleteTargetings"> {
+    const fields = this.#fields(undefined, [{ field: "_id", id: targetingId }], given, {});
+    return { ...fields, operation: "deleteTargetings", item: undefined };
+  }
+
+  /** An option to add to a targeting; `parent`, where it has one, is bound, never part of `item`. */
+  addOption(
+    item: OptionItem,
+    place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
+    given: Given,
+  ): StepOf<"addOptions"> {
+    const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
+    if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
+    const group = item.type === "collection" || item.children !== undefined || place.parent !== undefined;
+    const fields = this.#fields(item, bindings, given, {
+      options: optionCount(item),
+      groupItems: group ? 1 : 0,
+      contextIds: contextCount(item),
+    });
+    return { ...fields, operation: "addOptions", item };
+  }
+
+  /** Changes to one option, by its ID or by the object that makes it. */
+  updateOption(option: Omit<Binding, "field">, item: OptionChanges, given: Given): StepOf<"updateOptions"> {
+    const { add = [], remove = [], set = [] } = item.contexts ?? {};
+    const fields = this.#fields(item, [{ field: "_id", ...option }], given, {
+      groupItems: item.parent === undefined ? 0 : 1,
+      contextIds: add.length + remove.length + set.length,
+    });
+    return { ...fields, operation: "updateOptions", item };
+  }
+
+  /** An option to delete; `inTree` says that it is an option group or a sub-option (management-api 8.1). */
+  deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: Given): StepOf<"deleteOptions"> {
+    const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
+    return { ...fields, operation: "deleteOptions", item: undefined };
+  }
+
+  #fields(
+    item: StepItems[keyof StepItems],
+    bindings: readonly Binding[],
+    given: Given,
+    weight: Partial<Weight>,
+  ): StepFields {
+    const bytes = entryBytes(item === undefined ? "" : JSON.stringify(item), bindings);
+    const none = { items: 1, options: 0, groupItems: 0, contextIds: 0 };
+    return { id: this.#next(), bindings, weight: { ...none, bytes, ...weight }, ...given };
+  }
+}
+
+/**
+ * The fields in which a step's item says something: `parent: null` is `detach`, and `onlyLoss` stands beside `contexts`
+ * that take Context IDs away and give none.
+ */
+export function sentFields({ item, bindings, operation }: Step): readonly string[] {
+  const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
+  const onlyLoss = operation === "updateOptions" && takesOnlyAway(item);
+  return [...bindings.map(({ field }) => field), ...fields, ...(onlyLoss ? ["onlyLoss"] : [])];
+}
+
+function takesOnlyAway({ contexts }: OptionChanges): boolean {
+  if (contexts === undefined || contexts.add !== undefined) return false;
+  return contexts.set === undefined ? contexts.remove !== undefined : contexts.set.length === 0;
+}
+
+/** How many options an option to create is, its sub-options included. */
+function optionCount(option: OptionItem): number {
+  return 1 + (option.children?.length ?? 0);
+}
+
+function contextCount(option: OptionItem): number {
+  const own = option.contexts?.length ?? 0;
+  return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
+}

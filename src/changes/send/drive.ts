@@ -1,0 +1,97 @@
+import type { Reason, StopCause } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import type { Turn } from "../../runs/turn.ts";
+import { nextRequests, type Requests } from "../pack/requests.ts";
+import { StepMaker } from "../rows/step-maker.ts";
+import type { Driver } from "../settle/driver.ts";
+import { noteNewest } from "../settle/evidence.ts";
+import { takeBack } from "../settle/take-back.ts";
+import { breakCircles, inTurn, type Turns, turnsOf } from "./rename-order.ts";
+import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
+
+/**
+ * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
+ * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means. `first` are
+ * the requests that come first, where they are known.
+ */
+export async function drive(
+  driver: Driver,
+  hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
+  cause: () => "cancelled" | "interrupted",
+  first?: Requests,
+): Promise<void> {
+  const stop = (why: StopCause, reason?: Reason): void => {
+    // How a run stops that another process has taken over is for that one to say.
+    driver.lease.lost.throwIfAborted();
+    driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
+  };
+  let known = first;
+  let turns: Turns = new Map();
+  for (;;) {
+    await noteNewest(driver);
+    const { steps } = driver.state;
+    const requests = known ?? nextRequests(steps, inTurn(driver.state.ready(), turns), driver.apartBy);
+    known = undefined;
+    if (requests.length === 0) {
+      const next = retryDeferred(driver);
+      if (next === undefined) return stop("finished");
+      turns = next;
+      continue;
+    }
+    for (const request of requests) {
+      if (driver.signal.aborted) return stop(cause());
+      const sending = sendingOf(driver, request);
+      const inTurn = () =>
+        orStopped(
+          driver,
+          hold((turn) => sendBatch(driver, sending, turn)),
+        );
+      let end = await inTurn();
+      // Another process had its turn meanwhile: what is in doubt is looked at, and the rest goes on.
+      while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
+      if (end === "stopped") return stop(cause());
+      if (end.ended) return stop("ended", endReason(end.reason));
+    }
+    if (driver.signal.aborted) return stop(cause());
+  }
+}
+
+/** Waiting for one's turn to write ends as soon as the run is stopped. */
+async function orStopped(driver: Driver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
+  try {
+    return await sending;
+  } catch (thrown) {
+    if (driver.signal.aborted && thrown === driver.signal.reason) return "stopped";
+    throw thrown;
+  }
+}
+
+const SHARED_BY_ALL = new Set(["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "PROJECT_NOT_FOUND"]);
+
+/** A wrong key is as wrong for what was not sent; that one request found no answer says nothing about the others. */
+function endReason(reason: Reason): Reason {
+  return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
+}
+
+/**
+ * What to do with refused steps that waited for other changes, once nothing else is left to send: break circles of
+ * names, and try those again for which something changed; let the rest fail. Gives the turns in which they leave;
+ * undefined where there is nothing to go on with.
+ */
+function retryDeferred(driver: Driver): Turns | undefined {
+  const deferred = driver.state.deferredSteps();
+  if (deferred.length === 0) return undefined;
+  const temporary = breakCircles(driver, deferred);
+  if (temporary.length > 0) driver.change([], { steps: temporary });
+  const turns = turnsOf(driver.state);
+  const again = temporary.length > 0 ? deferred : deferred.filter(({ changedSince }) => changedSince);
+  if (again.length > 0) {
+    driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
+    return turns;
+  }
+  for (const { step, reason } of deferred) {
+    const then = takeBack(driver, step, reason, StepMaker.after(driver.state.steps));
+    driver.change(then?.changes ?? [{ step: step.id, to: "failed", reason }], then?.steps ? { steps: then.steps } : {});
+  }
+  return turns;
+}

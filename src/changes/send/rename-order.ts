@@ -1,0 +1,111 @@
+import type { Reason } from "../../runs/outcome.ts";
+import type { OptionChanges } from "../../spec/records.ts";
+import { ulidSource } from "../../spec/ulid.ts";
+import type { Step } from "../rows/entries.ts";
+import { StepMaker } from "../rows/step-maker.ts";
+import { targetOf, wantedName } from "../settle/defer.ts";
+import type { Driver } from "../settle/driver.ts";
+import { existingIds } from "../settle/reconcile.ts";
+import type { RunState } from "../state/change-state.ts";
+
+/** A change that was refused, since something that the same run changes was in its way. */
+interface Deferred {
+  readonly step: Step;
+  readonly reason: Reason;
+}
+
+/** The turns in which steps leave, by step. */
+export type Turns = ReadonlyMap<number, number>;
+
+/**
+ * Turns for changes that were refused: within one request a rename may take a name that an earlier item frees
+ * (management-api 4.1), so that each follows the one whose name it wants. A chain of any length leaves at once.
+ */
+export function turnsOf(state: RunState): Turns {
+  const deferred = state.deferredSteps();
+  // Of a circle, the one with a temporary name is last: its old name is free already.
+  const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
+  const starts = [...deferred.filter(isLast), ...deferred];
+  const turns = new Map<number, number>();
+  for (const path of pathsIn(deferred, starts)) {
+    for (const { step } of path.members.toReversed()) turns.set(step.id, turns.size);
+  }
+  return turns;
+}
+
+/** Steps, those that have no turn before the others. */
+export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
+  if (turns.size === 0) return steps;
+  return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
+}
+
+/** What a change does besides giving a name. */
+function otherChanges({ step }: Deferred): OptionChanges {
+  if (step.operation !== "updateOptions") return {};
+  const { parent, exposeChildren } = step.item;
+  return { ...(parent !== undefined && { parent }), ...(exposeChildren !== undefined && { exposeChildren }) };
+}
+
+/**
+ * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. What else
+ * that one changes travels along, so that it is refused before any name has moved; for this reason a circle in which
+ * several change more than their names is left alone.
+ */
+export function breakCircles(driver: Driver, deferred: readonly Deferred[]): readonly Step[] {
+  const maker = StepMaker.after(driver.state.steps);
+  const newId = ulidSource(() => driver.clock.now(), driver.random);
+  return pathsIn(deferred, deferred).flatMap(({ members, circleFrom }) => {
+    if (circleFrom === undefined) return [];
+    return temporaryName(driver.state, members.slice(circleFrom), maker, () => `tmp ${newId()}`) ?? [];
+  });
+}
+
+function temporaryName(
+  state: RunState,
+  circle: readonly Deferred[],
+  maker: StepMaker,
+  newName: () => string,
+): Step | undefined {
+  const withMore = circle.filter((each) => Object.keys(otherChanges(each)).length > 0);
+  if (withMore.length > 1) return undefined;
+  const wasTried = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
+  const chosen = (withMore.length > 0 ? withMore : circle).find((each) => !wasTried(each));
+  if (chosen === undefined) return undefined;
+  const before = circle.at(circle.indexOf(chosen) - 1);
+  const id = targetOf(chosen.step);
+  // The old name of each is the one that the rename before it wants.
+  const formerName = before === undefined ? undefined : wantedName(before.step);
+  if (id === undefined || formerName === undefined) return undefined;
+  const name = newName();
+  const fields = { objects: chosen.step.objects, prepares: true, formerName } as const;
+  return chosen.step.operation === "renameTargetings"
+    ? maker.renameTargeting(id, name, fields)
+    : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
+}
+
+/** Changes of which each wants what the next one has; from `circleFrom` on, the last one wants what that one has. */
+interface Path {
+  readonly members: readonly Deferred[];
+  readonly circleFrom?: number;
+}
+
+/** Every change in one path. A path begins where `starts` says, and ends where the next one is known already. */
+function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
+  const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
+  const blockerOf = ({ reason }: Deferred): Deferred | undefined =>
+    existingIds(reason)
+      .map((id) => byTarget.get(id))
+      .find((each) => each !== undefined);
+  const seen = new Set<Deferred>();
+  return starts.flatMap((start): Path[] => {
+    const members: Deferred[] = [];
+    let next: Deferred | undefined = start;
+    for (; next !== undefined && !seen.has(next); next = blockerOf(next)) {
+      seen.add(next);
+      members.push(next);
+    }
+    if (members.length === 0) return [];
+    const circleFrom = next === undefined ? -1 : members.indexOf(next);
+    return [circleFrom < 0 ? { members } : { members, circleFrom }];
+  });
+}

@@ -1,0 +1,180 @@
+import { type ApiError, isApiError } from "../../api/errors.ts";
+import type { BulkAnswer } from "../../api/management.ts";
+import type { Reason } from "../../runs/outcome.ts";
+import { fenceOf, type Intent, LeaseLostError, type Turn } from "../../runs/turn.ts";
+import type { BulkOperation } from "../../spec/routes.ts";
+import { isUlid, ulidTime } from "../../spec/ulid.ts";
+import { settleAnswer } from "../settle/answered.ts";
+import { type Batch, stepsOf, unlessSuspect } from "../settle/batch.ts";
+import type { Driver } from "../settle/driver.ts";
+import { handleError } from "../settle/unanswered.ts";
+
+/** What the last attempt of a batch came to. */
+type Attempt =
+  | { readonly kind: "answer"; readonly answer: BulkAnswer }
+  | { readonly kind: "error"; readonly error: ApiError }
+  /** It did not leave, since the run was asked to stop. */
+  | { readonly kind: "withheld" }
+  /** Another process has the turn: it never left. */
+  | { readonly kind: "turnLost" };
+
+/**
+ * How sending a batch of steps ended: the run goes on, it ends for this reason, or it goes on with the batch once it is
+ * this process's turn again.
+ */
+export type BatchEnd =
+  | { readonly ended: false; readonly turnLost?: true }
+  | { readonly ended: true; readonly reason: Reason };
+
+const GOES_ON: BatchEnd = { ended: false };
+const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
+
+/** What is left to send of one batch of steps. */
+export interface Sending {
+  batches: readonly Batch[];
+  /** What comes after the first attempt was all in it. */
+  again: boolean;
+  /**
+   * How long it may still be retried, in milliseconds. Halves of a request share it, so that what is halved and fails on
+   * fails for no longer than a whole one does; to lose the turn is no failed attempt and costs nothing of it.
+   */
+  budgetMs: number;
+}
+
+/** All of a batch of steps. */
+export function sendingOf(driver: Driver, steps: readonly number[]): Sending {
+  return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
+}
+
+function fresh(ids: readonly number[]): Batch {
+  return { ids, failures: 0, uncatched: 0, refused: 0 };
+}
+
+/**
+ * Sends one request until every item in it is settled: waits and resends as management-api 4.2 and 4.3 say, halves what
+ * the service refuses as a whole, and puts answers into effect. Every request is journaled before it leaves, and leaves
+ * only while this process has its turn. Ends the run when the retry budget is spent or when no further request could
+ * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
+ * stays pending. Throws a LeaseLostError where another process drives the run.
+ */
+export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): Promise<BatchEnd> {
+  const batches = [...sending.batches];
+  for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
+    if (!(await driver.mayLeave())) return GOES_ON;
+    const startedAt = driver.clock.now();
+    const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
+    if (attempt.kind === "withheld") return GOES_ON;
+    if (attempt.kind === "turnLost") {
+      sending.batches = [batch, ...batches];
+      return TURN_LOST;
+    }
+    sending.again = true;
+    const next =
+      attempt.kind === "answer"
+        ? await settleAnswer(driver, batch, attempt.answer)
+        : await handleError(driver, batch, attempt.error);
+    if (next.kind === "end") return { ended: true, reason: next.reason };
+    if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
+    if (next.kind === "resend") {
+      // What the others came to would be in doubt if the process died while this waits.
+      if (attempt.kind === "answer") await driver.flush();
+      // What is refused while it is in doubt has tries of its own; what was held back is no failed attempt.
+      const isFailing = !next.isFree && next.batch.refused === batch.refused;
+      if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
+      if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
+      if (!(await pause(driver, next.waitMs))) return GOES_ON;
+      batches.unshift(next.batch);
+    }
+  }
+  return GOES_ON;
+}
+
+async function attemptOnce(driver: Driver, steps: readonly number[], again: boolean, turn: Turn): Promise<Attempt> {
+  const [first] = steps;
+  const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
+  if (operation === undefined) throw new RangeError("a request carries at least one item");
+  const unconnected = await failureToConnect(driver, operation);
+  const sentAt = driver.clock.now();
+  driver.record({ t: "send", steps, at: sentAt, again });
+  const intent = await intendOrUndo(driver, turn);
+  if (intent === undefined) return { kind: "turnLost" };
+  if (!(await driver.mayLeave())) {
+    driver.withhold();
+    return { kind: "withheld" };
+  }
+  if (unconnected !== undefined) return { kind: "error", error: unconnected };
+  const fence = fenceOf([turn, driver.lease], intent, {
+    renew: () => driver.intend(turn),
+    onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
+  });
+  // Read anew, since the disk took its time: the nearer to the request, the more its answer tells of the clock.
+  const leftAt = driver.clock.now();
+  try {
+    const answer = await driver.send(operation, steps, fence);
+    const receivedAt = driver.clock.now();
+    if (answer.serverTime !== undefined) {
+      const { serverTime } = answer;
+      driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt: leftAt, receivedAt });
+    }
+    driver.serverClock.observeMade(madeTimes(operation, answer), leftAt, receivedAt);
+    return { kind: "answer", answer };
+  } catch (thrown) {
+    if (isApiError(thrown)) return { kind: "error", error: thrown };
+    throw thrown;
+  }
+}
+
+/** Connects first, so that no time passes for it between the announcement of a request and the request. */
+async function failureToConnect(driver: Driver, operation: BulkOperation): Promise<ApiError | undefined> {
+  try {
+    await driver.connect(operation);
+    return undefined;
+  } catch (thrown) {
+    if (isApiError(thrown)) return thrown;
+    throw thrown;
+  }
+}
+
+/** Undefined where the turn is lost: what was recorded is in flight no more. */
+async function intendOrUndo(driver: Driver, turn: Turn): Promise<Intent | undefined> {
+  try {
+    return await driver.intend(turn);
+  } catch (thrown) {
+    if (!(thrown instanceof LeaseLostError) || driver.lease.lost.aborted) throw thrown;
+    driver.withhold();
+    return undefined;
+  }
+}
+
+/** What a request has just made carries the service's time in its ID. */
+function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
+  if (operation !== "createTargetings" && operation !== "addOptions") return [];
+  return results.flatMap(({ success, data }) =>
+    success && typeof data?._id === "string" && isUlid(data._id) ? ulidTime(data._id) : [],
+  );
+}
+
+/** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
+function giveUp(driver: Driver, ids: readonly number[], reason: Reason): Reason {
+  driver.change(
+    stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "unattempted", reason })),
+  );
+  return reason;
+}
+
+async function pause(driver: Driver, ms: number): Promise<boolean> {
+  driver.record({ t: "waited", ms });
+  driver.waiting(ms);
+  try {
+    await driver.clock.sleep(ms, driver.signal);
+    return true;
+  } catch (thrown) {
+    if (driver.signal.aborted) return false;
+    throw thrown;
+  }
+}
+
+function halves(ids: readonly number[]): readonly (readonly number[])[] {
+  const middle = Math.ceil(ids.length / 2);
+  return [ids.slice(0, middle), ids.slice(middle)];
+}

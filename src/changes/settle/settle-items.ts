@@ -1,0 +1,186 @@
+import { isApiError } from "../../api/errors.ts";
+import { type OptionNames, optionNamesOnce } from "../../reading/option-lists.ts";
+import type { Reason } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import type { BulkResult } from "../../spec/records.ts";
+import type { Settlement, Step, StepChange, StepOf } from "../rows/entries.ts";
+import { StepMaker, sentFields } from "../rows/step-maker.ts";
+import { itemReason } from "../state/api-reasons.ts";
+import { cutAnew } from "./cut-anew.ts";
+import { mayWorkLater } from "./defer.ts";
+import type { Consequences, Driver } from "./driver.ts";
+import { existingOption } from "./existing-option.ts";
+import { type Made, withInsideIds } from "./inside-ids.ts";
+import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
+import { takeBack } from "./take-back.ts";
+import { unbundle } from "./unbundle.ts";
+
+/** An item of an answered request that needs no resending: it succeeded, or the service said no to it. */
+export interface Answered {
+  readonly step: Step;
+  readonly result: BulkResult;
+}
+
+const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
+const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
+
+/**
+ * Puts the answers to one request into effect. `request` is what the request carried, in its order.
+ * Successes and refusals settle their objects; a refusal that proves less than that (the name is ours from an earlier
+ * attempt, one sub-option spoils its group, another change of this run makes room) leads to further steps instead.
+ * `wasFree` says that something of the same unit was not there, so that an earlier attempt made nothing of it.
+ */
+export async function settleAnswers(
+  driver: Driver,
+  request: readonly Step[],
+  answered: readonly Answered[],
+  wasFree = false,
+): Promise<void> {
+  const changes: StepChange[] = [];
+  const steps: Step[] = [];
+  const settlements: Settlement[] = [];
+  const met: MetItsName[] = [];
+  const made: Made[] = [];
+  const maker = StepMaker.after(driver.state.steps);
+  const namesIn = optionNamesOnce(driver.api, driver.signal);
+  const follow = (then: Consequences): void => {
+    changes.push(...then.changes);
+    steps.push(...(then.steps ?? []));
+    settlements.push(...(then.settlements ?? []));
+  };
+  let madeNow = wasFree;
+  for (const { step, result } of answered) {
+    if (result.success) {
+      const change = doneChange(step, result);
+      if (isCreate(step) && step.objects.length > 1) made.push({ step, change });
+      else changes.push(change);
+      if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
+      continue;
+    }
+    const reason = inCallersTerms(driver, request, whatWasSent(step, itemReason(step.operation, result.error)));
+    if (isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
+      met.push({ step, reason });
+      continue;
+    }
+    const madeBefore =
+      isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason, namesIn) : "free";
+    if (madeBefore === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
+    else if (madeBefore !== "free") met.push(madeBefore);
+    if (madeBefore !== "free") continue;
+    follow(await refused(driver, step, reason, { maker, namesIn }));
+  }
+  for (const change of await reconcileCreates(driver, met, madeNow)) {
+    const step = driver.state.steps.at(change.step);
+    const whoever = step && change.to === "unknown" ? whoeverMadeIt(driver, step, change.reason, maker) : undefined;
+    if (whoever !== undefined) {
+      follow(whoever);
+      continue;
+    }
+    if (change.to !== "failed" || step === undefined) {
+      if (step !== undefined && change.to === "done" && step.objects.length > 1) made.push({ step, change });
+      else changes.push(change);
+      continue;
+    }
+    follow(await refused(driver, step, change.reason, { maker, namesIn }));
+  }
+  changes.push(...(await withInsideIds(driver, made)));
+  driver.change(changes, { steps, settlements });
+}
+
+/** Whether a create in doubt met its name: what has it may be its own doing. */
+export function metOwnName(driver: Driver, step: Step, { success, error }: BulkResult): boolean {
+  return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
+}
+
+/**
+ * A create in doubt that is refused for something else than its name proves nothing: an earlier attempt may have made
+ * it all the same. Tells whether its name is there now, and under which ID. Targetings cannot be listed: theirs count
+ * as free, since the service looks at the name of a targeting first.
+ */
+async function nameMeanwhile(
+  driver: Driver,
+  step: Create,
+  reason: Reason,
+  namesIn: OptionNames,
+): Promise<MetItsName | "free" | "unreadable"> {
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  if (NAME_TAKEN.has(reason.code) || targetingId === undefined) return "free";
+  try {
+    const names = await namesIn(targetingId);
+    const existing = names.get(step.item.name);
+    return existing === undefined ? "free" : { step, reason: { ...reason, detail: { existingIds: [existing] } } };
+  } catch (thrown) {
+    if (isApiError(thrown) && thrown.effect === "rejected" && thrown.errorCode === "TARGETING_NOT_FOUND") return "free";
+    if (isApiError(thrown) || driver.signal.aborted) return "unreadable";
+    throw thrown;
+  }
+}
+
+function inDoubt({ code, detail }: Reason): Reason {
+  return ownReason("NO_ANSWER", { ...detail, because: code });
+}
+
+async function refused(
+  driver: Driver,
+  step: Step,
+  reason: Reason,
+  { maker, namesIn }: { readonly maker: StepMaker; readonly namesIn: OptionNames },
+): Promise<Consequences> {
+  const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
+  if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
+    return { changes: [{ step: step.id, to: "alreadyDone" }] };
+  }
+  if (step.operation === "addOptions" && step.objects.length === 1 && NAME_TAKEN.has(reason.code)) {
+    const then = existingOption(driver, step, reason, maker);
+    if (then !== undefined) return then;
+  }
+  if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
+  const anew = cutAnew(driver, step, reason, maker);
+  if (anew !== undefined) return anew;
+  if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
+  return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
+}
+
+/** Where an option that is there is to get the Context IDs in any case, it does not matter who made it. */
+function whoeverMadeIt(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+  if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
+  if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
+  const then = existingOption(driver, step, reason, maker);
+  // Left as it is, nobody could say whether this run made it.
+  return then?.steps === undefined ? undefined : then;
+}
+
+function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
+  const _id = typeof data?._id === "string" ? data._id : undefined;
+  const children = data?.children;
+  const isList = Array.isArray(children) && children.every((child) => typeof child === "string");
+  if (step.operation === "addOptions" && step.objects.length > 1 && isList) {
+    return { step: step.id, to: "done", ...(_id !== undefined && { _id }), childIds: children };
+  }
+  return _id === undefined ? { step: step.id, to: "done" } : { step: step.id, to: "done", _id };
+}
+
+/** One code stands for the nine cases of management-api 7.4: what was sent tells them apart. */
+function whatWasSent(step: Step, reason: Reason): Reason {
+  return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
+}
+
+/** `duplicateOfIndex` counts in the request; the caller counts in its own items. */
+function inCallersTerms(driver: Driver, request: readonly Step[], reason: Reason): Reason {
+  const at = reason.detail?.duplicateOfIndex;
+  const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
+  const index = first === undefined ? undefined : driver.state.objects.at(first)?.index;
+  if (index === undefined) return reason;
+  return { ...reason, detail: { ...reason.detail, duplicateOfIndex: index } };
+}
+
+type Create = StepOf<"createTargetings" | "addOptions">;
+
+function isCreate(step: Step): step is Create {
+  return step.operation === "createTargetings" || step.operation === "addOptions";
+}
+
+function isSuspect(driver: Driver, step: Step): boolean {
+  return driver.state.suspectSince(step.id) !== undefined;
+}

@@ -1,0 +1,80 @@
+import type { Reason } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import type { ContextChanges } from "../../spec/records.ts";
+import type { Step } from "../rows/entries.ts";
+import type { StepMaker } from "../rows/step-maker.ts";
+import { targetOf } from "./defer.ts";
+import type { Consequences, Driver } from "./driver.ts";
+
+/**
+ * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
+ * did is taken back, so that `failed` keeps meaning "nothing was applied". A new option is deleted again; Context IDs
+ * that were added or removed are put back, which is exact because parts are planned against what the option held.
+ * Undefined when there is nothing to take back; `unknown` when others already build on it.
+ */
+export function takeBack(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+  const [object] = step.objects;
+  if (object === undefined || step.prepares) return undefined;
+  const done = driver.state.doneSteps(object).filter((earlier) => earlier.undoes === undefined);
+  if (step.undoes !== undefined) return stillThere(driver, step, step.undoes);
+  if (done.length === 0) return undefined;
+  const renamed = done.find((earlier) => earlier.formerName !== undefined);
+  if (renamed !== undefined) return nameBack(step, renamed, reason, maker);
+  const { objects } = step;
+  const id = driver.state.idOf(object);
+  if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
+  const failed = { step: step.id, to: "failed", reason, undone: true } as const;
+  const created = done.find((earlier) => earlier.operation === "addOptions");
+  if (created !== undefined) {
+    const inTree = created.weight.groupItems > 0;
+    return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
+  }
+  const steps: Step[] = [];
+  for (const earlier of done.reverse()) {
+    const last = earlier === done.at(-1);
+    const after = steps.slice(-1).map((previous) => previous.id);
+    const contexts = earlier.operation === "updateOptions" ? earlier.item.contexts : undefined;
+    const inverse = inverseOf(contexts ?? {});
+    const kind = last ? { undoes: reason } : ({ prepares: true } as const);
+    steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects, after, ...kind }));
+  }
+  return { changes: [failed], steps };
+}
+
+/** The second step of a swap was refused: the old name is given back. What else was changed with it stays. */
+function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): Consequences {
+  const id = targetOf(renamed) ?? "";
+  const name = renamed.formerName ?? "";
+  const hasMore = step.operation === "updateOptions" && wantsMore(step);
+  const undoes = hasMore ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason;
+  const fields = { objects: step.objects, undoes };
+  const back =
+    step.operation === "renameTargetings"
+      ? maker.renameTargeting(id, name, fields)
+      : maker.updateOption({ id }, { name }, fields);
+  return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
+}
+
+/** Whether a step changes more than the name: that was applied with the temporary name, and stays. */
+function wantsMore({ item }: Step): boolean {
+  return Object.keys(item ?? {}).some((field) => field !== "name");
+}
+
+/** What was done cannot be taken back: a resumed run tries that again, or to go on where only the name is missing. */
+function stillThere(driver: Driver, undoing: Step, reason: Reason): Consequences {
+  const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
+  const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);
+  const isRenamed = steps.some((step) => step.formerName !== undefined);
+  if (!isRenamed || wanted === undefined) return partly(undoing, reason);
+  const given = { step: undoing.id, to: "failed", reason, undone: true } as const;
+  return { changes: [given, ...partly(wanted, reason).changes] };
+}
+
+function partly(step: Step, reason: Reason): Consequences {
+  const because = ownReason("PARTLY_APPLIED", { because: reason.code });
+  return { changes: [{ step: step.id, to: "unknown", reason: because }] };
+}
+
+function inverseOf({ add, remove }: ContextChanges): ContextChanges {
+  return { ...(remove === undefined ? {} : { add: remove }), ...(add === undefined ? {} : { remove: add }) };
+}

@@ -1,0 +1,221 @@
+import type { Reason, ReportedObject } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import type { MadeRows, Rows, Settlement, Step, StepChange } from "../rows/entries.ts";
+import { ObjectList } from "../rows/object-list.ts";
+import { RowWriter } from "../rows/row-block.ts";
+import { StepList } from "../rows/step-list.ts";
+import { Outcomes } from "./outcomes.ts";
+import { StepStandings } from "./step-standings.ts";
+
+/** What is planned for a run. */
+export interface PlannedWork {
+  readonly objects: ObjectList;
+  readonly steps: StepList;
+  /** The objects that need no request. */
+  readonly settlements: readonly Settlement[];
+}
+
+/** How a step ends that did not do what it was to do. */
+type NotDone = "failed" | "refused" | "unknown" | "unattempted";
+
+/**
+ * The objects and steps of a run, and where each of them stands. What becomes of a step decides what becomes of its
+ * objects, and of the steps that need them.
+ */
+export class RunWork {
+  readonly objects: ObjectList;
+  readonly steps: StepList;
+  readonly outcomes: Outcomes;
+  readonly standings: StepStandings;
+  /** Grows with every step that is done: whether something changed since a step was refused. */
+  progress = 0;
+  readonly #rows = new RowWriter();
+
+  /** Takes a plan over: its lists grow with the run from now on. */
+  constructor({ objects, steps, settlements }: PlannedWork = nothingPlanned()) {
+    this.objects = objects;
+    this.steps = steps;
+    this.outcomes = new Outcomes(objects);
+    this.standings = new StepStandings(steps, objects);
+    for (const settlement of settlements) this.outcomes.settle(settlement);
+  }
+
+  addObjects(objects: readonly ReportedObject[]): void {
+    for (const object of objects) this.objects.add(object);
+    this.outcomes.follow();
+  }
+
+  /** Adds rows with their steps. */
+  addRows({ index, line, items }: Rows): void {
+    if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
+    for (const [row, item] of items.entries()) {
+      const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
+      const block = this.#rows.add(item, place, this.objects.length, this.steps.length);
+      this.objects.addRow(block);
+      this.steps.addRow(block);
+    }
+    this.outcomes.follow();
+    this.standings.follow();
+  }
+
+  addSteps(steps: readonly Step[]): void {
+    for (const step of steps) this.steps.add(step);
+    this.standings.follow();
+  }
+
+  /** Gives an object its outcome, whatever steps were still to come for it. */
+  settle(settlement: Settlement): void {
+    this.outcomes.settle(settlement);
+    this.#dropSteps(settlement.object, "dropped");
+  }
+
+  /** Applies what became of a step. `left` says when its request left, and how far the run was then. */
+  change(change: StepChange, left: { readonly at: number; readonly progress: number }): void {
+    const step = this.steps.at(change.step);
+    if (step === undefined) return;
+    switch (change.to) {
+      case "suspect":
+        this.standings.suspect(step.id, left.at);
+        return;
+      case "pending":
+      case "replaced":
+        this.standings.set(step.id, change.to);
+        return;
+      case "deferred":
+        this.standings.defer(step.id, { reason: change.reason, progress: left.progress });
+        return;
+      case "done":
+      case "alreadyDone":
+        this.standings.set(step.id, change.to);
+        this.standings.clearSuspicion(step.id);
+        if (change.to === "done") this.progress += 1;
+        if (!step.prepares) this.#finish(step, change);
+        return;
+      default:
+        if (change.to === "failed") this.standings.clearSuspicion(step.id);
+        if (change.to === "unknown" && change.reason.detail?.refused === true) this.standings.refuseInDoubt(step.id);
+        if (change.undone) this.standings.set(step.id, change.to);
+        else this.#failStep(step, change.to, change.reason);
+    }
+  }
+
+  /** What `done` comes to for rows that follow each other. */
+  make({ from, ids }: MadeRows): void {
+    this.progress += ids.length;
+    for (const [at, id] of ids.entries()) {
+      const object = this.steps.objectOf(from + at);
+      if (object === undefined) continue;
+      this.standings.set(from + at, "done");
+      this.standings.clearSuspicion(from + at);
+      // Most of an import: a row is the only step of its object.
+      if (this.standings.hasOtherThanRow(object)) this.#finishObject(object, id ?? undefined);
+      else {
+        if (id !== null) this.outcomes.giveId(object, id);
+        this.outcomes.settle({ object, outcome: "succeeded" });
+      }
+    }
+  }
+
+  /** Steps that left too late are in doubt, whatever became of them meanwhile. */
+  doubt(steps: readonly number[], at: number): void {
+    const reason = ownReason("NO_ANSWER", { reason: "it left when another process wrote already" });
+    for (const step of steps) {
+      this.standings.suspect(step, at);
+      if (this.standings.isOpen(step)) continue;
+      this.standings.set(step, "unknown");
+      for (const object of this.steps.at(step)?.objects ?? []) this.outcomes.doubt(object, reason);
+    }
+  }
+
+  /** Leaves open steps as they are without an answer: sent is `unknown`, never sent is `unattempted`. */
+  stop(reason: Reason): void {
+    const open = this.standings.open().flatMap((id) => this.steps.at(id) ?? []);
+    const isSuspect = ({ id }: Step): boolean => this.standings.suspectSince(id) !== undefined;
+    // Those in doubt first, since an object stands as its first step that is stopped.
+    for (const step of open) if (isSuspect(step)) this.#failStep(step, "unknown", ownReason("NO_ANSWER"));
+    for (const step of open) if (!isSuspect(step)) this.#failStep(step, "unattempted", reason);
+  }
+
+  /** Nothing is sent that was not planned: what no step was made for is as little attempted. */
+  leaveUnplanned(reason: Reason): void {
+    for (let object = 0; object < this.objects.length; object += 1) {
+      if (this.outcomes.standing(object) === "pending") {
+        this.outcomes.settle({ object, outcome: "unattempted", reason });
+      }
+    }
+  }
+
+  /** Takes up again what a stop left open; what failed stays failed. */
+  reopen(): void {
+    for (let id = 0; id < this.steps.length; id += 1) {
+      const standing = this.standings.at(id);
+      if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
+      if (standing === "unknown" && this.#isUnclear(id)) continue;
+      this.standings.set(id, "pending");
+      for (const object of this.steps.at(id)?.objects ?? []) this.outcomes.reopen(object);
+    }
+  }
+
+  #finish({ objects, undoes }: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
+    for (const [position, object] of objects.entries()) {
+      if (undoes !== undefined) {
+        const outcome = undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
+        this.outcomes.settle({ object, outcome, reason: undoes });
+      } else this.#finishObject(object, position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined));
+    }
+  }
+
+  /** A step about an object was done, and may have been the last one. */
+  #finishObject(object: number, id: string | undefined): void {
+    if (id !== undefined) this.outcomes.giveId(object, id);
+    if (!this.standings.hasAllDone(object)) return;
+    this.outcomes.settle({ object, outcome: this.standings.isTouched(object) ? "succeeded" : "alreadyDone" });
+  }
+
+  /** A refused create fails for the object it is about; what was to be made inside was just never made. */
+  #failStep(step: Step, to: NotDone, reason: Reason): void {
+    this.standings.set(step.id, to);
+    const [main] = step.objects;
+    const makes = step.operation === "createTargetings" || step.operation === "addOptions";
+    const isOver = to === "failed" || to === "refused";
+    for (const object of step.objects) {
+      if (object === main || !isOver || !makes) this.#fail(object, to, reason);
+      else this.#fail(object, "unattempted", ownReason("NEEDS_FAILED", { needs: main }));
+    }
+  }
+
+  #fail(object: number, to: NotDone, reason: Reason): void {
+    const partly = (to === "unattempted" || to === "refused") && this.standings.isTouched(object);
+    const outcome = to === "refused" ? "failed" : to;
+    this.outcomes.settle({
+      object,
+      outcome: partly ? "unknown" : outcome,
+      reason: partly ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason,
+    });
+    const drop = to === "failed" ? "dropped" : "unattempted";
+    this.#dropSteps(object, drop);
+    if (this.outcomes.idOf(object) !== undefined) return;
+    for (const id of this.standings.boundTo(object)) {
+      const bound = this.steps.at(id);
+      if (bound === undefined || this.standings.at(id) !== "pending") continue;
+      this.standings.set(id, drop);
+      for (const needy of bound.objects) {
+        if (needy !== object) this.#fail(needy, "unattempted", ownReason("NEEDS_FAILED", { needs: object }));
+      }
+    }
+  }
+
+  #dropSteps(object: number, to: "dropped" | "unattempted"): void {
+    for (const id of this.standings.ofObject(object)) if (this.standings.isOpen(id)) this.standings.set(id, to);
+  }
+
+  /** Whose work it is was judged with the evidence of its time: sent once more, alone, it would look like our own. */
+  #isUnclear(step: number): boolean {
+    const main = this.steps.objectOf(step);
+    return main !== undefined && this.outcomes.reason(main)?.code === "OWNER_UNCLEAR";
+  }
+}
+
+function nothingPlanned(): PlannedWork {
+  return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
+}

@@ -1,0 +1,199 @@
+import type { Reason } from "../../runs/outcome.ts";
+import type { Step } from "../rows/entries.ts";
+import type { ObjectList } from "../rows/object-list.ts";
+import { RowBlock } from "../rows/row-block.ts";
+import type { StepList } from "../rows/step-list.ts";
+
+/** Where a step stands. */
+type StepStanding =
+  | "pending"
+  | "done"
+  | "alreadyDone"
+  | "failed"
+  | "refused"
+  | "unknown"
+  | "unattempted"
+  | "deferred"
+  | "replaced"
+  | "dropped";
+
+/** A step that was refused and waits for another change: why, and how far the run was then. */
+interface Deferral {
+  readonly reason: Reason;
+  readonly progress: number;
+}
+
+/** Where each step of a run stands, and which steps are about what. */
+export class StepStandings {
+  readonly #steps: StepList;
+  readonly #objects: ObjectList;
+  readonly #standing: StepStanding[] = [];
+  /** Steps that only prepare others, whether pending or not. */
+  readonly #preparing = new Set<number>();
+  readonly #deferrals = new Map<number, Deferral>();
+  /** When a step whose effect is not known first left, in our clock. */
+  readonly #suspectSince = new Map<number, number>();
+  readonly #refusedInDoubt = new Set<number>();
+  readonly #changing = new Map<string, number[]>();
+  readonly #boundTo = new Map<number, number[]>();
+  /** By object: the steps about it, but for the one of a row. */
+  readonly #ofObject = new Map<number, number[]>();
+  /** By test: how far steps were tested, and the first that passed. */
+  readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
+
+  /** Follows the steps of the list, which are about these objects; those that are added to it once `follow` is called. */
+  constructor(steps: StepList, objects: ObjectList) {
+    this.#steps = steps;
+    this.#objects = objects;
+    this.follow();
+  }
+
+  get length(): number {
+    return this.#standing.length;
+  }
+
+  /** Steps that only prepare others. */
+  preparing(): readonly number[] {
+    return [...this.#preparing];
+  }
+
+  at(step: number): StepStanding | undefined {
+    return this.#standing[step];
+  }
+
+  /** Whether a step has yet to be settled: it is pending, or waits for another change. */
+  isOpen(step: number): boolean {
+    const standing = this.#standing[step];
+    return standing === "pending" || standing === "deferred";
+  }
+
+  set(step: number, standing: Exclude<StepStanding, "deferred">): void {
+    this.#standing[step] = standing;
+    this.#deferrals.delete(step);
+  }
+
+  defer(step: number, deferral: Deferral): void {
+    this.set(step, "pending");
+    // What is deferred again stands last.
+    this.#standing[step] = "deferred";
+    this.#deferrals.set(step, deferral);
+  }
+
+  /** A step left at a time, and what became of it is not known; the first time counts. */
+  suspect(step: number, at: number): void {
+    if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
+  }
+
+  /** What became of a step is known after all. */
+  clearSuspicion(step: number): void {
+    this.#suspectSince.delete(step);
+  }
+
+  suspectSince(step: number): number | undefined {
+    return this.#suspectSince.get(step);
+  }
+
+  /** Sent again, a suspect step was refused together with its request, which says nothing about the first attempt. */
+  refuseInDoubt(step: number): void {
+    this.#refusedInDoubt.add(step);
+  }
+
+  wasRefusedInDoubt(step: number): boolean {
+    return this.#refusedInDoubt.has(step);
+  }
+
+  /** Begins to follow the steps that were added to the list. */
+  follow(): void {
+    for (let id = this.length; id < this.#steps.length; id += 1) {
+      this.#standing.push("pending");
+      const step = this.#steps.partAt(id);
+      if (step === undefined || step instanceof RowBlock) continue;
+      if (step.prepares) this.#preparing.add(id);
+      for (const object of step.objects) listUnder(this.#ofObject, object, id);
+      for (const { object, field, id: bound } of step.bindings) {
+        if (object !== undefined) listUnder(this.#boundTo, object, id);
+        if (field === "_id" && bound !== undefined) listUnder(this.#changing, bound, id);
+      }
+    }
+  }
+
+  *pending(): Generator<number> {
+    for (let id = this.#nextPending(0); id >= 0; id = this.#nextPending(id + 1)) yield id;
+  }
+
+  /** Steps that are pending, those first that only prepare others. */
+  *inOrder(): Generator<number> {
+    for (const id of this.#preparing) if (this.#standing[id] === "pending") yield id;
+    for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
+  }
+
+  /** Steps that wait for another change. */
+  deferred(): readonly ({ readonly id: number } & Deferral)[] {
+    return [...this.#deferrals].map(([id, deferral]) => ({ id, ...deferral }));
+  }
+
+  /** Every step that has yet to be settled, pending ones first. */
+  open(): number[] {
+    return [...this.pending(), ...this.#deferrals.keys()];
+  }
+
+  /** The steps about an object, in the order in which they were made. */
+  ofObject(object: number): readonly number[] {
+    const others = this.#ofObject.get(object) ?? [];
+    const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
+    return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
+  }
+
+  /** Whether a step is about an object that is not the one of a row. */
+  hasOtherThanRow(object: number): boolean {
+    return this.#ofObject.has(object);
+  }
+
+  /** Whether everything was done that an object needs. */
+  hasAllDone(object: number): boolean {
+    return this.ofObject(object).every((id) => {
+      const standing = this.#standing[id];
+      if (standing === "done" || standing === "alreadyDone" || standing === "replaced") return true;
+      const step = this.#steps.partAt(id);
+      if (step === undefined || step instanceof RowBlock) return false;
+      return step.prepares === true || step.undoes !== undefined;
+    });
+  }
+
+  /** Whether a step about an object was applied. */
+  isTouched(object: number): boolean {
+    return this.ofObject(object).some((id) => this.#standing[id] === "done");
+  }
+
+  /** Steps that use the ID of an object that the run makes. */
+  boundTo(object: number): readonly number[] {
+    return this.#boundTo.get(object) ?? [];
+  }
+
+  #nextPending(from: number): number {
+    return this.#standing.indexOf("pending", from);
+  }
+
+  /** Whether a step other than this one passes a test. Steps do not change, so that each is tested once. */
+  hasOther(step: number, test: (other: Step) => boolean): boolean {
+    const search = this.#searches.get(test) ?? { next: 0, found: [] };
+    this.#searches.set(test, search);
+    // Of two, one is another one.
+    for (; search.next < this.length && search.found.length < 2; search.next += 1) {
+      const candidate = this.#steps.at(search.next);
+      if (candidate !== undefined && test(candidate)) search.found.push(search.next);
+    }
+    return search.found.some((found) => found !== step);
+  }
+
+  /** Steps that change or delete the thing with this ID. */
+  changing(id: string): readonly number[] {
+    return this.#changing.get(id) ?? [];
+  }
+}
+
+function listUnder<K>(map: Map<K, number[]>, key: K, value: number): void {
+  const list = map.get(key);
+  if (list === undefined) map.set(key, [value]);
+  else list.push(value);
+}

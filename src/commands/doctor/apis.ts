@@ -1,0 +1,232 @@
+import { type AmbiguousError, BusyError, isApiError, NotSentError, RejectedError } from "../../api/errors.ts";
+import type { EventApi } from "../../api/events.ts";
+import type { ManagementApi } from "../../api/management.ts";
+import type { Operation, RouteTable } from "../../spec/routes.ts";
+import type { Check } from "./machine.ts";
+
+/** What the probes go by. */
+export interface ProbeOptions {
+  readonly routes: RouteTable;
+  /** Nothing but reads is sent. */
+  readonly readOnly: boolean;
+  /** A sandbox stands in for the APIs. */
+  readonly isSandbox: boolean;
+}
+
+/** A request that shows whether an operation answers, and can change nothing. */
+interface Probe {
+  readonly operation: Operation;
+  readonly scope: "read" | "write";
+  readonly send: () => Promise<unknown>;
+}
+
+/** What became of a probe. `answered`: the operation is there, and the key opens it. */
+interface Outcome {
+  readonly probe: Probe;
+  readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
+  readonly words: string;
+}
+
+/** What an API is called, and the variables that open it. */
+interface Names {
+  readonly about: string;
+  readonly address: string;
+  /** What else decides whether the address is reached. */
+  readonly onTheWay: string;
+  readonly key: string;
+  readonly whereKeysAre: string;
+}
+
+const THE_NETWORK = "the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY";
+
+/** Where keys come from: management-api 5, event-tracking-api 5. */
+const MANAGEMENT: Names = {
+  about: "management API",
+  address: "TARGETING_API_URL",
+  onTheWay: THE_NETWORK,
+  key: "TARGETING_API_KEY",
+  whereKeysAre: "keys are made in the console under Settings > Integrations",
+};
+const EVENTS: Names = {
+  about: "event API",
+  address: "EVENT_API_URL",
+  onTheWay: THE_NETWORK,
+  key: "EVENT_APP_KEY",
+  whereKeysAre: "it stands in the application's service configuration file",
+};
+
+/** The names where a sandbox that runs stands in for the APIs. */
+function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
+  if (!isSandbox) return names;
+  return {
+    ...names,
+    address: "TARGETING_MCP_SANDBOX_URL",
+    onTheWay: "and that a sandbox runs there (targeting-mcp sandbox)",
+    whereKeysAre: "one that this sandbox accepts, or none",
+  };
+}
+
+/** A ULID of the year 1970, which no service ever made. */
+const NO_SUCH_ID = "00000000000000000000000000";
+
+/**
+ * Probes the operations of the management API that tools use: reads of an ID that does not exist, and bulk writes of
+ * no items, which can only be refused (management-api 8.1: at least one item).
+ */
+export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
+  const reads: readonly Probe[] = [
+    { operation: "getTargeting", scope: "read", send: () => api.getTargeting(NO_SUCH_ID) },
+    { operation: "listOptions", scope: "read", send: () => api.listOptions(NO_SUCH_ID, { limit: 1 }) },
+    { operation: "getOption", scope: "read", send: () => api.getOption(NO_SUCH_ID, { limit: 1 }) },
+  ];
+  const writes = BULK_WRITES.map((operation): Probe => {
+    return {
+      operation,
+      scope: "write",
+      send: () => api.bulk(operation, { count: 0, json: Buffer.from("[]") }, { targetingId: NO_SUCH_ID }),
+    };
+  });
+  const outcomes = await outcomesOf(options.readOnly ? reads : [...reads, ...writes]);
+  const names = namesOf(MANAGEMENT, options);
+  const broken = unusable(outcomes, names);
+  if (broken !== undefined) return [broken];
+  return [
+    { about: MANAGEMENT.about, state: "ok", found: "reachable" },
+    keyCheck(outcomes, MANAGEMENT),
+    scopeCheck(outcomes, "read"),
+    options.readOnly ? NOT_WRITTEN : scopeCheck(outcomes, "write"),
+    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, names)),
+  ];
+}
+
+const BULK_WRITES = [
+  "createTargetings",
+  "renameTargetings",
+  "deleteTargetings",
+  "addOptions",
+  "updateOptions",
+  "deleteOptions",
+] as const satisfies readonly Operation[];
+
+/** Probes the event API with an object that names neither user nor event, which no service can record. */
+export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
+  if (options.readOnly) return [{ ...NOT_WRITTEN, about: EVENTS.about }];
+  const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
+  // This API has no scopes: a key that it forbids is simply a wrong one.
+  const outcomes = probed.map((one): Outcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one));
+  const names = namesOf(EVENTS, options);
+  const broken = unusable(outcomes, names);
+  if (broken !== undefined) return [broken];
+  return [
+    { about: EVENTS.about, state: "ok", found: "reachable" },
+    keyCheck(outcomes, EVENTS),
+    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, names)),
+  ];
+}
+
+const NOT_WRITTEN: Check = {
+  about: MANAGEMENT.about,
+  state: "note",
+  found: "writing was not checked: TARGETING_MCP_READ_ONLY is on",
+};
+
+/** Sends one probe after the other, and none after the first where that one shows that the API cannot be used. */
+async function outcomesOf(probes: readonly Probe[]): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const probe of probes) {
+    const outcome = await outcomeOf(probe);
+    outcomes.push(outcome);
+    if (outcome.kind === "unreached" || outcome.kind === "unauthorized") break;
+  }
+  return outcomes;
+}
+
+async function outcomeOf(probe: Probe): Promise<Outcome> {
+  try {
+    await probe.send();
+    return { probe, kind: "answered", words: "answers" };
+  } catch (thrown) {
+    if (!isApiError(thrown)) throw thrown;
+    if (thrown instanceof BusyError) return { probe, kind: "answered", words: "answers: another write is in progress" };
+    if (thrown instanceof RejectedError) return { probe, ...rejectionMeans(thrown) };
+    const silent = thrown instanceof NotSentError || thrown.statusCode === undefined;
+    return { probe, kind: silent ? "unreached" : "trouble", words: reasonOf(thrown) };
+  }
+}
+
+function reasonOf({ reason, statusCode }: NotSentError | AmbiguousError): string {
+  const isSuccess = statusCode !== undefined && statusCode < 300;
+  return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
+}
+
+function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): Omit<Outcome, "probe"> {
+  const said = errorCode === undefined ? String(statusCode) : `${statusCode} ${errorCode}`;
+  if (kind === "unauthorized" || kind === "forbidden") return { kind, words: said };
+  if (kind === "wrongRoute") return { kind, words: `${route} does not exist here: ${said} without a documented code` };
+  if (errorCode === "PROJECT_NOT_FOUND") return { kind: "noProject", words: said };
+  if (kind === "business" || kind === "validation")
+    return { kind: "answered", words: `answers: ${said}, as it should` };
+  return { kind: "trouble", words: `${route} is answered with ${said}` };
+}
+
+/** Why nothing more can be told about an API; undefined where it can. */
+function unusable(
+  outcomes: readonly Outcome[],
+  { about, address, onTheWay, key, whereKeysAre }: Names,
+): Check | undefined {
+  const of = (kind: Outcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
+  const unreached = of("unreached");
+  if (unreached !== undefined) {
+    const remedy = `Check ${address}, ${onTheWay}.`;
+    return { about, state: "problem", found: `not reached: ${unreached.words}`, remedy };
+  }
+  const unauthorized = of("unauthorized");
+  if (unauthorized !== undefined) {
+    const found = `reachable, but the key is not accepted (${unauthorized.words})`;
+    return { about, state: "problem", found, remedy: `Put a valid key into ${key}: ${whereKeysAre}.` };
+  }
+  if (outcomes.every(({ kind }) => kind === "wrongRoute")) {
+    const remedy = `Check ${address} first: it may lack a part of the path, or be the address of something else.`;
+    return { about, state: "problem", found: "reachable, but not one of the paths exists there (404)", remedy };
+  }
+  if (of("noProject") === undefined) return undefined;
+  const remedy = `Put a key of another project into ${key}.`;
+  return { about, state: "problem", found: "the project of the key no longer exists", remedy };
+}
+
+/** A 403 proves the key as well as an answer does: the service knows what the key may do. */
+function keyCheck(outcomes: readonly Outcome[], { about, key }: Names): Check {
+  const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
+  if (proven) return { about, state: "ok", found: "the key is accepted" };
+  return { about, state: "note", found: `no answer tells whether ${key} is accepted` };
+}
+
+function scopeCheck(outcomes: readonly Outcome[], scope: Probe["scope"]): Check {
+  const { about, key } = MANAGEMENT;
+  const name = `context-targeting:${scope}`;
+  const kinds = outcomes.filter(({ probe }) => probe.scope === scope).map(({ kind }) => kind);
+  if (kinds.includes("forbidden")) {
+    const otherwise = scope === "write" ? ", or set TARGETING_MCP_READ_ONLY=on" : "";
+    const remedy = `Make a new key with this scope for ${key} (none can be added to an existing key)${otherwise}.`;
+    return { about, state: "problem", found: `the key lacks the scope ${name} (403)`, remedy };
+  }
+  if (kinds.includes("answered")) return { about, state: "ok", found: `the key has the scope ${name}` };
+  return { about, state: "note", found: `no answer tells whether the key has the scope ${name}` };
+}
+
+/** What a probe shows about its route; nothing where the key did not open it. */
+function routeCheck({ probe, kind, words }: Outcome, routes: RouteTable, { about, address }: Names): readonly Check[] {
+  const { operation } = probe;
+  const { method, path, basis } = routes[operation];
+  if (kind === "forbidden") return [];
+  if (kind === "answered") return [{ about: `${about}, ${operation}`, state: "ok", found: words }];
+  if (kind !== "wrongRoute" || basis === "documented") {
+    const remedy = `Check ${address}: it may be the address of something else, or the service has trouble now.`;
+    return [{ about: `${about}, ${operation}`, state: "problem", found: words, remedy }];
+  }
+  const example = JSON.stringify({ [operation]: `${method} /right${path}` });
+  const remedy =
+    `This path is assumed, not documented. Let TARGETING_MCP_ROUTES name a JSON file with the right one, ` +
+    `such as ${example}.`;
+  return [{ about: `${about}, ${operation}`, state: "problem", found: words, remedy }];
+}

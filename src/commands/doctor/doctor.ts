@@ -1,0 +1,213 @@
+import type { Redactor } from "../../render/redact.ts";
+import { redactorFor } from "../../render/redact.ts";
+import { RunStoreError } from "../../runs/store.ts";
+import { listedTools, type Offer } from "../../server/listing.ts";
+import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { toggle } from "../../settings/forms.ts";
+import { givenText } from "../../settings/given.ts";
+import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import { TOOLS } from "../../tools/registry.ts";
+import { ownRuns } from "../../tools/runs/own-runs.ts";
+import { type Connected, connect } from "../connect.ts";
+import { checkAccess } from "../http-access.ts";
+import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
+import { VERSION } from "../version.ts";
+import { checkEvents, checkManagement } from "./apis.ts";
+import type { Diagnosis, SettingShown, UnfinishedRun } from "./diagnosis.ts";
+import { exposures } from "./exposures.ts";
+import { type Check, checkFolders, checkNode, checkStateFolder } from "./machine.ts";
+import { diagnosisText } from "./words.ts";
+
+/** A person waits for the answer: no probe takes longer, and none is tried again. */
+const PROBE_TIMEOUT_MS = 10_000;
+/** More of them help nobody who reads. */
+const MOST_RUNS = 20;
+
+/** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
+export async function runDoctor(line: CommandLine): Promise<number> {
+  const asJson = optionOf(line, "json", toggle) ?? false;
+  const diagnosis = await diagnose(inputOf(line));
+  process.stdout.write(asJson ? `${JSON.stringify(diagnosis, null, 2)}\n` : diagnosisText(diagnosis));
+  return diagnosis.ok ? 0 : 1;
+}
+
+/** Looks at everything that a server started with these settings would depend on; changes nothing in an API. */
+async function diagnose(input: SettingsInput): Promise<Diagnosis> {
+  const shown = SETTING_LIST.map((setting): SettingShown => {
+    const { variable, secret, otherwise } = setting;
+    const given = givenText(setting, input);
+    const value = secret ? (given === undefined ? "not set" : "set") : (given?.text ?? otherwise);
+    return { variable, source: given?.source ?? "default", value };
+  });
+  const node = checkNode(process.versions.node);
+  const usable = usableSettings(input);
+  if ("problem" in usable) {
+    const checks = [node, usable.problem];
+    return { ...NOTHING_FOUND, version: VERSION, checks, settings: shown };
+  }
+  const { settings, access } = usable;
+  const byCallers = keysOfCallers(input, usable);
+  const connected = connect(forProbing(settings), {
+    stopping: new AbortController().signal,
+    sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
+  });
+  try {
+    const stateFolder = await checkStateFolder(settings.stateDir);
+    const checks = [
+      node,
+      ...settings.unknownVariables.map(misspelt),
+      stateFolder,
+      ...exposures(settings, input),
+      ...(await checkFolders(settings.allowedDirs)),
+      ...(await checkApis(connected, settings, byCallers)),
+    ];
+    const { unfinishedRuns, problem } = await findUnfinished(connected);
+    // A folder that cannot be used holds no runs either: that is said once.
+    const all = problem === undefined || stateFolder.state === "problem" ? checks : [...checks, problem];
+    const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
+    return {
+      ok: !clean.some(({ state }) => state === "problem"),
+      version: VERSION,
+      environment: settings.environment.kind,
+      checks: clean,
+      settings: shown,
+      tools: listedTools(TOOLS, withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
+      unfinishedRuns,
+    };
+  } finally {
+    await connected.close();
+  }
+}
+
+const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
+
+/** Settings and access file, as they are read where callers come over HTTP. */
+interface Usable {
+  readonly settings: Settings;
+  readonly access: Access;
+}
+
+const THIS_HOST = "127.0.0.1";
+const EVERY_HOST = "0.0.0.0";
+
+function usableSettings(input: SettingsInput): Usable | { readonly problem: Check } {
+  try {
+    // Where callers over HTTP bring keys of their own, an address without a key is well.
+    const settings = settingsFrom({ ...input, overHttp: true });
+    routesOf(settings);
+    const access = readAccess(settings.http.accessFile);
+    const { oauth, ownKeys, accessFile } = settings.http;
+    const asksWho = ownKeys || accessFile !== undefined || oauth !== undefined;
+    // Where nobody is asked who they are, only this machine can be meant: the host itself is no setting.
+    checkAccess(settings, access, asksWho ? EVERY_HOST : THIS_HOST);
+    return { settings, access };
+  } catch (thrown) {
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    return { problem: { about: "settings", state: "problem", found: thrown.message } };
+  }
+}
+
+/** A fixed port of the embedded sandbox may be held by a server that runs; the one that is looked at takes another. */
+function forProbing(settings: Settings): Settings {
+  const { environment } = settings;
+  return {
+    ...settings,
+    environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
+    requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
+    retryBudgetMs: 0,
+    logLevel: "silent",
+  };
+}
+
+function misspelt(variable: string): Check {
+  return {
+    about: "settings",
+    state: "note",
+    found: `${variable} is no setting`,
+    remedy: "Is it misspelt? `targeting-mcp --help` lists them.",
+  };
+}
+
+async function checkApis(
+  { services }: Connected,
+  settings: Settings,
+  byCallers: KeysOfCallers,
+): Promise<readonly Check[]> {
+  const { management, events } = services;
+  const { readOnly, environment } = settings;
+  const options = { routes: routesOf(settings), readOnly, isSandbox: environment.kind === "sandbox" };
+  const without = (about: string, keys: string | undefined, variables: string): Check =>
+    keys === undefined
+      ? {
+          about,
+          state: "note",
+          found: "not configured: its tools are not listed",
+          remedy: `Set ${variables} to use it.`,
+        }
+      : { about, state: "ok", found: `set up for http: ${keys}, so that none was tried here` };
+  return [
+    ...(management === undefined
+      ? [without("management API", byCallers.targeting, "TARGETING_API_URL and TARGETING_API_KEY")]
+      : await checkManagement(management, options)),
+    ...(events === undefined
+      ? [without("event API", byCallers.events, "EVENT_API_URL and EVENT_APP_KEY")]
+      : await checkEvents(events, options)),
+  ];
+}
+
+/** Where callers over HTTP have the key of an API from, in words; absent where no caller can have one. */
+type KeysOfCallers = { readonly [Which in Offer["toolsets"][number]]?: string };
+
+function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
+  const projects = [...access.projects.values()];
+  const of = (address: Setting<string>, isInProjects: boolean): string | undefined => {
+    if (givenText(address, input) === undefined) return undefined;
+    if (settings.http.ownKeys) return "callers over HTTP bring keys of their own (TARGETING_MCP_OWN_KEYS)";
+    return isInProjects ? "keys stand in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
+  };
+  const targeting = of(
+    SETTINGS.targetingApiUrl,
+    projects.some(({ targetingApiKey }) => targetingApiKey !== undefined),
+  );
+  const events = of(
+    SETTINGS.eventApiUrl,
+    projects.some(({ eventAppKey }) => eventAppKey !== undefined),
+  );
+  return { ...(targeting !== undefined && { targeting }), ...(events !== undefined && { events }) };
+}
+
+/** What is offered to a caller who has every key that callers can have. */
+function withKeysOf({ targeting, events }: KeysOfCallers, offer: Offer): Offer {
+  const configured = new Set(offer.configured);
+  if (targeting !== undefined) configured.add("targeting");
+  if (events !== undefined) configured.add("events");
+  return { ...offer, configured: [...configured] };
+}
+
+async function findUnfinished({ services }: Connected): Promise<{
+  readonly unfinishedRuns: readonly UnfinishedRun[];
+  readonly problem?: Check;
+}> {
+  const unfinishedRuns: UnfinishedRun[] = [];
+  try {
+    for await (const { runId, tool, status, open } of ownRuns({ ...services, caller: "local" })) {
+      if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
+      if (unfinishedRuns.length === MOST_RUNS) break;
+    }
+    return { unfinishedRuns };
+  } catch (thrown) {
+    if (!(thrown instanceof RunStoreError)) throw thrown;
+    return { unfinishedRuns, problem: { about: "runs", state: "problem", found: thrown.message } };
+  }
+}
+
+function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[] {
+  return checks.map((check) => ({
+    ...check,
+    found: redactor.text(check.found),
+    ...(check.remedy !== undefined && { remedy: redactor.text(check.remedy) }),
+  }));
+}

@@ -1,0 +1,86 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { SEAL_KEY_FILE } from "../../server/seal-key.ts";
+import { givenText } from "../../settings/given.ts";
+import { isPlain } from "../../settings/proxy.ts";
+import { SETTINGS, type Setting } from "../../settings/registry.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import type { Check } from "./machine.ts";
+
+/** What others of this machine, or on the way to a service, could read: a check that is no "ok", with its remedy. */
+type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
+
+/** Looks at the files that hold secrets, and at the addresses to which keys go. Reads no content and sends nothing. */
+export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
+  return [...openFiles(settings), ...plainAddresses(settings, input)];
+}
+
+/** Secrets that lie in files, with the permissions that they should have. Windows keeps access lists instead. */
+function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
+  if (process.platform === "win32") return [];
+  const sealFile = join(stateDir, SEAL_KEY_FILE);
+  return [
+    // What is made in it has permissions of its own: an open folder shows names, and what older programs left there.
+    ...openOne({ about: "state folder", path: stateDir, right: "700", why: "it holds runs", mostly: "note" }),
+    ...(sealKey === undefined
+      ? openOne({ about: "seal key", path: sealFile, right: "600", why: "whoever has it can confirm deletions" })
+      : []),
+    ...(http.accessFile === undefined
+      ? []
+      : openOne({ about: "access file", path: http.accessFile, right: "600", why: "it holds keys and tokens" })),
+  ];
+}
+
+/** A path that should be its owner's alone. */
+interface OwnPath {
+  readonly about: string;
+  readonly path: string;
+  /** The permissions that it should have, as `chmod` takes them. */
+  readonly right: string;
+  readonly why: string;
+  /** What it is where every user of the machine may use the path; a problem where absent. */
+  readonly mostly?: Exposure["state"];
+}
+
+function openOne({ about, path, right, why, mostly = "problem" }: OwnPath): readonly Exposure[] {
+  const mode = modeOf(path);
+  const isForAll = (mode & 0o007) !== 0;
+  if (!isForAll && (mode & 0o070) === 0) return [];
+  const who = isForAll ? "every user of this machine" : "its group";
+  const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
+  // A group may be meant, as that of a mounted volume; everybody never is.
+  return [{ about, state: isForAll ? mostly : "note", found, remedy: `chmod ${right} ${path}` }];
+}
+
+/** The permissions of a file; none where it is not there, or cannot be looked at: then it tells nothing either. */
+function modeOf(path: string): number {
+  try {
+    return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown) return 0;
+    throw thrown;
+  }
+}
+
+const SENDERS: readonly (readonly [Setting<string>, string])[] = [
+  [SETTINGS.targetingApiUrl, "the key of the management API is sent"],
+  [SETTINGS.eventApiUrl, "the key of the event API is sent"],
+  [SETTINGS.publicUrl, "callers send their tokens and keys"],
+];
+
+/** Addresses of live services to which keys go without encryption. A sandbox is sent no key but its own public ones. */
+function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
+  if (environment.kind === "sandbox") return [];
+  return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {
+    const address = givenText(setting, input)?.text;
+    if (address === undefined || !isPlain(address)) return [];
+    return [
+      {
+        about: "addresses",
+        state: "note",
+        found: `${setting.variable} is ${address}: ${what} over plain http, readable on the way`,
+        remedy: `Let ${setting.variable} begin with https://.`,
+      },
+    ];
+  });
+}

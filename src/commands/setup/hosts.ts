@@ -1,0 +1,101 @@
+import { posix, win32 } from "node:path";
+import type { Platform } from "../../settings/state-folder.ts";
+import { inputId, type ServerList } from "./entry.ts";
+import { jsonList } from "./json.ts";
+import { tomlList } from "./toml.ts";
+
+/** A program that starts MCP servers, and where it keeps the list of them. */
+export interface Host {
+  readonly title: string;
+  readonly file: (platform: Platform) => string;
+  /** Where the list is instead, if that folder is there. */
+  readonly instead?: (platform: Platform) => string | undefined;
+  /** What stands in the file for a key that is not written there. */
+  readonly reference: (variable: string) => string;
+  /** Where the key then comes from: the environment of the host, a question of the host, or the person fills it in. */
+  readonly keysFrom: "environment" | "question" | "file";
+  /** How the list is written. */
+  readonly list: ServerList;
+}
+
+const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
+
+/** Every host that `setup` knows, by the word for it. */
+export const HOSTS: Readonly<Record<string, Host>> = {
+  "claude-desktop": {
+    title: "Claude Desktop",
+    file: (platform) => inApplicationFolder(platform, CLAUDE_DESKTOP),
+    instead: (platform) => (platform.platform === "win32" ? inStoreFolder(platform, CLAUDE_DESKTOP) : undefined),
+    reference: (variable) => `\${${variable}}`,
+    keysFrom: "file",
+    list: jsonList("mcpServers"),
+  },
+  "claude-code": {
+    title: "Claude Code",
+    file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
+    // An empty text counts as not set; a reference without a default to fall back on would be an error there.
+    reference: (variable) => `\${${variable}:-}`,
+    keysFrom: "environment",
+    list: jsonList("mcpServers", { more: { type: "stdio" } }),
+  },
+  vscode: {
+    title: "VS Code",
+    file: (platform) => inApplicationFolder(platform, ["Code", "User", "mcp.json"]),
+    reference: (variable) => `\${input:${inputId(variable)}}`,
+    keysFrom: "question",
+    list: jsonList("servers", { more: { type: "stdio" }, asks: true }),
+  },
+  cursor: {
+    title: "Cursor",
+    file: (platform) => inHome(platform, [".cursor", "mcp.json"]),
+    reference: (variable) => `\${env:${variable}}`,
+    keysFrom: "environment",
+    list: jsonList("mcpServers"),
+  },
+  codex: {
+    title: "Codex",
+    file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
+    // The entry names these variables, and Codex hands their values on.
+    reference: (variable) => `\${${variable}}`,
+    keysFrom: "environment",
+    list: tomlList,
+  },
+  gemini: {
+    title: "Gemini CLI",
+    file: (platform) => inHome(platform, [".gemini", "settings.json"]),
+    reference: (variable) => `\${${variable}}`,
+    keysFrom: "environment",
+    list: jsonList("mcpServers"),
+  },
+};
+
+function pathsOf({ platform }: Platform) {
+  return platform === "win32" ? win32 : posix;
+}
+
+function inHome(platform: Platform, parts: readonly string[]): string {
+  return pathsOf(platform).join(platform.home, ...parts);
+}
+
+/** In the folder that a variable of the host names, or else under the home folder. */
+function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
+  const folder = platform.environment[variable]?.trim();
+  return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
+}
+
+/** Where Windows keeps what Claude Desktop writes into its application folder when it came from the store (MSIX). */
+function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
+  const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
+  return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
+}
+
+/** The folder in which desktop programs of a platform keep their configuration. */
+function inApplicationFolder(platform: Platform, parts: readonly string[]): string {
+  const { environment } = platform;
+  const { join } = pathsOf(platform);
+  if (platform.platform === "win32")
+    return join(environment.APPDATA ?? join(platform.home, "AppData", "Roaming"), ...parts);
+  if (platform.platform === "darwin") return inHome(platform, ["Library", "Application Support", ...parts]);
+  const given = environment.XDG_CONFIG_HOME;
+  return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
+}

@@ -1,0 +1,196 @@
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { redactorFor } from "../../render/redact.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { toggle } from "../../settings/forms.ts";
+import type { SettingsInput } from "../../settings/settings.ts";
+import { inputOf } from "../settings-input.ts";
+import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
+import {
+  bytesOf,
+  checkWritable,
+  exchange,
+  isFileError,
+  isThere,
+  makePrivate,
+  modeForOthers,
+  targetOf,
+  textOf,
+} from "./file.ts";
+import { HOSTS, type Host } from "./hosts.ts";
+import { type Launch, launchOf } from "./launch.ts";
+import { checkAsServer, doctorLine, entryOf, givenKeys, keysHeld } from "./settings.ts";
+import { linesChanged } from "./shown.ts";
+import { askInTerminal, Interrupted } from "./terminal.ts";
+
+/** How `setUp` reaches the person. */
+export interface Person {
+  readonly say: (text: string) => void;
+  /** Asks a question; undefined where nobody can answer. */
+  readonly ask: ((question: string) => Promise<boolean>) | undefined;
+  /** The person has agreed to everything but keys. */
+  readonly agreed: boolean;
+  /** How a host starts the command that runs. */
+  readonly launch: Launch;
+}
+
+/** What a shell expects of a program that Ctrl-C ended. */
+const INTERRUPTED_CODE = 130;
+
+/** Writes this server into a host's configuration as the command line says; gives the exit code. */
+export async function runSetup(line: CommandLine): Promise<number> {
+  const agreed = optionOf(line, "yes", toggle) ?? false;
+  const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  try {
+    return await setUp(line.words[0], inputOf(line), {
+      say,
+      ask: isTerminal && !agreed ? askInTerminal : undefined,
+      agreed,
+      launch: await launchOf(fileURLToPath(import.meta.url), { platform: process.platform, node: process.execPath }),
+    });
+  } catch (thrown) {
+    if (!(thrown instanceof Interrupted)) throw thrown;
+    say("\nNothing was written.");
+    return INTERRUPTED_CODE;
+  }
+}
+
+/**
+ * Shows how the host's configuration would change, and changes it when the person agrees; the file as it was is kept
+ * beside it. Settings that are given are written too, keys only after a question. Gives the exit code: 1 when nothing
+ * was written for want of a yes. Throws a SettingsError where the host is unknown, its file cannot be changed, or the
+ * server would not start with the settings.
+ */
+export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
+  const host = hostOf(word);
+  const entry = entryOf(host, input, person.launch);
+  const instead = host.instead?.(input);
+  let file = host.file(input);
+  try {
+    if (instead !== undefined && (await isThere(dirname(instead)))) file = instead;
+    const target = await targetOf(file);
+    while (true) {
+      const code = await change({ host, file: target, entry, input, person });
+      if (code !== undefined) return code;
+      person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
+    const block = host.list.withFields("", host.list.fieldsOf(entry, undefined));
+    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. Put this in by hand:\n${block}`);
+  }
+}
+
+function hostOf(word: string | undefined): Host {
+  const host = word !== undefined && Object.hasOwn(HOSTS, word) ? HOSTS[word] : undefined;
+  if (host !== undefined) return host;
+  const wrong = word === undefined ? "setup needs a host" : `there is no host ${JSON.stringify(word)}`;
+  throw new SettingsError(`${wrong}; the hosts are ${Object.keys(HOSTS).join(", ")}`);
+}
+
+interface Task {
+  readonly host: Host;
+  readonly file: string;
+  readonly entry: Entry;
+  readonly input: SettingsInput;
+  readonly person: Person;
+}
+
+/** Shows, asks and writes; gives the exit code, or undefined where the file changed while the person was asked. */
+async function change(task: Task): Promise<number | undefined> {
+  const { host, file, entry, input, person } = task;
+  const bytes = await bytesOf(file);
+  const content = bytes && textOf(bytes);
+  const old = host.list.entryIn(content ?? "");
+  const withKeys = (keys: Entry["values"]) => {
+    const fields = host.list.fieldsOf({ ...entry, values: { ...entry.values, ...keys } }, old);
+    checkAsServer(fields, entry, input);
+    return { fields, after: host.list.withFields(content ?? "", fields) };
+  };
+  const show = (fields: Fields): void => {
+    const lines = linesChanged(host.list, old, fields, entry);
+    const { text } = redactorFor([...givenKeys(input).values()]);
+    person.say(`${host.title}: ${file}\n\n${text(lines)}\n`);
+  };
+  const first = withKeys({});
+  const isThereAlready = first.after === content;
+  if (isThereAlready) person.say(`${file} has this entry already.`);
+  else {
+    await checkWritable(file);
+    show(first.fields);
+  }
+  const keys = await keysToWrite(task, tableOf(first.fields.env) ?? {});
+  const { fields, after } = withKeys(keys);
+  const held = keysHeld(fields);
+  if (after === content) return keepPrivate(task, held);
+  if (isThereAlready) show(fields);
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode !== undefined) {
+    person.say(
+      `${file} is open to others (${octal(mode)}), and will hold ${held.join(" and ")}: it becomes yours alone.`,
+    );
+  }
+  const names = Object.keys(keys).join(" and ");
+  const question = names === "" ? "Write this?" : `Write this, with the value of ${names}?`;
+  if (!person.agreed && (await person.ask?.(question)) !== true) {
+    person.say("Nothing was written. (--yes writes without asking, and without keys.)");
+    return 1;
+  }
+  const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
+  if (!exchanged.done) return undefined;
+  person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
+  sayWhatIsNext(task, fields, keys);
+  return 0;
+}
+
+/** Leaves a file that holds keys, and is right as it is, to its owner; gives the exit code. */
+async function keepPrivate({ file, person }: Task, held: readonly string[]): Promise<number> {
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode === undefined) return 0;
+  person.say(`${file} holds ${held.join(" and ")}, and is open to others (${octal(mode)}).`);
+  if (!person.agreed && (await person.ask?.("Make it yours alone?")) !== true) return 1;
+  await makePrivate(file);
+  person.say(`${file} is yours alone now.`);
+  return 0;
+}
+
+/** Permissions as `ls` and `chmod` number them. */
+function octal(mode: number): string {
+  return `mode ${mode.toString(8)}`;
+}
+
+/** The keys that the person wants to have in the file; `env` is what stands there without them. */
+async function keysToWrite({ file, input, person }: Task, env: Fields): Promise<Entry["values"]> {
+  const keys: Record<string, string> = {};
+  for (const [variable, key] of givenKeys(input)) {
+    const held = env[variable];
+    if (held === key) continue;
+    const question = isFilledIn(held)
+      ? `${file} holds another value of ${variable}, which stays. Write that of your environment in its place?`
+      : `Write the value of ${variable} into ${file}, readable there?`;
+    if ((await person.ask?.(question)) === true) keys[variable] = key;
+  }
+  return keys;
+}
+
+function sayWhatIsNext({ host, file, entry, input, person }: Task, fields: Fields, written: Fields): void {
+  const env = tableOf(fields.env) ?? {};
+  const names = Object.keys(entry.references);
+  const referred = names.filter((variable) => !isFilledIn(env[variable]));
+  const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(written, variable));
+  const added = Object.keys(written);
+  if (added.length > 0) person.say(`${file} now holds ${added.join(" and ")}, readable there.`);
+  if (kept.length > 0) person.say(`${file} held ${kept.join(" and ")} before, and still does.`);
+  if (referred.length > 0) person.say(WHERE_KEYS_COME_FROM[host.keysFrom](referred.join(" and "), host.title, file));
+  const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
+  const line = doctorLine(entry, fields, input.platform);
+  person.say(`Restart ${host.title}. This checks the same settings${withKeys}:\n${line}`);
+}
+
+const WHERE_KEYS_COME_FROM = {
+  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
+  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
+  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
+} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;

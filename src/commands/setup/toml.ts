@@ -1,0 +1,71 @@
+import { isDeepStrictEqual } from "node:util";
+import { parse, stringify } from "smol-toml";
+import { ENTRY_NAME, type Entry, type Fields, type ServerList, tableIn, tableOf, UnsafeChange } from "./entry.ts";
+
+const SECTION = "mcp_servers";
+
+/** The first start downloads the package. */
+const FIRST_START_S = 60;
+
+/** A TOML file: an entry is put at its end; one that is there already stays as it is, or the change is refused. */
+export const tomlList: ServerList = {
+  entryIn: (content) => {
+    const servers = tableIn(tomlIn(content), SECTION);
+    return Object.hasOwn(servers, ENTRY_NAME) ? tableIn(servers, ENTRY_NAME) : undefined;
+  },
+  fieldsOf,
+  withFields,
+};
+
+function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}): Fields {
+  const env = { ...tableIn(old, "env"), ...values };
+  const handedOn: readonly unknown[] = Array.isArray(old.env_vars) ? old.env_vars : [];
+  const missing = Object.keys(references).filter((name) => !Object.hasOwn(env, name) && !handedOn.includes(name));
+  const names = [...handedOn, ...missing];
+  return {
+    startup_timeout_sec: FIRST_START_S,
+    ...old,
+    command,
+    args,
+    ...(names.length > 0 && { env_vars: names }),
+    ...(Object.keys(env).length > 0 && { env }),
+  };
+}
+
+function withFields(content: string, fields: Fields): string {
+  const before = tomlIn(content);
+  const servers = tableIn(before, SECTION);
+  if (Object.hasOwn(servers, ENTRY_NAME)) {
+    if (areSame(servers[ENTRY_NAME], fields)) return content;
+    throw new UnsafeChange(`it has another [${SECTION}.${ENTRY_NAME}] already; remove that first`);
+  }
+  const { command, args, startup_timeout_sec, ...rest } = fields;
+  const ordered = { command, args, startup_timeout_sec, ...rest };
+  const eol = content.includes("\r\n") ? "\r\n" : "\n";
+  const block = stringify({ [SECTION]: { [ENTRY_NAME]: ordered } }).trimEnd();
+  const kept = content === "" || content.endsWith("\n") ? content : content + eol;
+  const after = `${kept}${/\S/.test(content) ? eol : ""}${block.replaceAll("\n", eol)}${eol}`;
+  const expected = { ...before, [SECTION]: { ...servers, [ENTRY_NAME]: fields } };
+  if (areSame(tomlOf(after), expected)) return after;
+  throw new UnsafeChange(`its ${SECTION} are not written as tables`);
+}
+
+function tomlIn(content: string): Fields {
+  const found = tomlOf(content);
+  if (found === undefined) throw new UnsafeChange("it is not valid TOML");
+  return found;
+}
+
+function tomlOf(content: string): Fields | undefined {
+  try {
+    return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
+  } catch {
+    // A message of the parser quotes the file, which may hold keys.
+    return undefined;
+  }
+}
+
+/** Parsed tables have no prototype, which a copy has. */
+function areSame(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(structuredClone(one), structuredClone(other));
+}

@@ -1,0 +1,87 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { RunJournal } from "../../runs/store.ts";
+import type { EventEntry, EventRunState } from "./event-run-state.ts";
+
+/** Writes what happens to a run into its journal and its state. */
+export interface EventRecorder {
+  readonly record: (entry: EventEntry) => void;
+  /** Records what became of an event. It is on the disk 100 ms later, unless the disk takes long. */
+  readonly settle: (entry: EventEntry) => void;
+  /** Resolves when all that was recorded is on the disk. Throws when that cannot be had. */
+  readonly flush: () => Promise<void>;
+  /** Gives the journal what `settle` was told; nothing is written by itself any more. */
+  readonly end: () => void;
+}
+
+/** How long what became of events waits for more to be written with it, in milliseconds; the disk takes some time, too. */
+const SETTLED_WAIT_MS = 50;
+
+/** Makes a recorder for which events that were simply accepted take one line for many. */
+export function recorder(journal: RunJournal<EventEntry>, state: EventRunState, clock: Clock): EventRecorder {
+  const ended = new AbortController();
+  let accepted: number[] = [];
+  /** When the first event was settled of which the disk does not know. */
+  let settledAt: number | undefined;
+  let isWatched = false;
+  const writeAccepted = (): void => {
+    if (accepted.length > 0) journal.append({ t: "accepted", objects: accepted, at: clock.now() });
+    accepted = [];
+  };
+  const record = (entry: EventEntry): void => {
+    writeAccepted();
+    journal.append(entry);
+    state.apply(entry);
+  };
+  /** Writes what was settled once it has waited long enough, unless it was written with something else. */
+  const writeInTime = async (): Promise<void> => {
+    isWatched = true;
+    while (settledAt !== undefined) {
+      const left = settledAt + SETTLED_WAIT_MS - clock.now();
+      if (left > 0) {
+        await sleepUnless(ended.signal, clock, left);
+        if (ended.signal.aborted) return;
+        continue;
+      }
+      writeAccepted();
+      settledAt = undefined;
+      // What goes wrong is told by the next flush.
+      journal.write();
+    }
+    isWatched = false;
+  };
+  return {
+    record,
+    settle(entry) {
+      settledAt ??= clock.now();
+      if (!isWatched) void writeInTime();
+      if (!isSimplyAccepted(entry)) return record(entry);
+      accepted.push(entry.object);
+      state.apply(entry);
+    },
+    flush() {
+      writeAccepted();
+      settledAt = undefined;
+      return journal.flush();
+    },
+    end() {
+      ended.abort();
+      writeAccepted();
+    },
+  };
+}
+
+async function sleepUnless(stopped: AbortSignal, clock: Clock, ms: number): Promise<void> {
+  try {
+    await clock.sleep(ms, stopped);
+  } catch (thrown) {
+    if (!stopped.aborted) throw thrown;
+  }
+}
+
+type Settled = Extract<EventEntry, { readonly t: "settled" }>;
+
+/** Whether an entry says no more than that an event was accepted at the first attempt. */
+function isSimplyAccepted(entry: EventEntry): entry is Settled {
+  if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
+  return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
+}

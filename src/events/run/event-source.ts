@@ -1,0 +1,126 @@
+import { createHash, hash } from "node:crypto";
+import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import { ndjsonTexts } from "../../files/json-texts.ts";
+import { type InputFile, type OpenedFile, rowsOf } from "../../files/rows.ts";
+import type { ByteSource } from "../../platform/bytes.ts";
+import type { Reason, ReportedObject } from "../../runs/outcome.ts";
+import { isJsonObject } from "../check/catalogue.ts";
+import { eventRows } from "./event-rows.ts";
+
+/** Events that are to be sent: what they are, and their content, which is kept in the folder of their run. */
+export interface EventSource {
+  readonly kept: KeptEvents;
+  readonly bytes: ByteSource;
+}
+
+/** What a content of events is: a file as it was given, or else one event a line. */
+export interface KeptEvents {
+  /** SHA-256 of the content: the same for the same events. */
+  readonly digest: string;
+  readonly file?: InputFile | undefined;
+}
+
+/** An event with its place in the call or the file. */
+export interface GivenEvent {
+  readonly index: number;
+  /** The line of the file. */
+  readonly line?: number;
+  /** `null` where a row cannot be read as an event. */
+  readonly event: unknown;
+  /** The event as JSON, where it is there anyway. */
+  readonly text?: string;
+  /** Why a row cannot be read as an event. */
+  readonly reason?: Reason;
+}
+
+const EVENTS_PER_CHUNK = 500;
+
+/** The events of a call. */
+export function sourceOfEvents(events: readonly object[]): EventSource {
+  const hash = createHash("sha256");
+  const chunks: Uint8Array[] = [];
+  for (let from = 0; from < events.length; from += EVENTS_PER_CHUNK) {
+    const lines = events.slice(from, from + EVENTS_PER_CHUNK).map((event) => `${JSON.stringify(event)}\n`);
+    const chunk = Buffer.from(lines.join(""));
+    hash.update(chunk);
+    chunks.push(chunk);
+  }
+  return { kept: { digest: hash.digest("hex") }, bytes: () => each(chunks) };
+}
+
+/** The events of a file. */
+export function sourceOfFile({ file, bytes }: OpenedFile): EventSource {
+  return { kept: { digest: file.digest, file }, bytes };
+}
+
+/** Reads events in order, piece by piece. Throws a FileError where the file as a whole cannot be read. */
+export async function* eventsIn({ kept: { file }, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+  if (file !== undefined) {
+    for await (const rows of rowsOf(bytes, file, eventRows)) {
+      yield rows.map(({ index, line, content }) =>
+        "item" in content ? { index, line, event: content.item } : { index, line, event: null, reason: content.reason },
+      );
+    }
+    return;
+  }
+  let index = 0;
+  for await (const lines of ndjsonTexts(bytes, "utf-8")) {
+    yield lines.map(({ text }) => ({ index: index++, event: JSON.parse(text), text }));
+  }
+}
+
+/** An event as runs report it: the identifier of its user only as the hash that the service keeps, too. */
+export function objectOf({ index, line, event }: GivenEvent): ReportedObject {
+  const place = line === undefined ? { index } : { index, line };
+  if (!isJsonObject(event)) return place;
+  const { eventName, uid } = event;
+  return {
+    ...place,
+    ...(typeof eventName === "string" && { name: eventName.slice(0, LONGEST_NAME) }),
+    ...(typeof uid === "string" && { uid: hash("sha256", uid, "hex") }),
+  };
+}
+
+const LONGEST_NAME = 100;
+
+/** What stands for an event that is not kept any more. It holds the place, so that the others keep theirs. */
+const GONE = { cells: ["-"], text: "{}" } as const;
+
+/**
+ * A content in its own form, in which only some events are still there: `isKept` says by their index which. A line may
+ * have another number than before, an event has not.
+ */
+export async function* onlyKept(
+  { kept: { file }, bytes }: EventSource,
+  isKept: (index: number) => boolean,
+): AsyncGenerator<string | Uint8Array> {
+  if (file === undefined) {
+    for await (const batch of eventsIn({ kept: { digest: "" }, bytes })) {
+      yield batch.map(({ index, text = GONE.text }) => `${isKept(index) ? text : GONE.text}\n`).join("");
+    }
+    return;
+  }
+  // The mark says that what follows is UTF-8, whatever the encoding of the file was.
+  yield BYTE_ORDER_MARK;
+  const isArray = file.format === "json";
+  let before = isArray ? "[" : "";
+  let header: readonly string[] = [];
+  const rows = rowsOf(bytes, file, eventRows, (cells) => {
+    header = cells;
+  });
+  for await (const batch of rows) {
+    const lines = header.length > 0 ? [csvLine(header)] : [];
+    header = [];
+    for (const { index, raw } of batch) {
+      const row = isKept(index) ? raw : GONE[typeof raw === "string" ? "text" : "cells"];
+      lines.push(typeof row === "string" ? `${before}${row}\n` : csvLine(row));
+      before = isArray ? "," : "";
+    }
+    yield lines.join("");
+  }
+  if (isArray) yield before === "[" ? "[]" : "]";
+}
+
+async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* chunks;
+}

@@ -1,0 +1,110 @@
+import type { Prediction } from "../../runs/report.ts";
+import type { Finding, RuleBasis, Validation, Verdict } from "../check/rules.ts";
+import { ruleAt } from "./event-reason.ts";
+import type { Settlement } from "./settlement.ts";
+
+/** What was predicted of an event, and observed. */
+export interface EventVerdict {
+  readonly predicted: Verdict;
+  readonly basis: RuleBasis;
+  readonly observed?: Verdict;
+  readonly findings: readonly Finding[];
+}
+
+/** Events with the same verdict for the same rules; what the findings say is said of the first one. */
+export interface VerdictGroup extends EventVerdict {
+  readonly count: number;
+  /** The first of the events. */
+  readonly objects: readonly number[];
+}
+
+/** One kind of verdict; results name its first finding as the rule. */
+interface Kind {
+  readonly verdict: EventVerdict;
+  readonly prediction: Prediction | undefined;
+}
+
+/** So many kinds are told apart by everything that was found, each with its findings; further ones by their first rule. */
+const MOST_KINDS = 200;
+const OBJECTS_NAMED = 20;
+const FINDINGS_KEPT = 5;
+
+const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
+
+/** The verdicts of all events of a run: of each a number, and of each kind, of which there are few, what it says. */
+export class VerdictKinds {
+  readonly #kinds: Kind[] = [];
+  readonly #byKey = new Map<string, number>();
+  /** Of each event the place of its kind in the list, counted from 1; 0 where nothing is known yet. */
+  readonly #kindOf: number[] = [];
+  #plain = 0;
+
+  /** Makes room for the next events. */
+  begin(items: number): void {
+    for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
+  }
+
+  /** Keeps the verdict of an event in place of an earlier one; undefined where there is nothing to say. */
+  keep(object: number, verdict: EventVerdict | undefined): void {
+    if (verdict === undefined) {
+      if (this.#plain === 0) this.#plain = this.#numberOf(NOTHING_TO_SAY);
+      this.#kindOf[object] = this.#plain;
+    } else {
+      this.#kindOf[object] = this.#numberOf(verdict);
+    }
+  }
+
+  /** What results say of an event: its verdict, where that is not `recorded`. */
+  predictionOf(object: number): Prediction | undefined {
+    return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
+  }
+
+  /** All kinds with their events: first those of which nobody can tell, then what is not sent, and the plain ones last. */
+  groups(): readonly VerdictGroup[] {
+    const groups = this.#kinds.map(({ verdict }) => ({ verdict, count: 0, objects: [] as number[] }));
+    for (const [object, kind] of this.#kindOf.entries()) {
+      const group = groups[kind - 1];
+      if (group === undefined) continue;
+      group.count += 1;
+      if (group.objects.length < OBJECTS_NAMED) group.objects.push(object);
+    }
+    return groups
+      .filter(({ count }) => count > 0)
+      .sort((one, other) => weightOf(one.verdict) - weightOf(other.verdict) || other.count - one.count)
+      .map(({ verdict, count, objects }) => ({ ...verdict, count, objects }));
+  }
+
+  #numberOf(verdict: EventVerdict): number {
+    const { predicted, observed, findings } = verdict;
+    const rules = findings.map(ruleAt);
+    const exact = [predicted, observed, ...rules].join(" ");
+    const isRoom = this.#kinds.length < MOST_KINDS;
+    const key = isRoom || this.#byKey.has(exact) ? exact : [predicted, observed, findings[0]?.rule].join(" ");
+    const known = this.#byKey.get(key);
+    if (known !== undefined) return known;
+    const rule = key === exact ? rules[0] : findings[0]?.rule;
+    const prediction = { predicted, ...(rule !== undefined && { rule }), ...(observed !== undefined && { observed }) };
+    this.#kinds.push({ verdict, prediction: predicted === "recorded" ? undefined : prediction });
+    this.#byKey.set(key, this.#kinds.length);
+    return this.#kinds.length;
+  }
+}
+
+function weightOf({ predicted, findings }: EventVerdict): number {
+  if (predicted === "uncertain") return 0;
+  if (predicted !== "recorded") return 1;
+  return findings.length > 0 ? 2 : 3;
+}
+
+/** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
+export function verdictOf(predicted: Validation, observed: Settlement["observed"]): EventVerdict | undefined {
+  const { verdict, basis, findings } = predicted;
+  if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
+    return undefined;
+  return {
+    predicted: verdict,
+    basis,
+    ...(observed !== undefined && { observed }),
+    findings: findings.slice(0, FINDINGS_KEPT),
+  };
+}

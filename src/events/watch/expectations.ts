@@ -1,0 +1,221 @@
+import { isJsonObject } from "../check/catalogue.ts";
+import { nearestName } from "../check/near-names.ts";
+import type { Verdict } from "../check/rules.ts";
+
+/** An event that a sandbox received: its body, what became of it, and when (milliseconds since 1970). */
+export interface ArrivedEvent {
+  readonly body: unknown;
+  readonly verdict: Verdict;
+  readonly arrivedAt: number;
+}
+
+/** What is expected of the events that arrived. */
+export interface Expectation {
+  readonly eventName: string;
+  /** Parameters the event must have: objects need hold no more than these, each entry of an array must match one. */
+  readonly where?: Readonly<Record<string, unknown>>;
+  /** Exactly so many; at least one where absent. */
+  readonly count?: number;
+  /** The verdict to look for; where absent `recorded`, and then none of the events meant may have been ignored or rejected. */
+  readonly verdict?: Verdict;
+}
+
+/** How the expectations hang together. */
+export interface ExpectationOptions {
+  /** Each expectation's events come after those of the one before it. */
+  readonly inOrder?: boolean;
+  /** All expected events come within so many milliseconds of the first. */
+  readonly withinMs?: number;
+}
+
+/** Whether one expectation is met, how many events were found for it, and if not met, why. */
+export interface ExpectationResult {
+  readonly met: boolean;
+  readonly found: number;
+  readonly reason?: string;
+}
+
+/**
+ * Checks expectations against what arrived; gives one result for each, in their order. With `withinMs` the stretch of
+ * time that meets most expectations counts.
+ */
+export function checkExpectations(
+  arrived: readonly ArrivedEvent[],
+  expect: readonly Expectation[],
+  options: ExpectationOptions = {},
+): readonly ExpectationResult[] {
+  const inTime = arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
+  const { withinMs } = options;
+  if (withinMs === undefined) return checkWithin(inTime, expect, options);
+  const relevant = inTime.filter((event) => expect.some((expectation) => isMeant(event, expectation)));
+  const { start, end } = bestStretch(relevant, expect, { ...options, withinMs });
+  const best = checkWithin(relevant.slice(start, end), expect, options);
+  if (best.every(({ met }) => met)) return best;
+  return explainWindow(best, checkWithin(inTime, expect, options), withinMs);
+}
+
+/** Where the events of one expectation are, and how far a stretch that moves on has passed them. */
+interface Places {
+  readonly expectation: Expectation;
+  readonly wanted: readonly number[];
+  readonly lost: readonly number[];
+  readonly passed: { wantedStart: number; wantedEnd: number; lostStart: number; lostEnd: number };
+}
+
+/** The first of the stretches of time that meet most expectations. Each begins with an event. */
+function bestStretch(
+  events: readonly ArrivedEvent[],
+  expect: readonly Expectation[],
+  { inOrder, withinMs }: { readonly inOrder?: boolean; readonly withinMs: number },
+): { readonly start: number; readonly end: number } {
+  const places = expect.map((expectation) => placesOf(events, expectation));
+  let best = { start: 0, end: 0 };
+  let most = -1;
+  let end = 0;
+  for (const [start, { arrivedAt }] of events.entries()) {
+    while ((events[end]?.arrivedAt ?? Number.POSITIVE_INFINITY) <= arrivedAt + withinMs) end += 1;
+    const met = metIn(places, { start, end }, inOrder === true);
+    if (met <= most) continue;
+    best = { start, end };
+    most = met;
+    if (most === expect.length) break;
+  }
+  return best;
+}
+
+function placesOf(events: readonly ArrivedEvent[], expectation: Expectation): Places {
+  const wanted: number[] = [];
+  const lost: number[] = [];
+  for (const [position, event] of events.entries()) {
+    if (!isMeant(event, expectation)) continue;
+    if (isWanted(event, expectation)) wanted.push(position);
+    if (expectation.verdict === undefined && isLost(event)) lost.push(position);
+  }
+  return { expectation, wanted, lost, passed: { wantedStart: 0, wantedEnd: 0, lostStart: 0, lostEnd: 0 } };
+}
+
+/** How many expectations a stretch meets, as `checkWithin` counts. Stretches only ever move on. */
+function metIn(
+  places: readonly Places[],
+  { start, end }: { readonly start: number; readonly end: number },
+  inOrder: boolean,
+): number {
+  let met = 0;
+  let after = start;
+  for (const { expectation, wanted, lost, passed } of places) {
+    passed.wantedStart = firstFrom(wanted, start, passed.wantedStart);
+    passed.wantedEnd = firstFrom(wanted, end, passed.wantedEnd);
+    passed.lostStart = firstFrom(lost, start, passed.lostStart);
+    passed.lostEnd = firstFrom(lost, end, passed.lostEnd);
+    const { count } = expectation;
+    const found = passed.wantedEnd - passed.wantedStart;
+    if (passed.lostEnd > passed.lostStart || (count === undefined ? found === 0 : found !== count)) continue;
+    if (inOrder && count !== 0) {
+      const last = (after === start ? passed.wantedStart : placeFrom(wanted, after)) + (count ?? 1) - 1;
+      if (last >= passed.wantedEnd) continue;
+      after = (wanted[last] ?? after) + 1;
+    }
+    met += 1;
+  }
+  return met;
+}
+
+/** The place of the first position that is at least so much, looked for from a place that is not behind it. */
+function firstFrom(positions: readonly number[], least: number, from: number): number {
+  let place = from;
+  while ((positions[place] ?? Number.POSITIVE_INFINITY) < least) place += 1;
+  return place;
+}
+
+/** The place of the first position that is at least so much. */
+function placeFrom(positions: readonly number[], least: number): number {
+  let low = 0;
+  let high = positions.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((positions[middle] ?? 0) < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Where an expectation is met by what arrived, but not within the time allowed, that is the reason. */
+function explainWindow(
+  within: readonly ExpectationResult[],
+  overall: readonly ExpectationResult[],
+  withinMs: number,
+): readonly ExpectationResult[] {
+  return within.map((result, index) => {
+    const anyTime = overall[index];
+    if (result.met || anyTime === undefined) return result;
+    return anyTime.met ? { ...result, reason: `not within ${withinMs} ms of the first expected event` } : anyTime;
+  });
+}
+
+function checkWithin(
+  arrived: readonly ArrivedEvent[],
+  expect: readonly Expectation[],
+  { inOrder }: ExpectationOptions,
+): readonly ExpectationResult[] {
+  let after = 0;
+  return expect.map((expectation) => {
+    const result = checkOne(arrived, expectation);
+    if (inOrder !== true || !result.met || expectation.count === 0) return result;
+    const positions = [...arrived.keys()].filter((position) => isWanted(arrived[position], expectation));
+    const usable = positions.filter((position) => position >= after);
+    const needed = expectation.count ?? 1;
+    if (usable.length < needed)
+      return { met: false, found: result.found, reason: "not after the events expected before it" };
+    after = (usable[needed - 1] ?? after) + 1;
+    return result;
+  });
+}
+
+function checkOne(arrived: readonly ArrivedEvent[], expectation: Expectation): ExpectationResult {
+  const { eventName, count } = expectation;
+  const found = arrived.filter((event) => isWanted(event, expectation)).length;
+  const lost = arrived.find((event) => isMeant(event, expectation) && isLost(event));
+  if (expectation.verdict === undefined && lost !== undefined) {
+    return { met: false, found, reason: `an event "${eventName}" arrived and was ${lost.verdict}` };
+  }
+  if (count === undefined ? found > 0 : found === count) return { met: true, found };
+  if (found > 0 || count === 0) return { met: false, found, reason: `expected ${count}, found ${found}` };
+  return { met: false, found, reason: whyNotFound(arrived, expectation) };
+}
+
+function isLost({ verdict }: ArrivedEvent): boolean {
+  return verdict === "ignored" || verdict === "rejected";
+}
+
+/** Tells what came nearest to an expectation that nothing meets. */
+function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdict }: Expectation): string {
+  const named = arrived.filter((event) => nameOf(event) === eventName);
+  const meant = named.find((event) => matches(event.body, where ?? {}));
+  if (meant !== undefined) return `it arrived, but was ${meant.verdict}, not ${verdict ?? "recorded"}`;
+  if (named.length > 0) return `${named.length} arrived, but none with the parameters of "where"`;
+  const alike = arrived.map(nameOf).find((name) => name !== undefined && nearestName(name, [eventName]) === eventName);
+  return alike === undefined ? "none arrived" : `none arrived, but ${JSON.stringify(alike)} did`;
+}
+
+function isMeant({ body }: ArrivedEvent, { eventName, where }: Expectation): boolean {
+  return isJsonObject(body) && body.eventName === eventName && matches(body, where ?? {});
+}
+
+function isWanted(event: ArrivedEvent | undefined, expectation: Expectation): boolean {
+  return event !== undefined && event.verdict === (expectation.verdict ?? "recorded") && isMeant(event, expectation);
+}
+
+function nameOf({ body }: ArrivedEvent): string | undefined {
+  return isJsonObject(body) && typeof body.eventName === "string" ? body.eventName : undefined;
+}
+
+function matches(value: unknown, wanted: unknown): boolean {
+  if (Array.isArray(wanted)) {
+    return Array.isArray(value) && wanted.every((entry) => value.some((candidate) => matches(candidate, entry)));
+  }
+  if (!isJsonObject(wanted)) return value === wanted;
+  return (
+    isJsonObject(value) &&
+    Object.entries(wanted).every(([name, inner]) => Object.hasOwn(value, name) && matches(value[name], inner))
+  );
+}

@@ -1,0 +1,164 @@
+import { lstat, readdir, realpath } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
+import { holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
+
+export type { Place } from "../platform/held-folder.ts";
+
+/** How many near file names an error lists. */
+const NAMES_SHOWN = 5;
+
+/**
+ * Where an existing regular file lies inside one of the allowed folders. A relative path is looked for in each of
+ * them. Throws a FileError that names the folders, and near file names where there is no such file; links and `..` are
+ * refused.
+ */
+export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
+  const places = await placesOf(given, allowedDirs);
+  for (const place of places) {
+    if (await exists(place.path)) return place;
+  }
+  throw new FileError(
+    `there is no file ${quoted(given)} in ${folderWords(allowedDirs)}`,
+    await nearWords(given, places, allowedDirs),
+  );
+}
+
+/**
+ * Where a file will lie that does not exist yet, in an existing folder inside one of the allowed ones. Throws a FileError
+ * where there is something already: nothing is overwritten.
+ */
+export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
+  const places = await placesOf(given, allowedDirs);
+  for (const place of places) {
+    if (await exists(place.path, "any")) {
+      throw new FileError(`${quoted(given)} exists already, and nothing is overwritten`, "Give another name.");
+    }
+  }
+  for (const place of places) if (await exists(dirname(place.path), "folder")) return place;
+  throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
+}
+
+/** Where a path may lead to: one place in each allowed folder that it lies in, free of links. */
+async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
+  if (allowedDirs.length === 0) {
+    throw new FileError(
+      "file and saveTo are refused: no folder is allowed",
+      "TARGETING_MCP_ALLOWED_DIRS names the folders that may be used; over HTTP the caller's token does. " +
+        "Without it, give the data in the call.",
+    );
+  }
+  const inside = `Give a path inside ${folderWords(allowedDirs)}, without .. and links.`;
+  if (given.split(/[\\/]/).includes(".."))
+    throw new FileError(`${quoted(given)} has .. in it, which is refused`, inside);
+  if (given.includes("\0") || given.trim() === "") throw new FileError(`${quoted(given)} is no path`, inside);
+  const places: Place[] = [];
+  for (const folder of allowedDirs) {
+    const root = await realFolder(folder);
+    if (root === undefined) continue;
+    const parts = partsInside(root, resolve(root, given)) ?? partsInside(folder, resolve(folder, given));
+    if (parts === undefined) continue;
+    if (await hasLink(root, parts)) throw linkRefused(given, inside);
+    places.push(placeIn(root, parts));
+  }
+  if (places.length === 0) throw new FileError(`${quoted(given)} lies outside of the folders that are allowed`, inside);
+  return places;
+}
+
+function placeIn(root: string, steps: readonly string[]): Place {
+  return { root, steps, path: join(root, ...steps) };
+}
+
+/** The steps from a folder down to a path in it; undefined where the path lies outside. */
+function partsInside(folder: string, path: string): readonly string[] | undefined {
+  const inside = relative(folder, path);
+  if (inside === "" || isAbsolute(inside)) return undefined;
+  const parts = inside.split(sep);
+  return parts[0] === ".." ? undefined : parts;
+}
+
+async function realFolder(folder: string): Promise<string | undefined> {
+  try {
+    return await realpath(folder);
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT") || hasCode(thrown, "ENOTDIR")) return undefined;
+    throw unreadable(folder, thrown);
+  }
+}
+
+/** Whether any step below an allowed folder is a link; links could lead out of it. */
+async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
+  for (let length = 1; length <= parts.length; length += 1) {
+    const found = await statOf(join(root, ...parts.slice(0, length)));
+    if (found === undefined) return false;
+    if (found.isSymbolicLink()) return true;
+  }
+  return false;
+}
+
+async function exists(path: string, kind: "file" | "folder" | "any" = "file"): Promise<boolean> {
+  const found = await statOf(path);
+  if (found === undefined || kind === "any") return found !== undefined;
+  if (kind === "folder") return found.isDirectory();
+  if (found.isFile()) return true;
+  throw new FileError(`${quoted(path)} is no file`, "Give the path of a CSV, NDJSON or JSON file.");
+}
+
+async function statOf(path: string) {
+  try {
+    return await lstat(path);
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT") || hasCode(thrown, "ENOTDIR")) return undefined;
+    throw unreadable(path, thrown);
+  }
+}
+
+function unreadable(path: string, thrown: unknown): FileError {
+  const why = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown reason";
+  return new FileError(`${quoted(path)} cannot be used (${why})`, "Check that the server may read and write there.", {
+    cause: thrown,
+  });
+}
+
+async function nearWords(given: string, places: readonly Place[], allowedDirs: readonly string[]): Promise<string> {
+  const tops = places.map(({ root }) => placeIn(root, [basename(given)]));
+  const found = await Promise.all([...tops, ...places].map(filesBeside));
+  const wanted = pairsOf(basename(given));
+  const near = [...new Set(found.flat())]
+    .map((name) => ({ name, likeness: likeness(wanted, pairsOf(name)) }))
+    .sort((a, b) => b.likeness - a.likeness || (a.name < b.name ? -1 : 1))
+    .slice(0, NAMES_SHOWN);
+  if (near.length === 0) return `There are no files in ${folderWords(allowedDirs)}.`;
+  return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
+}
+
+/** The names of the files beside a place; none where its folder cannot be read, since they are only a hint. */
+async function filesBeside(place: Place): Promise<readonly string[]> {
+  try {
+    const folder = await holdFolder(place);
+    const entries = await readdir(folder.at("."), { withFileTypes: true }).finally(() => folder.close());
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+  } catch (thrown) {
+    if (thrown instanceof LinkOnTheWay || (thrown instanceof Error && "code" in thrown)) return [];
+    throw thrown;
+  }
+}
+
+/** The pairs of neighbouring letters of a name: names that share many are alike. */
+function pairsOf(name: string): ReadonlySet<string> {
+  const letters = ` ${name.toLowerCase()} `;
+  return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
+}
+
+function likeness(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  const shared = [...one].filter((pair) => other.has(pair)).length;
+  return shared / (one.size + other.size);
+}
+
+function folderWords(allowedDirs: readonly string[]): string {
+  return allowedDirs.map(quoted).join(" or ");
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}

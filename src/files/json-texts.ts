@@ -1,0 +1,108 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import { type Encoding, textOf } from "./text.ts";
+
+/** The JSON text of one row, and the line on which it begins, counted from 1. */
+export interface JsonText {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** The lines of an NDJSON file that hold something, piece by piece. Throws a FileError for bytes of another encoding. */
+export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
+  let line = 1;
+  let rest = "";
+  const takeLines = (text: string): readonly JsonText[] => {
+    const lines = text.split("\n");
+    rest = lines.pop() ?? "";
+    return lines.flatMap((one) => textAt(line++, one));
+  };
+  for await (const chunk of textOf(bytes, encoding)) yield takeLines(rest + chunk);
+  yield takeLines(`${rest}\n`);
+}
+
+function textAt(line: number, text: string): readonly JsonText[] {
+  const trimmed = text.trim();
+  return trimmed === "" ? [] : [{ line, text: trimmed }];
+}
+
+const NOT_AN_ARRAY =
+  "A .json file holds one array of rows: [{...}, {...}]. One object a line is NDJSON: name it .ndjson.";
+
+/**
+ * The elements of a file that holds one JSON array, piece by piece: the file is never held as a whole. Whether an
+ * element is valid JSON is left to whoever parses it. Throws a FileError where the file is no array.
+ */
+export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
+  const splitter = new ArraySplitter();
+  for await (const chunk of textOf(bytes, encoding)) yield splitter.take(chunk);
+  splitter.end();
+}
+
+/** Cuts the text of a JSON array into the texts of its elements. */
+class ArraySplitter {
+  /** How many brackets are open: 0 before the array, 1 between elements; -1 when the array has ended. */
+  #depth = 0;
+  #inText = false;
+  #escaped = false;
+  #line = 1;
+  #elementLine = 1;
+  #element = "";
+  /** Whether anything but white space of the element was met. */
+  #begun = false;
+
+  /** Takes the next piece; gives the elements that end in it. */
+  take(chunk: string): readonly JsonText[] {
+    const found: JsonText[] = [];
+    let from = 0;
+    const finish = (end: number): void => {
+      const text = (this.#element + chunk.slice(from, end)).trim();
+      this.#element = "";
+      this.#begun = false;
+      from = end + 1;
+      if (text !== "") found.push({ line: this.#elementLine, text });
+    };
+    for (let at = 0; at < chunk.length; at += 1) {
+      const character = chunk.charAt(at);
+      if (character === "\n") this.#line += 1;
+      if (this.#inText) this.#insideText(character);
+      else if (this.#depth <= 0) from = this.#outside(character, at);
+      else {
+        if (!this.#begun && /\S/.test(character)) {
+          this.#begun = true;
+          this.#elementLine = this.#line;
+        }
+        if (character === '"') this.#inText = true;
+        else if (character === "[" || character === "{") this.#depth += 1;
+        else if (character === "," && this.#depth === 1) finish(at);
+        else if (character === "]" && this.#depth === 1) {
+          finish(at);
+          this.#depth = -1;
+        } else if (character === "]" || character === "}") this.#depth -= 1;
+      }
+    }
+    if (this.#depth > 0) this.#element += chunk.slice(from);
+    return found;
+  }
+
+  /** Throws a FileError when the array has not ended. */
+  end(): void {
+    if (this.#depth >= 0)
+      throw new FileError(`the JSON array of the file does not end (line ${this.#line})`, NOT_AN_ARRAY);
+  }
+
+  #insideText(character: string): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (character === "\\") this.#escaped = true;
+    else if (character === '"') this.#inText = false;
+  }
+
+  /** Before the array and behind it only white space may stand. Gives where the next element may begin. */
+  #outside(character: string, at: number): number {
+    if (this.#depth === 0 && character === "[") this.#depth = 1;
+    else if (/\S/.test(character)) {
+      throw new FileError(`the file is no JSON array: line ${this.#line} has something outside of one`, NOT_AN_ARRAY);
+    }
+    return at + 1;
+  }
+}

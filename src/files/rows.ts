@@ -1,0 +1,259 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import type { Reason, ReportedObject } from "../runs/outcome.ts";
+import { ownReason } from "../runs/reasons.ts";
+import { type CsvRecord, csvRecords } from "./csv.ts";
+import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
+import type { Encoding } from "./text.ts";
+
+/** The forms of files, by the ending of their names. */
+export const FORMATS = ["csv", "ndjson", "json"] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** A file to be read: what it is, and its content. */
+export interface OpenedFile {
+  readonly file: InputFile;
+  readonly bytes: ByteSource;
+}
+
+/** A file as a call names it: not where it lies, but what it holds. */
+export interface InputFile {
+  readonly format: Format;
+  readonly encoding: Encoding;
+  /** SHA-256 of its bytes, in hexadecimal digits. */
+  readonly digest: string;
+}
+
+/**
+ * What a row says: an item, or why it cannot be used. Rows of one `key` say something about the same item; a row that
+ * cannot be used and has a key spoils the item.
+ */
+export type RowContent<Item> =
+  | { readonly item: Item; readonly key?: string | undefined }
+  | { readonly reason: Reason; readonly key?: string | undefined };
+
+/** How the rows of one kind of file are read. */
+export interface RowShape<Item> {
+  /** The columns that a CSV file may have. */
+  readonly columns: readonly string[];
+  /** Looks at the header of a CSV file, and gives what reads its rows. Throws a FileError where columns do not do. */
+  readonly fromCells: (header: Header) => (cells: readonly string[]) => RowContent<Item>;
+  /** Reads a row of an NDJSON file, or an element of a JSON array. */
+  readonly fromValue: (value: unknown) => RowContent<Item>;
+  /** Takes a further row of the same key into an item; gives why that cannot be. */
+  readonly merge: (item: Item, further: Item) => Reason | undefined;
+  /** What is to be sent again of an item of which some objects failed: rows, each with why. */
+  readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
+}
+
+/** An object that failed, and why. */
+export interface FailedObject {
+  readonly about: ReportedObject;
+  readonly reason: Reason;
+}
+
+/** A row that is to be sent again, and why. */
+export interface RestRow {
+  readonly row: object;
+  readonly reason: Reason;
+}
+
+/** A row that was given: where it stands, and what it says. */
+export interface Row<Item> {
+  readonly content: RowContent<Item>;
+  /** The position among the items, or the data row of the file; counted from 0. */
+  readonly index: number;
+  /** Where it came from a file: the line on which it begins, counted from 1. */
+  readonly line?: number;
+}
+
+/** A row of a file, with its text for a reject file. */
+export interface FileRow<Item> extends Row<Item> {
+  /** The line on which it begins, counted from 1. */
+  readonly line: number;
+  /** The cells of a CSV row, or the JSON text of any other. */
+  readonly raw: readonly string[] | string;
+}
+
+/** Where the columns of a CSV file are. */
+export interface Header {
+  /** The position of a column; -1 where the file has none of that name. */
+  readonly at: (column: string) => number;
+}
+
+/** A column, or a field, that every file may have: reject files tell there why a row failed. It is passed over. */
+export const REASON_COLUMN = "reason";
+
+/**
+ * The rows of a file in order, piece by piece; `onHeader` is told the header of a CSV file. A row that cannot be used
+ * carries its reason. Throws a FileError where the file as a whole cannot be read.
+ */
+export async function* rowsOf<Item>(
+  bytes: ByteSource,
+  { format, encoding }: Pick<InputFile, "format" | "encoding">,
+  shape: RowShape<Item>,
+  onHeader: (header: readonly string[]) => void = () => {},
+): AsyncGenerator<readonly FileRow<Item>[]> {
+  if (format === "csv") yield* csvRows(bytes, encoding, shape, onHeader);
+  else yield* jsonRows(format === "json" ? jsonArrayTexts(bytes, encoding) : ndjsonTexts(bytes, encoding), shape);
+}
+
+async function* csvRows<Item>(
+  bytes: ByteSource,
+  encoding: Encoding,
+  shape: RowShape<Item>,
+  onHeader: (header: readonly string[]) => void,
+): AsyncGenerator<readonly FileRow<Item>[]> {
+  let columns: Columns<Item> | undefined;
+  let index = 0;
+  for await (const batch of csvRecords(bytes, encoding)) {
+    const [first] = batch;
+    if (columns === undefined && first !== undefined) {
+      onHeader(first.cells);
+      columns = { count: first.cells.length, read: shape.fromCells(headerOf(first.cells, shape.columns)) };
+      const rows = rowsIn(batch.slice(1), index, columns);
+      index += rows.length;
+      yield rows;
+    } else if (columns !== undefined) {
+      const rows = rowsIn(batch, index, columns);
+      index += rows.length;
+      yield rows;
+    }
+  }
+  if (columns === undefined) throw new FileError("the file is empty", `Its first line names ${listed(shape.columns)}.`);
+}
+
+/** How many columns a file has, and what reads its rows. */
+interface Columns<Item> {
+  readonly count: number;
+  readonly read: (cells: readonly string[]) => RowContent<Item>;
+}
+
+/** The rows of records, counted from `from`; empty ones are passed over. */
+function rowsIn<Item>(
+  records: readonly CsvRecord[],
+  from: number,
+  { count, read }: Columns<Item>,
+): readonly FileRow<Item>[] {
+  const rows: FileRow<Item>[] = [];
+  for (const { line, cells } of records) {
+    if (cells[0] === "" && cells.every(isEmpty)) continue;
+    const tooMany = cells.length > count && !cells.slice(count).every(isEmpty);
+    const content = tooMany ? invalidRow("tooManyCells", { columns: count }) : read(cells);
+    rows.push({ content, index: from + rows.length, line, raw: cells });
+  }
+  return rows;
+}
+
+function isEmpty(cell: string): boolean {
+  return cell === "";
+}
+
+function headerOf(cells: readonly string[], valid: readonly string[]): Header {
+  const names = cells.map((cell) => cell.trim());
+  const unknown = names.filter((name) => name !== "" && name !== REASON_COLUMN && !valid.includes(name));
+  if (unknown.length > 0) {
+    throw new FileError(
+      `unknown ${unknown.length === 1 ? "column" : "columns"} ${listed(unknown.slice(0, 5))} in the first line of the file`,
+      `Valid columns: ${valid.join(", ")}. They are separated by commas.`,
+    );
+  }
+  const twice = names.find((name, at) => name !== "" && names.indexOf(name) !== at);
+  if (twice !== undefined)
+    throw new FileError(`the column ${twice} stands twice in the file`, "Leave one of them out.");
+  const positions = new Map(names.map((name, at) => [name, at]));
+  return { at: (column) => positions.get(column) ?? -1 };
+}
+
+async function* jsonRows<Item>(
+  texts: AsyncIterable<readonly JsonText[]>,
+  shape: RowShape<Item>,
+): AsyncGenerator<readonly FileRow<Item>[]> {
+  let index = 0;
+  for await (const batch of texts) {
+    yield batch.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
+  }
+}
+
+function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return invalidRow("notJson", {});
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return invalidRow("noObject", {});
+  if (!(REASON_COLUMN in value)) return shape.fromValue(value);
+  const { [REASON_COLUMN]: _, ...row } = value;
+  return shape.fromValue(row);
+}
+
+/** A row that cannot be used; `problem` says why, in a word that `render/` makes a sentence of. */
+export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
+  return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
+}
+
+/** What a caller gave: an item, or why it cannot be used; `line` where it came from a file. */
+export type Given<Item> = { readonly index: number; readonly line?: number } & (
+  | { readonly item: Item }
+  | { readonly reason: Reason }
+);
+
+/** Where something given stands, as it is reported. */
+export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
+  return line === undefined ? { index } : { index, line };
+}
+
+/** Items that were given in a call, as rows. */
+export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
+  yield items.map((item, index) => ({ index, content: { item } }));
+}
+
+/** Items that were given in a call. */
+export function givenItems<Item>(items: readonly Item[]): readonly Given<Item>[] {
+  return items.map((item, index) => ({ index, item }));
+}
+
+/**
+ * What a file gives: its rows, those of one key merged into one item under the index of the first. A row that cannot
+ * be used fails alone, unless it spoils the item.
+ */
+export async function itemsIn<Item>(
+  bytes: ByteSource,
+  file: InputFile,
+  shape: RowShape<Item>,
+): Promise<readonly Given<Item>[]> {
+  const given: Given<Item>[] = [];
+  const byKey = new Map<string, number>();
+  const spoilt = new Map<string, number>();
+  for await (const rows of rowsOf(bytes, file, shape)) {
+    for (const { index, line, content } of rows) {
+      const { key } = content;
+      if ("reason" in content) {
+        given.push({ index, line, reason: content.reason });
+        if (key !== undefined) spoilt.set(key, line);
+        continue;
+      }
+      const before = key === undefined ? undefined : given[byKey.get(key) ?? -1];
+      if (before === undefined || "reason" in before) {
+        if (key !== undefined) byKey.set(key, given.length);
+        given.push({ index, line, item: content.item });
+        continue;
+      }
+      const clash = shape.merge(before.item, content.item);
+      if (clash !== undefined) given.push({ index, line, reason: clash });
+    }
+  }
+  for (const [key, line] of spoilt) {
+    const position = byKey.get(key) ?? -1;
+    const whole = given[position];
+    if (whole === undefined) continue;
+    const reason = ownReason("INVALID_ROW", { problem: "spoilt", line });
+    given[position] = { index: whole.index, ...(whole.line !== undefined && { line: whole.line }), reason };
+  }
+  return given;
+}
+
+function listed(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}

@@ -1,0 +1,87 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+
+/** Encodings of files: UTF-8 with or without a byte order mark, and what Korean Excel saves as CSV (CP949). */
+export const ENCODINGS = ["utf-8", "euc-kr"] as const;
+export type Encoding = (typeof ENCODINGS)[number];
+
+const LOST = "\uFFFD";
+const NEWLINE = 0x0a;
+/** What is made of so many bytes is gone before the next ones are read: then it costs hardly any memory. */
+const PART_BYTES = 8192;
+
+/**
+ * Decodes a content piece by piece. A byte order mark says that it is UTF-8, whatever was asked for. Throws a FileError
+ * that names the line of the first bytes that the encoding does not have.
+ */
+export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
+  let decode: Decode | undefined;
+  let line = 1;
+  for await (const chunk of bytes()) {
+    decode ??= await decoderOf(hasByteOrderMark(chunk) ? "utf-8" : encoding);
+    for (let from = 0; from < chunk.length; from += PART_BYTES) {
+      const part = chunk.subarray(from, from + PART_BYTES);
+      yield decode(part, line);
+      line += newlinesIn(part);
+    }
+  }
+  if (decode !== undefined) yield decode(undefined, line);
+}
+
+/** Decodes the next bytes, which begin on `line`; undefined says that there are no more. */
+type Decode = (chunk: Uint8Array | undefined, line: number) => string;
+
+async function decoderOf(encoding: Encoding): Promise<Decode> {
+  return encoding === "utf-8" ? utf8() : await cp949();
+}
+
+function utf8(): Decode {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  return (chunk, line) => {
+    try {
+      return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
+    } catch {
+      throw invalid("utf-8", line + newlinesBeforeFault(chunk));
+    }
+  };
+}
+
+/** Node's own decoder knows the letters of KS X 1001 only; Excel saves all modern Korean syllables. */
+async function cp949(): Promise<Decode> {
+  const { getDecoder } = (await import("iconv-lite")).default;
+  const decoder = getDecoder("cp949");
+  return (chunk, line) => {
+    const text = (chunk === undefined ? decoder.end() : decoder.write(Buffer.from(chunk))) ?? "";
+    const lost = text.indexOf(LOST);
+    if (lost >= 0) throw invalid("euc-kr", line + text.slice(0, lost).split("\n").length - 1);
+    return text;
+  };
+}
+
+/** How many lines of a chunk end before its first bytes that are not UTF-8. */
+function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
+  if (chunk === undefined) return 0;
+  // The chunk may begin inside a character of the one before.
+  const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
+  const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)), { stream: true });
+  return text.slice(0, Math.max(text.indexOf(LOST), 0)).split("\n").length - 1;
+}
+
+function invalid(encoding: Encoding, line: number): FileError {
+  return new FileError(
+    `line ${line} of the file has bytes that are not ${encoding === "utf-8" ? "UTF-8" : "EUC-KR"}`,
+    encoding === "utf-8"
+      ? 'Give encoding: "euc-kr" for a CSV file of Korean Excel, or save it as "CSV UTF-8".'
+      : "Leave encoding out if the file is UTF-8, or mend that line.",
+  );
+}
+
+function newlinesIn(chunk: Uint8Array): number {
+  let count = 0;
+  for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) count += 1;
+  return count;
+}
+
+function hasByteOrderMark([first, second, third]: Uint8Array): boolean {
+  return first === 0xef && second === 0xbb && third === 0xbf;
+}

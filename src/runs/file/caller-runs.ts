@@ -1,0 +1,152 @@
+import { appendFile, mkdir, open, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { hasCode } from "../../platform/file-error.ts";
+import { isRunId, namesIn } from "./run-folder.ts";
+
+/** A run of a caller. */
+export interface KeptMark {
+  readonly runId: string;
+  /** Whether it holds what it took away. */
+  readonly holdsRemoved: boolean;
+}
+
+/** What happened to a run of a caller. */
+type Change = "kept" | "removed" | "gone";
+
+/** Which runs a caller has. */
+export interface CallerRuns {
+  /** Notes that there is a run, that it holds what it took away, or that it is gone. */
+  note(caller: string, runId: string, change: Change): Promise<void>;
+  /** The runs of a caller, the newest first. */
+  of(caller: string): Promise<readonly KeptMark[]>;
+  /** The names of the callers' folders. */
+  callers(): Promise<readonly string[]>;
+}
+
+const REMOVED = "removed";
+/** Beside the marks of a caller: what happened to them, one line each, in the order of time. */
+const LOG = "log";
+const LONGEST_LOG = 1_000_000;
+/** A list is read anew after so long, in milliseconds, should the log miss something. */
+const READ_ANEW_MS = 60_000;
+const MOST_CACHED = 64;
+
+/** A list as it was read, and how far the log was read for it. */
+interface Listed {
+  readonly marks: readonly KeptMark[];
+  readonly log: LogAt;
+  readonly readAt: number;
+}
+
+/** Which file a log is, and how long. */
+interface LogAt {
+  readonly file: bigint;
+  readonly bytes: number;
+}
+
+/**
+ * Keeps a folder for each caller below `place`, with an empty file for each run: `<run>`, or `<run>.removed`. To list
+ * thousands of files takes long; so a process that has a list reads on in the log instead.
+ */
+export function callerRuns(place: string): CallerRuns {
+  const cached = new Map<string, Listed>();
+  const remember = (caller: string, listed: Listed): void => {
+    cached.delete(caller);
+    cached.set(caller, listed);
+    const [oldest] = cached.keys();
+    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
+  };
+  return {
+    async note(caller, runId, change) {
+      const folder = join(place, caller);
+      if (change !== "gone") await create(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
+      if (change !== "kept") await removed(join(folder, runId));
+      if (change === "gone") await removed(join(folder, `${runId}.${REMOVED}`));
+      await appendFile(join(folder, LOG), `${runId} ${change}\n`, { mode: 0o600 });
+    },
+    async of(caller) {
+      const folder = join(place, caller);
+      const log = await logAt(folder);
+      const known = cached.get(caller);
+      const canReadOn = known !== undefined && known.log.file === log.file && known.log.bytes <= log.bytes;
+      if (canReadOn && Date.now() - known.readAt < READ_ANEW_MS) {
+        if (known.log.bytes === log.bytes) return known.marks;
+        const marks = changed(known.marks, await linesOf(folder, known.log.bytes, log.bytes));
+        remember(caller, { marks, log, readAt: known.readAt });
+        return marks;
+      }
+      const marks = await marksIn(folder);
+      remember(caller, { marks, log, readAt: Date.now() });
+      if (log.bytes > LONGEST_LOG) await removed(join(folder, LOG));
+      return marks;
+    },
+    callers: () => namesIn(place),
+  };
+}
+
+async function marksIn(folder: string): Promise<readonly KeptMark[]> {
+  const marks = new Map<string, boolean>();
+  for (const name of await namesIn(folder)) {
+    const [runId = "", flag] = name.split(".");
+    if (isRunId(runId)) marks.set(runId, flag === REMOVED || marks.get(runId) === true);
+  }
+  return newestFirst(marks);
+}
+
+/** A list after some lines of the log. */
+function changed(before: readonly KeptMark[], lines: readonly string[]): readonly KeptMark[] {
+  const fresh = new Map<string, Change>();
+  for (const line of lines) {
+    const [runId = "", change] = line.split(" ");
+    if (isRunId(runId) && (change === "kept" || change === "removed" || change === "gone")) fresh.set(runId, change);
+  }
+  const marks = new Map<string, boolean>();
+  for (const [runId, change] of fresh) if (change !== "gone") marks.set(runId, change === REMOVED);
+  const rest = before.filter(({ runId }) => !fresh.has(runId));
+  const added = newestFirst(marks);
+  const [newest] = rest;
+  const oldest = added.at(-1);
+  if (newest === undefined || oldest === undefined || oldest.runId > newest.runId) return [...added, ...rest];
+  return [...added, ...rest].sort((one, other) => (one.runId < other.runId ? 1 : -1));
+}
+
+function newestFirst(marks: ReadonlyMap<string, boolean>): readonly KeptMark[] {
+  const runIds = [...marks.keys()].sort().reverse();
+  return runIds.map((runId) => ({ runId, holdsRemoved: marks.get(runId) === true }));
+}
+
+async function logAt(folder: string): Promise<LogAt> {
+  try {
+    const { ino, size } = await stat(join(folder, LOG), { bigint: true });
+    return { file: ino, bytes: Number(size) };
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return { file: 0n, bytes: 0 };
+    throw thrown;
+  }
+}
+
+async function linesOf(folder: string, from: number, to: number): Promise<readonly string[]> {
+  const handle = await open(join(folder, LOG), "r");
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(to - from), 0, to - from, from);
+    return buffer.toString("utf8", 0, bytesRead).split("\n");
+  } finally {
+    await handle.close();
+  }
+}
+
+async function create(folder: string, name: string): Promise<void> {
+  const write = (): Promise<void> => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 });
+  try {
+    await write();
+  } catch (thrown) {
+    if (!hasCode(thrown, "ENOENT")) throw thrown;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await write();
+  }
+}
+
+/** A mark that cannot be taken away costs a look now and then. */
+async function removed(file: string): Promise<void> {
+  await rm(file, { force: true }).catch(() => undefined);
+}

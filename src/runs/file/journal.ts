@@ -1,0 +1,154 @@
+import { createReadStream } from "node:fs";
+import { copyFile, type FileHandle, open } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { hasCode } from "../../platform/file-error.ts";
+import { parseJson } from "../../platform/json.ts";
+import { moveOver } from "../../platform/move-over.ts";
+import type { RunForm } from "../run-form.ts";
+import { type RunJournal, RunStoreError } from "../store.ts";
+import type { Lease } from "../turn.ts";
+
+/** What to do about a run that cannot be read. */
+export const START_ANEW = "Look at what was applied with list_options, and start anew.";
+
+const NEWLINE = Buffer.from("\n");
+
+/**
+ * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.
+ */
+export async function openJournal<Entry>(
+  file: string,
+  { line }: Pick<RunForm<unknown, Entry>, "line">,
+  lease: Lease,
+): Promise<RunJournal<Entry>> {
+  const handle = await open(file, "a+", 0o600);
+  await handle.truncate(await endOfLastLine(handle));
+  let waiting: Uint8Array[] = [];
+  const writeWaiting = async (): Promise<void> => {
+    if (waiting.length === 0) return;
+    const pieces = waiting;
+    waiting = [];
+    for (let at = 0; at < pieces.length; at += PIECES_AT_ONCE) {
+      await writeWhole(handle, pieces.slice(at, at + PIECES_AT_ONCE));
+    }
+    await handle.datasync();
+  };
+  // One after the other: what follows a line that could not be written would be taken for damage.
+  let written = Promise.resolve();
+  const write = (): Promise<void> => {
+    written = written.then(writeWaiting);
+    return written;
+  };
+  const held = async (): Promise<void> => {
+    lease.lost.throwIfAborted();
+    await write();
+  };
+  return {
+    append(entry) {
+      for (const piece of line(entry)) waiting.push(typeof piece === "string" ? Buffer.from(piece) : piece);
+      waiting.push(NEWLINE);
+    },
+    // What goes wrong is told by the next flush.
+    write: () => void write().catch(() => undefined),
+    async flush() {
+      await held();
+      await lease.check();
+    },
+    async intend(turn) {
+      await held();
+      const intent = await lease.renew();
+      // The readings that were taken first count for both.
+      if (turn !== lease) await turn.renew();
+      return intent;
+    },
+    async confess(entry) {
+      const pieces = line(entry).map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece));
+      const now = await open(file, "a", 0o600);
+      try {
+        await now.appendFile(Buffer.concat([...pieces, NEWLINE]));
+        await now.datasync();
+      } finally {
+        await now.close();
+      }
+    },
+    async close() {
+      try {
+        await held();
+      } finally {
+        await handle.close();
+      }
+    },
+  };
+}
+
+/**
+ * Parts a journal from those that have it open: what they append from now on gets lost. A last line that was cut off is
+ * left out.
+ */
+export async function partJournal(file: string): Promise<void> {
+  const fresh = `${file}.new`;
+  try {
+    await copyFile(file, fresh);
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return;
+    throw thrown;
+  }
+  const handle = await open(fresh, "a+", 0o600);
+  try {
+    await handle.truncate(await endOfLastLine(handle));
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  await moveOver(fresh, file);
+}
+
+/** As many pieces as every system takes in one go. */
+const PIECES_AT_ONCE = 512;
+
+/** Writes pieces one after the other, without putting them together first. */
+async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
+  const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const { bytesWritten } = await handle.writev([...pieces]);
+  // A disk that is nearly full takes a part; what happens to the rest is for it to say.
+  if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
+}
+
+async function endOfLastLine(handle: FileHandle): Promise<number> {
+  const { size } = await handle.stat();
+  const chunk = Buffer.alloc(65_536);
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - chunk.length);
+    const { bytesRead } = await handle.read(chunk, 0, end - start, start);
+    const newline = chunk.subarray(0, bytesRead).lastIndexOf(0x0a);
+    if (newline >= 0) return start + newline + 1;
+    end = start;
+  }
+  return 0;
+}
+
+/** Reads a journal line by line. A damaged last line was cut off by a crash; a damaged line before it is an error. */
+export async function* readJournal<Entry>(
+  file: string,
+  runId: string,
+  form: Pick<RunForm<unknown, Entry>, "entry">,
+): AsyncGenerator<Entry> {
+  if ((await openOrUndefined(file)) === undefined) return;
+  let damaged = false;
+  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
+    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
+    const entry = form.entry.safeParse(parseJson(line));
+    if (entry.success) yield entry.data;
+    else damaged = true;
+  }
+}
+
+async function openOrUndefined(file: string): Promise<true | undefined> {
+  try {
+    await (await open(file, "r")).close();
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,180 @@
+import { rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { hasCode } from "../../platform/file-error.ts";
+import { ulidAt, ulidTime } from "../../spec/ulid.ts";
+import type { KeptMark } from "./caller-runs.ts";
+import { isLeased } from "./lease.ts";
+import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-folder.ts";
+import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
+
+const DAY_MS = 86_400_000;
+/** A planned run that nobody confirmed is of no use once its confirmation has expired. They are looked for as rarely. */
+const KEEP_PLANNED_MS = DAY_MS;
+
+/** How long finished runs are kept, and how many of each caller. */
+export interface Retention {
+  readonly days: number;
+  readonly runs: number;
+}
+
+/** The settings' defaults. */
+export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
+
+/** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
+export interface Sweeper {
+  /** Looks at the runs of a caller, of whom one has come to rest. */
+  ended(caller: string): void;
+  /** Looks at all runs, once those that other versions kept have their marks. */
+  all(): Promise<void>;
+}
+
+/**
+ * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that hold what was
+ * taken away go by age alone. Plans that nobody confirmed go after a day; an unfinished run never does.
+ */
+export function sweeper(
+  { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
+  now: () => number,
+): Sweeper {
+  const waiting = new Set<string>();
+  let going = false;
+  let lastAll = now();
+  const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
+    const open = new Set((await index.open()).map(({ runId }) => runId));
+    for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
+      // A run that cannot be looked at or removed keeps nobody from the others.
+      await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
+    }
+  };
+  const sweepWaiting = async (): Promise<void> => {
+    for (const caller of waiting) {
+      waiting.delete(caller);
+      await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
+    }
+  };
+  const all = async (): Promise<void> => {
+    lastAll = now();
+    for (const [name, marks] of await index.all()) await sweep(name, marks, true);
+    await forgetGone({ folder, index, now });
+  };
+  return {
+    ended(caller) {
+      waiting.add(caller);
+      if (going) return;
+      going = true;
+      const isDue = now() - lastAll >= KEEP_PLANNED_MS;
+      // What cannot be removed now is in nobody's way, and is tried again.
+      void (isDue ? all().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
+        going = false;
+      });
+    },
+    all,
+  };
+}
+
+/** Which runs of a caller, given the newest first, are to be looked at, the oldest first. */
+function surplus(
+  marks: readonly KeptMark[],
+  open: ReadonlySet<string>,
+  { keep, now, withPlans }: { readonly keep: Retention; readonly now: number; readonly withPlans: boolean },
+): readonly string[] {
+  let plain = 0;
+  const found: string[] = [];
+  const old = ulidAt(now - keep.days * DAY_MS);
+  const oldPlan = ulidAt(now - KEEP_PLANNED_MS);
+  for (const { runId, holdsRemoved } of marks) {
+    const isOpen = open.has(runId);
+    if (!isOpen && !holdsRemoved) plain += 1;
+    const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;
+    const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
+    if (isBeyond || isOld) found.push(runId);
+  }
+  return found.reverse();
+}
+
+interface Place {
+  readonly folder: string;
+  readonly index: RunIndex;
+  readonly now: () => number;
+}
+
+async function removeIfUseless({ folder, index, now }: Place, runId: string, name: string): Promise<void> {
+  const told = await readSummary(folder, runId);
+  const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
+  const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
+  if (!isUseless || (await isHeld(folder, runId, now))) return;
+  const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
+  // It came to rest, but its process died before it could say so: it is looked at again as what it is.
+  if (isStarted && isMarkedOpen) return index.rests(runId);
+  const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
+  await rm(join(folder, runId), { recursive: true, force: true });
+  await index.forget(runId, name, fingerprint);
+}
+
+function isLong(runId: string, now: number, ms: number): boolean {
+  return now - ulidTime(runId) >= ms;
+}
+
+/** Forgets marks of runs that are gone; a mark comes before its run. Removes what was left of runs without a header. */
+async function forgetGone({ folder, index, now }: Place): Promise<void> {
+  const runs = new Set(await runsIn(folder));
+  const marked = new Set<string>();
+  for (const [name, marks] of await index.all()) {
+    for (const { runId } of marks) {
+      marked.add(runId);
+      if (!runs.has(runId) && isLong(runId, now(), DAY_MS)) await index.forget(runId, name, undefined);
+    }
+  }
+  for (const runId of runs) {
+    if (marked.has(runId) || !isLong(runId, now(), DAY_MS)) continue;
+    if ((await readHeader(folder, runId)) !== undefined || (await isHeld(folder, runId, now))) continue;
+    await rm(join(folder, runId), { recursive: true, force: true });
+  }
+}
+
+/** Somebody may have taken up again what was at rest; where that cannot be told it stays. */
+async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
+  try {
+    return await isLeased(join(folder, runId), "driver", now);
+  } catch {
+    return true;
+  }
+}
+
+/** Gives the runs that a version without an index kept, or that were copied here, their marks. */
+export async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
+  const runs = await runsIn(folder);
+  if (runs.length === 0) return;
+  const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
+  // From the oldest on, so that the newest of a call is the last one.
+  for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
+    const run = await indexedRun(folder, runId);
+    if (run === undefined) continue;
+    await index.add(run);
+    await noteRest(folder, index, runId);
+  }
+}
+
+/** Tells the index how a run came to rest, as its summary says. */
+export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
+  const told = await readSummary(folder, runId);
+  if (told === undefined) return;
+  if (await isThere(join(folder, runId, FILES.removed))) await index.holdsRemoved(runId, told.caller);
+  if (!isUnfinished(told)) await index.rests(runId);
+}
+
+async function isThere(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return false;
+    throw thrown;
+  }
+}
+
+async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {
+  const { caller, project, environment, fingerprint } = (await readHeader(folder, runId)) ?? {};
+  if (caller === undefined || project === undefined || environment === undefined) return undefined;
+  return { runId, caller, project, environment, fingerprint: fingerprint ?? "" };
+}

@@ -1,0 +1,250 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, open, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import { hasCode } from "../../platform/file-error.ts";
+import { parseJson } from "../../platform/json.ts";
+import { moveOver } from "../../platform/move-over.ts";
+import type { RunForm } from "../run-form.ts";
+import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun, type Which } from "../store.ts";
+import type { Lease } from "../turn.ts";
+import { openJournal, partJournal, readJournal, START_ANEW } from "./journal.ts";
+import { isLeased, tryLease } from "./lease.ts";
+import { machineLock } from "./project-lock.ts";
+import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
+import { FILES, isRunId, isUnfinished, keptHeader, namesIn, readSummary, readText } from "./run-folder.ts";
+import { INDEX_FOLDER, isOfCall, type OpenMark, runIndex, scopeOf } from "./run-index.ts";
+import { keepPart, partIn } from "./run-parts.ts";
+
+/** Journals of this form are read; those of a newer version of the server are left alone. */
+const VERSION = 1;
+/** Calls take turns in so many groups. */
+const TURNS = 64;
+const NEVER = new AbortController().signal;
+
+const versioned = z.looseObject({ version: z.number() });
+
+/**
+ * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
+ * of JSON lines, what was taken away, a summary. Folders are made when the first run is. `form` says what calls and
+ * entries are like.
+ */
+export function fileRunStore<Call, Entry>(
+  folder: string,
+  clock: Clock,
+  form: RunForm<Call, Entry>,
+  keep = DEFAULT_RETENTION,
+): RunStore<Call, Entry> {
+  const now = (): number => clock.now();
+  const at = (runId: string, file: string): string => join(folder, runId, file);
+  const index = runIndex(folder);
+  const old = sweeper({ folder, index, keep }, now);
+  const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
+  let adopting: Promise<void> | undefined;
+  /** The index knows every run once this process has looked for those without a mark. */
+  const known = (): Promise<void> => {
+    adopting ??= adoptRuns(folder, index).catch((thrown: unknown) => {
+      adopting = undefined;
+      throw thrown;
+    });
+    return adopting;
+  };
+  return {
+    async create(given) {
+      await usable(folder, async () => {
+        await index.add(given);
+        await mkdir(join(folder, given.runId), { recursive: true, mode: 0o700 });
+        // In one step: of a run that died before, there is no call that could not be read.
+        await replaceDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
+      });
+    },
+    reopen: (header) =>
+      usable(folder, async () => {
+        await index.reopen(header);
+        await rm(at(header.runId, FILES.summary), { force: true });
+      }),
+    async keepCall(runId, call) {
+      const text = await readText(at(runId, FILES.header));
+      if (text === undefined) return;
+      const kept = keptHeader.parse(JSON.parse(text));
+      await usable(folder, () => replaceDurably(at(runId, FILES.header), JSON.stringify({ ...kept, call })));
+    },
+    propose: (runId, entries) => usable(folder, () => keepPart(at(runId, FILES.proposed), linesOf(entries, form))),
+    start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
+    journal: (runId, lease) => usable(folder, () => openJournal(at(runId, FILES.journal), form, lease)),
+    keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+    part: (runId, part) => partIn(at(runId, FILES[part])),
+    read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
+    revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
+    list: (caller) =>
+      usable(folder, async () => {
+        await known();
+        return (await index.of(caller)).map(({ runId }) => runId);
+      }),
+    unfinished: (which) =>
+      usable(folder, async () => {
+        await known();
+        return (await index.open()).filter(isAskedFor(which)).map(({ runId }) => runId);
+      }),
+    last: (fingerprint) =>
+      usable(folder, async () => {
+        await known();
+        return index.last(fingerprint);
+      }),
+    async alone(fingerprint, work) {
+      const hold = () => turns.hold(turnOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
+      const [done] = await usable(folder, hold);
+      if (done.status === "rejected") throw done.reason;
+      return done.value;
+    },
+    async summarise(runId, given) {
+      await usable(folder, () => writeFile(at(runId, FILES.summary), JSON.stringify(given), { mode: 0o600 }));
+      await usable(folder, () => noteRest(folder, index, runId));
+      if (!isUnfinished(given)) old.ended(given.caller);
+    },
+    summary: (runId) => readSummary(folder, runId),
+    lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
+    async isDriven(runId) {
+      return (await namesIn(join(folder, runId))).length > 0 && isLeased(join(folder, runId), "driver", now);
+    },
+    askToStop: (runId) => usable(folder, () => writeDurably(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
+    stopAsked: async (runId) => (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED)),
+    async forgetStop(runId, asked) {
+      await usable(folder, () => Promise.all(asked.map((name) => rm(at(runId, name), { force: true }))));
+    },
+    async tidy() {
+      await usable(folder, async () => {
+        await known();
+        await old.all();
+      });
+    },
+  };
+}
+
+/** What files are called that ask the driver of a run to stop. */
+const STOP_ASKED = "stop-asked.";
+
+/** The journal is parted from a driver that may still be there, so that what it does too late changes nothing. */
+async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
+  const lease = await tryLease(place, "driver", clock);
+  if (!lease?.isTakenOver) return lease;
+  try {
+    await partJournal(join(place, FILES.journal));
+    return lease;
+  } catch (thrown) {
+    await lease.release();
+    throw thrown;
+  }
+}
+
+function turnOf(fingerprint: string): string {
+  return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS);
+}
+
+function isAskedFor(which: Which | undefined): (mark: OpenMark) => boolean {
+  if (which === undefined) return () => true;
+  if ("fingerprint" in which) return (mark) => isOfCall(mark, which.fingerprint);
+  const scope = scopeOf(which);
+  return (mark) => mark.scope === scope;
+}
+
+async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    // What was to be kept may come from elsewhere, and fail there.
+    if (!isSystemError(thrown)) throw thrown;
+    throw new RunStoreError(
+      `runs cannot be kept in ${folder} (${thrown.message}); nothing was sent`,
+      "Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written.",
+      { cause: thrown },
+    );
+  }
+}
+
+/** Whether the operating system refused something. */
+function isSystemError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error && "syscall" in thrown;
+}
+
+async function writeDurably(file: string, text: string): Promise<void> {
+  const handle = await open(file, "w", 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Puts a file in the place of another in one step. */
+async function replaceDurably(file: string, text: string): Promise<void> {
+  await writeDurably(`${file}.new`, text);
+  await moveOver(`${file}.new`, file);
+}
+
+async function createMarker(file: string): Promise<boolean> {
+  try {
+    await (await open(file, "wx", 0o600)).close();
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "EEXIST")) return false;
+    throw thrown;
+  }
+}
+
+async function readRun<Call, Entry>(
+  folder: string,
+  runId: string,
+  form: RunForm<Call, Entry>,
+): Promise<StoredRun<Call, Entry> | undefined> {
+  const text = await readText(join(folder, runId, FILES.header));
+  if (text === undefined) return undefined;
+  const found = parseHeader(runId, text, form);
+  const started = (await readText(join(folder, runId, FILES.started))) !== undefined;
+  const from = (file: string): AsyncIterable<Entry> => readJournal(join(folder, runId, file), runId, form);
+  return { header: found, started, proposed: from(FILES.proposed), entries: from(FILES.journal) };
+}
+
+function parseHeader<Call>(runId: string, text: string, form: Pick<RunForm<Call, unknown>, "call">): RunHeader<Call> {
+  const value = parseJson(text);
+  const { data } = versioned.safeParse(value);
+  if (data !== undefined && data.version > VERSION) {
+    throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
+  }
+  const parsed = keptHeader.safeParse(value);
+  const call = form.call.safeParse(parsed.data?.call);
+  if (parsed.success && call.success) {
+    const { version: _, ...found } = parsed.data;
+    return { ...found, call: call.data };
+  }
+  throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
+}
+
+/** Replaced files have another inode or time, and a journal that grew has another size. */
+async function revisionOf(place: string): Promise<Revision> {
+  const files = [FILES.header, FILES.started, FILES.proposed, FILES.journal];
+  const stats = await Promise.all(files.map((file) => statOrUndefined(join(place, file))));
+  const text = stats.map((stats) => (stats ? [stats.ino, stats.size, stats.mtimeNs].join(":") : "")).join(" ");
+  return { text, bytes: stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0) };
+}
+
+async function statOrUndefined(file: string) {
+  try {
+    return await stat(file, { bigint: true });
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  }
+}
+
+function* linesOf<Entry>(
+  entries: Iterable<Entry>,
+  { line }: Pick<RunForm<unknown, Entry>, "line">,
+): Generator<string | Uint8Array> {
+  for (const entry of entries) {
+    yield* line(entry);
+    yield "\n";
+  }
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import * as z from "zod";
+import { moveOver } from "../../platform/move-over.ts";
+import type { SeenTargeting, TargetingMemory } from "../targeting-names.ts";
+
+/** Where and how a memory is kept. */
+export interface MemoryOptions {
+  /** Undefined: for this process only, as fits a sandbox that ends with it. */
+  readonly file?: string | undefined;
+  readonly now: () => number;
+  /** Told when the file could not be read or written; the memory then goes on without it. */
+  readonly onProblem: (problem: unknown) => void;
+}
+
+const MOST_REMEMBERED = 2000;
+const CANDIDATES = 5;
+
+/** Lenient about what else a file holds: a later version may have added to it. */
+const memoryFile = z.object({
+  targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
+});
+
+/** Opens a memory; nothing is read or written before it is used. Several processes may share a file. */
+export function targetingMemory(options: MemoryOptions): TargetingMemory {
+  let known: ReadonlyMap<string, SeenTargeting> = new Map();
+  let turn: Promise<unknown> = Promise.resolve();
+
+  const load = async () => {
+    const stored = await readMemory(options);
+    if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
+    return known;
+  };
+  /** One change at a time, each on what the file holds by then. */
+  const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
+    const done = turn.then(async () => {
+      const next = new Map(await load());
+      apply(next);
+      known = newest(next);
+      await writeMemory(options, [...known.values()]);
+    });
+    turn = done;
+    return done;
+  };
+  const recent = async () => {
+    await turn;
+    return [...(await load()).values()].sort((one, other) => other.seenAt - one.seenAt);
+  };
+
+  return {
+    recent,
+    remember: (targetings) =>
+      change((next) => {
+        for (const { _id, name } of targetings) next.set(_id, { _id, name, seenAt: options.now() });
+      }),
+    forget: (ids) =>
+      change((next) => {
+        for (const id of ids) next.delete(id);
+      }),
+    async resolve(name) {
+      const seen = await recent();
+      const [first, ...others] = seen.filter((one) => one.name === name);
+      if (first === undefined) return { kind: "unknown", candidates: similarTo(name, seen) };
+      return others.length === 0
+        ? { kind: "one", _id: first._id }
+        : { kind: "ambiguous", candidates: [first, ...others].slice(0, CANDIDATES) };
+    },
+  };
+}
+
+function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<string, SeenTargeting> {
+  if (targetings.size <= MOST_REMEMBERED) return targetings;
+  const kept = [...targetings.values()].sort((one, other) => other.seenAt - one.seenAt).slice(0, MOST_REMEMBERED);
+  return new Map(kept.map((one) => [one._id, one]));
+}
+
+/** Names that hold the asked one or are held by it, before others; the last seen first. */
+function similarTo(name: string, seen: readonly SeenTargeting[]): readonly SeenTargeting[] {
+  const asked = name.toLowerCase();
+  const isNear = (one: SeenTargeting) => {
+    const other = one.name.toLowerCase();
+    return other.includes(asked) || asked.includes(other);
+  };
+  return [...seen.filter(isNear), ...seen.filter((one) => !isNear(one))].slice(0, CANDIDATES);
+}
+
+/** The file's targetings; undefined where there is none to read. A damaged file counts as empty. */
+async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return memoryFile.parse(JSON.parse(await readFile(file, "utf8"))).targetings;
+  } catch (problem) {
+    if (isMissing(problem)) return undefined;
+    onProblem(problem);
+    return undefined;
+  }
+}
+
+/** Writes beside the file and moves it into place, so that no reader sees half of it. */
+async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
+  if (file === undefined) return;
+  const beside = `${file}.${randomUUID()}`;
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(beside, JSON.stringify({ targetings }), { mode: 0o600 });
+    await moveOver(beside, file);
+  } catch (problem) {
+    onProblem(problem);
+    await rm(beside, { force: true }).catch(onProblem);
+  }
+}
+
+function isMissing(problem: unknown): boolean {
+  return problem instanceof Error && "code" in problem && problem.code === "ENOENT";
+}

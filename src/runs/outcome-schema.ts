@@ -1,0 +1,23 @@
+import * as z from "zod";
+
+/** Why an object did not succeed, as it is read back. */
+export const reason = z.object({
+  code: z.string(),
+  statusCode: z.number().exactOptional(),
+  detail: z.record(z.string(), z.unknown()).exactOptional(),
+  operation: z
+    .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
+    .exactOptional(),
+  sent: z.array(z.string()).exactOptional(),
+});
+
+/** What is counted and reported by itself, as it is read back. */
+export const reportedObject = z.object({
+  index: z.number(),
+  line: z.number().exactOptional(),
+  child: z.number().exactOptional(),
+  grandchild: z.number().exactOptional(),
+  name: z.string().exactOptional(),
+  _id: z.string().exactOptional(),
+  uid: z.string().exactOptional(),
+});

@@ -1,0 +1,221 @@
+import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "./outcome.ts";
+import { type Counts, OUTCOMES } from "./outcome.ts";
+import type { RunHeader, RunSummary } from "./store.ts";
+
+/** Where a run as a whole stands (contract, "The result of a tool that writes"). */
+export type RunStatus =
+  | "succeeded"
+  | "partial"
+  | "failed"
+  | "unknown"
+  | "running"
+  | "interrupted"
+  | "cancelled"
+  | "planned"
+  | "needs_confirmation";
+
+/** What was foretold of one object, where that says more than its outcome does, and what was seen of it. */
+export interface Prediction {
+  readonly predicted: string;
+  /** The rule that decides, with its place. */
+  readonly rule?: string;
+  readonly observed?: string;
+}
+
+/** What reports read of a run's state, whatever the run sends. */
+export interface ReportedState {
+  readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
+  readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
+  readonly stopped: { readonly cause: StopCause } | undefined;
+  /** Milliseconds since 1970. */
+  readonly updatedAt: number;
+  counts(): Counts;
+  standing(object: number): Standing;
+  reason(object: number): Reason | undefined;
+  idOf(object: number): string | undefined;
+  /** Absent where a run foretells nothing. */
+  predictionOf?(object: number): Prediction | undefined;
+}
+
+/** Counts as the contract names them; they add up to `items`. */
+export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
+
+/** One object of a run with how it ended. */
+export interface ObjectResult extends Partial<Prediction> {
+  readonly index: number;
+  readonly line?: number;
+  readonly child?: number;
+  readonly grandchild?: number;
+  readonly outcome: Standing;
+  readonly _id?: string;
+  readonly name?: string;
+  /** Of an event: the SHA-256 hash of its `uid`. */
+  readonly uid?: string;
+  readonly reason?: Reason;
+}
+
+/** Objects that did not succeed for the same reason. */
+export interface FailureGroup {
+  readonly outcome: Outcome;
+  readonly reason: Reason;
+  readonly count: number;
+  /** The caller's indexes of the first ones. */
+  readonly indexes: readonly number[];
+  /** Where they come from a file: the lines of the first ones. */
+  readonly lines?: readonly number[];
+  /** Name or ID of the first. */
+  readonly ref?: string;
+  /** Where their details differ: those of the first ones, each with its place, in the order of `indexes`. */
+  readonly details?: readonly FailureDetail[];
+}
+
+/** What the reason of one object says besides its code. */
+export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
+  readonly reason: Reason;
+}
+
+const INDEXES_SHOWN = 20;
+
+/** Counts of a run's state. */
+export function countsOf(state: ReportedState): ReportCounts {
+  const counts = state.counts();
+  return { items: state.objects.length, ...counts };
+}
+
+/** The status that the counts of a run give, once nothing is being driven any more (contract, Status). */
+export function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
+  const good = counts.succeeded + counts.alreadyDone;
+  if (good === counts.items) return "succeeded";
+  if (good > 0) return "partial";
+  return counts.unknown > 0 ? "unknown" : "failed";
+}
+
+/** The status of a run that nobody drives at the moment. */
+export function restingStatus(state: ReportedState): RunStatus {
+  const counts = countsOf(state);
+  if (state.stopped === undefined) return "interrupted";
+  const { cause } = state.stopped;
+  const open = counts.unattempted + counts.unknown + counts.pending > 0;
+  // Without an object it was stopped before it was planned.
+  if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
+  return settledStatus(counts);
+}
+
+/** One object as reports and NDJSON name it. */
+export function objectResult(state: ReportedState, object: number): ObjectResult {
+  const about: ReportedObject = state.objects.at(object) ?? { index: object };
+  const _id = state.idOf(object);
+  const reason = state.reason(object);
+  return {
+    index: about.index,
+    ...(about.line === undefined ? {} : { line: about.line }),
+    ...(about.child === undefined ? {} : { child: about.child }),
+    ...(about.grandchild === undefined ? {} : { grandchild: about.grandchild }),
+    outcome: state.standing(object),
+    ...(_id === undefined ? {} : { _id }),
+    ...(about.name === undefined ? {} : { name: about.name }),
+    ...(about.uid === undefined ? {} : { uid: about.uid }),
+    ...state.predictionOf?.(object),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+/** Objects of a run in their order, from one on, as many as there are up to `most`. */
+export function objectResults(
+  state: ReportedState,
+  from = 0,
+  most = Number.POSITIVE_INFINITY,
+): readonly ObjectResult[] {
+  const count = Math.max(0, Math.min(most, state.objects.length - from));
+  return Array.from({ length: count }, (_, at) => objectResult(state, from + at));
+}
+
+/** A group while it is collected. */
+interface Collected {
+  readonly outcome: Outcome;
+  readonly reason: Reason;
+  count: number;
+  readonly indexes: number[];
+  readonly lines?: number[];
+  readonly ref?: string;
+  readonly details: FailureDetail[];
+}
+
+/**
+ * What did not succeed, grouped by outcome and reason, the largest groups first. `remedyOf` says what is to be done about
+ * a reason: what is to be mended in different ways is never one group.
+ */
+export function failureGroups(
+  state: ReportedState,
+  remedyOf: (reason: Reason) => string = () => "",
+): readonly FailureGroup[] {
+  const groups = new Map<string, Collected>();
+  const keys = new Map<Reason, string>();
+  const counts = state.counts();
+  if (counts.failed + counts.unattempted + counts.unknown === 0) return [];
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const reason = state.reason(object);
+    const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
+    if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
+    // Many objects often share one reason.
+    const about = state.objects.at(object);
+    if (about === undefined) continue;
+    const mark = keys.get(reason) ?? markOf(reason, remedyOf);
+    keys.set(reason, mark);
+    const key = `${outcome} ${mark}`;
+    const group = groups.get(key) ?? collect(outcome, reason, about, state.idOf(object));
+    groups.set(key, group);
+    group.count += 1;
+    if (group.details.length < INDEXES_SHOWN) group.details.push({ ...placeOf(about), reason });
+    if (group.indexes.length >= INDEXES_SHOWN || group.indexes.at(-1) === about.index) continue;
+    group.indexes.push(about.index);
+    if (about.line !== undefined) group.lines?.push(about.line);
+  }
+  return [...groups.values()]
+    .sort((a, b) => b.count - a.count)
+    .map(({ details, ...group }) => (isTheSame(details) ? group : { ...group, details }));
+}
+
+function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: string | undefined): Collected {
+  const ref = about.name ?? id;
+  const lines = about.line === undefined ? {} : { lines: [] };
+  return { outcome, reason, count: 0, indexes: [], details: [], ...lines, ...(ref !== undefined && { ref }) };
+}
+
+/** Reasons with the same mark are one. */
+function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
+  const { code, statusCode, detail, operation, sent } = reason;
+  return JSON.stringify([code, statusCode, detail?.problem ?? detail?.rule, operation, sent, remedyOf(reason)]);
+}
+
+function isTheSame(details: readonly FailureDetail[]): boolean {
+  return new Set(details.map(({ reason }) => JSON.stringify(reason.detail ?? {}))).size <= 1;
+}
+
+function placeOf({ index, line, child, grandchild }: ReportedObject): Omit<FailureDetail, "reason"> {
+  return {
+    index,
+    ...(line === undefined ? {} : { line }),
+    ...(child === undefined ? {} : { child }),
+    ...(grandchild === undefined ? {} : { grandchild }),
+  };
+}
+
+/** A run in short. */
+export function summaryOf(
+  header: RunHeader<{ readonly tool: string }>,
+  state: ReportedState,
+  status: RunStatus,
+): RunSummary {
+  const counts = countsOf(state);
+  return {
+    tool: header.call.tool,
+    caller: header.caller,
+    fingerprint: header.fingerprint,
+    status,
+    counts,
+    startedAt: header.createdAt,
+    updatedAt: Math.max(header.createdAt, state.updatedAt),
+    open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
+  };
+}

@@ -1,0 +1,99 @@
+import type { Clock } from "../platform/clock.ts";
+import { type Fence, HeldBackError } from "../platform/fence.ts";
+
+/**
+ * How much may pass, on either clock, between the readings that a request was announced with and the bytes that complete
+ * it, in milliseconds.
+ */
+export const SEND_WINDOW_MS = 2000;
+/** How long a process waits that took over from one that may still be there: until what that one announced cannot leave. */
+export const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
+
+/** Both clocks, read before a request was announced: one does not see a suspended machine, the other one can be set. */
+export interface Intent {
+  readonly monotonic: number;
+  /** Milliseconds since 1970. */
+  readonly wall: number;
+}
+
+/** The right of this process to send, for as long as it holds a lease. */
+export interface Turn {
+  /** Grows with every holding of the lease. */
+  readonly epoch: bigint;
+  /**
+   * Reads both clocks, then shows life, and makes sure that the lease is still held by this very holding. Waits first for
+   * as long as a request of the holder before may still leave. Throws a LeaseLostError where another process has it.
+   */
+  renew(): Promise<Intent>;
+  /** Throws a HeldBackError where the lease is known to be lost, or too much time has passed since the readings. */
+  mayLeave(intent: Intent): void;
+  /** Aborted as soon as it is noticed that the lease is lost. */
+  readonly lost: AbortSignal;
+}
+
+/** A lease that this process holds: its turn, until it gives it back. */
+export interface Lease extends Turn {
+  /** Whether it was taken from a holder that may still be there, and write. */
+  readonly isTakenOver: boolean;
+  /** Resolves when no request of a holder before can leave any more. Rejects with the signal's reason. */
+  settled(signal?: AbortSignal): Promise<void>;
+  /** Makes sure that it is still held. Throws a LeaseLostError where it is not. */
+  check(): Promise<void>;
+  /** Gives it back; the next one can have it at once. */
+  release(): Promise<void>;
+}
+
+/** Another process holds the lease now: this one stood still for too long. */
+export class LeaseLostError extends HeldBackError {}
+
+/** Reads both clocks. */
+export function readClocks(clock: Clock): Intent {
+  return { monotonic: clock.monotonic(), wall: clock.now() };
+}
+
+/** Throws a HeldBackError where more than the window has passed on either clock; a clock that was set back counts, too. */
+export function checkFresh({ monotonic, wall }: Intent, clock: Clock): void {
+  const passed = Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
+  if (passed > SEND_WINDOW_MS) {
+    throw new HeldBackError(`this process stood still for ${Math.round(passed)} ms before it could be sent`);
+  }
+}
+
+/** The turn of a process that shares nothing with others: it is never lost. */
+export function soleTurn(clock: Clock): Turn {
+  return {
+    epoch: 0n,
+    renew: async () => readClocks(clock),
+    mayLeave: (intent) => checkFresh(intent, clock),
+    lost: new AbortController().signal,
+  };
+}
+
+/**
+ * The fence of one request that leaves by the given turns, announced with `intent`. `renew` gives new readings for the
+ * last slice of a large body; `onLate` is told where the request left too late after all.
+ */
+export function fenceOf(
+  turns: readonly Turn[],
+  intent: Intent,
+  { renew, onLate }: { readonly renew: () => Promise<Intent>; readonly onLate: () => void },
+): Fence {
+  let latest = intent;
+  const mayLeave = (): void => {
+    for (const turn of turns) turn.mayLeave(latest);
+  };
+  return {
+    mayLeave,
+    hasLeft() {
+      try {
+        mayLeave();
+      } catch (thrown) {
+        if (!(thrown instanceof HeldBackError)) throw thrown;
+        onLate();
+      }
+    },
+    async renew() {
+      latest = await renew();
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import * as z from "zod";
+import { LIMITS } from "../../spec/limits.ts";
+import { isOperation, type Operation, ROUTES } from "../../spec/routes.ts";
+
+const operation = z.custom<Operation>((value) => typeof value === "string" && isOperation(value), {
+  error: "must be the name of an operation",
+});
+
+/** Which requests a fault meets: see docs/sandbox.md. */
+const when = {
+  on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
+  nth: z.int().min(1).optional(),
+  times: z.int().min(1).optional(),
+  probability: z.number().min(0).max(1).optional(),
+  seed: z.int().default(1),
+};
+
+const applied = z.boolean().default(false);
+const milliseconds = z.int().min(0).max(600_000);
+const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
+
+/** A fault as the control plane takes it: which requests it meets, and what happens to them. */
+export const faultSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
+  z.strictObject({ ...when, kind: z.literal("reset"), applied }),
+  z.strictObject({ ...when, kind: z.literal("timeout"), applied }),
+  z.strictObject({ ...when, kind: z.literal("late"), delayMs: milliseconds, holdsLock: z.boolean().default(true) }),
+  z.strictObject({ ...when, kind: z.literal("slow"), delayMs: milliseconds }),
+  z.strictObject({ ...when, kind: z.literal("busy"), retryAfterMs }),
+  z.strictObject({ ...when, kind: z.literal("takeover"), from: z.int().min(0).default(0), retryAfterMs }),
+  z.strictObject({
+    ...when,
+    kind: z.literal("uncatched"),
+    items: z.array(z.int().min(0)).optional(),
+    addApplied: z.boolean().default(false),
+  }),
+]);
+export type Fault = z.output<typeof faultSchema>;
+
+/** A fault with how many requests it has met and struck. */
+interface FaultState {
+  readonly fault: Fault;
+  readonly met: number;
+  readonly struck: number;
+}
+
+/** The faults in force. */
+export interface Faults {
+  add(faults: readonly Fault[]): void;
+  clear(): void;
+  list(): readonly FaultState[];
+  /** The fault that strikes a request of this operation, or undefined. Each fault counts the requests it meets. */
+  next(operation: Operation): Fault | undefined;
+}
+
+/** Makes an empty list of faults. */
+export function faults(): Faults {
+  let entries: { fault: Fault; met: number; struck: number; random: () => number }[] = [];
+  return {
+    add(more) {
+      entries.push(...more.map((fault) => ({ fault, met: 0, struck: 0, random: randomFrom(fault.seed) })));
+    },
+    clear() {
+      entries = [];
+    },
+    list() {
+      return entries.map(({ fault, met, struck }) => ({ fault, met, struck }));
+    },
+    next(operation) {
+      let striking: Fault | undefined;
+      for (const entry of entries) {
+        if (!meets(entry.fault, operation)) continue;
+        entry.met += 1;
+        const due = isDue(entry.fault, entry.met, entry.struck, entry.random);
+        if (!due || striking !== undefined) continue;
+        entry.struck += 1;
+        striking = entry.fault;
+      }
+      return striking;
+    },
+  };
+}
+
+function meets({ on }: Fault, operation: Operation): boolean {
+  if (on === "any") return true;
+  if (on === "write") return operation !== "trackEvent" && ROUTES[operation].method !== "GET";
+  if (on === "read") return ROUTES[operation].method === "GET";
+  return typeof on === "string" ? on === operation : on.includes(operation);
+}
+
+function isDue(fault: Fault, met: number, struck: number, random: () => number): boolean {
+  const chance = fault.probability === undefined || random() < fault.probability;
+  if (fault.nth !== undefined) return met >= fault.nth && met < fault.nth + (fault.times ?? 1) && chance;
+  return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
+}
+
+/** Numbers in [0, 1) that a seed determines (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,120 @@
+import type * as z from "zod";
+import { isUlid } from "../../spec/ulid.ts";
+import { addOptions } from "./add-options.ts";
+import { deleteOptions, treeItemsError } from "./delete-options.ts";
+import type { Sources } from "./new-options.ts";
+import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
+import type { Project } from "./project.ts";
+import { getOption, getTargeting, listOptions } from "./reads.ts";
+import { BODIES, type Bodies, QUERIES } from "./request-schemas.ts";
+import { createTargetings, deleteTargetings, renameTargetings } from "./targetings.ts";
+import { updateOptions } from "./update-options.ts";
+import { type BodyOperation, requestProblems, validate } from "./validation.ts";
+
+/** An operation on a project, ready to be applied. */
+export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
+
+/** A request that passed validation, or why it did not: all problems, or one sentence (management-api 2.2). */
+type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
+
+/** What a request says besides its operation. `body` is the parsed JSON; undefined where there is none. */
+export interface RequestParts {
+  /** The ID in the path, where the route has one. */
+  readonly pathId: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+type Preparer = (parts: RequestParts) => Prepared;
+
+/** Every operation of the management API: validates a request and says how it is applied. */
+export const OPERATIONS = {
+  createTargetings: write("createTargetings", ({ items }) => (project, sources, interference) => ({
+    body: bulkBody(createTargetings(project, items, sources, interference)),
+  })),
+  renameTargetings: write("renameTargetings", ({ items }) => (project, sources, interference) => ({
+    body: bulkBody(renameTargetings(project, items, sources, interference)),
+  })),
+  deleteTargetings: write("deleteTargetings", ({ ids }) => (project, _, interference) => ({
+    body: bulkBody(deleteTargetings(project, ids, interference)),
+  })),
+  addOptions: write("addOptions", ({ items }) => (project, sources, interference) => ({
+    body: bulkBody(addOptions(project, items, sources, interference)),
+  })),
+  updateOptions: write("updateOptions", ({ items }) => (project, sources, interference) => ({
+    body: bulkBody(updateOptions(project, items, sources, interference)),
+  })),
+  deleteOptions: write("deleteOptions", ({ ids }) => (project, _, interference) => {
+    const error = treeItemsError(project, ids);
+    return error === undefined ? { body: bulkBody(deleteOptions(project, ids, interference)) } : { error };
+  }),
+  createTargeting: write(
+    "createTargeting",
+    (item) => (project, sources, interference) => single(createTargetings(project, [item], sources, interference)),
+  ),
+  renameTargeting: withPathId((pathId) =>
+    write(
+      "renameTargeting",
+      ({ name }) =>
+        (project, sources, interference) =>
+          single(renameTargetings(project, [{ _id: pathId, name }], sources, interference)),
+    ),
+  ),
+  deleteTargeting: withPathId((pathId) => () => ({
+    apply: (project, _, interference) => single(deleteTargetings(project, [pathId], interference)),
+  })),
+  addOption: write(
+    "addOption",
+    (item) => (project, sources, interference) => single(addOptions(project, [item], sources, interference)),
+  ),
+  updateOption: withPathId((pathId) =>
+    write(
+      "updateOption",
+      (changes) => (project, sources, interference) =>
+        single(updateOptions(project, [{ _id: pathId, ...changes }], sources, interference)),
+    ),
+  ),
+  deleteOption: withPathId((pathId) => () => ({
+    apply: (project, _, interference) => single(deleteOptions(project, [pathId], interference)),
+  })),
+  getTargeting: withPathId((pathId) => read(QUERIES.getTargeting, () => (project) => getTargeting(project, pathId))),
+  listOptions: withPathId((pathId) =>
+    read(QUERIES.listOptions, (query) => (project) => listOptions(project, pathId, query)),
+  ),
+  getOption: withPathId((pathId) => read(QUERIES.getOption, (query) => (project) => getOption(project, pathId, query))),
+} as const satisfies Record<string, Preparer>;
+
+/** The name of an operation of the management API. */
+export type ManagementOperation = keyof typeof OPERATIONS;
+
+/** The schemas of bodies, seen as what comes out of them. */
+const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
+
+/** An operation with a body: validated field by field and as a whole. */
+function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
+  return ({ body }) => {
+    const validated = validate(BODY_SCHEMAS[operation], body);
+    const problems = ["problems" in validated ? validated.problems : [], requestProblems(operation, body)].flat();
+    if ("problems" in validated || problems.length > 0) return { problems };
+    return { apply: applicable(validated.value) };
+  };
+}
+
+function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Preparer {
+  return ({ query }) => {
+    const validated = validate(schema, query);
+    return "problems" in validated ? validated : { apply: applicable(validated.value) };
+  };
+}
+
+/** An operation with an ID in its path; a wrong one is told in a single sentence (management-api 2.2). */
+function withPathId(preparer: (pathId: string) => Preparer): Preparer {
+  return (parts) =>
+    isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
+}
+
+/** A single-item endpoint gives its item's data or error as the answer (management-api 4 rule 5). */
+function single([outcome]: readonly ItemOutcome[]): Outcome {
+  if (outcome === undefined) return { error: businessError("UNCATCHED") };
+  return "data" in outcome ? { body: outcome.data } : outcome;
+}

@@ -1,0 +1,65 @@
+import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
+import type { BulkResult } from "../../spec/records.ts";
+
+/** A business error of an item or of a whole request (management-api 7.2), with the `detail` of 7.3. */
+export interface BusinessError {
+  readonly errorCode: ErrorCode;
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** Makes a business error. */
+export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<string, unknown>>): BusinessError {
+  return detail === undefined ? { errorCode } : { errorCode, detail };
+}
+
+/** What an operation gives: a body for HTTP 200, or a business error of the whole request. */
+export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
+
+/** What became of one item: the data of its `results` entry, or its error. */
+export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
+
+/** An item that was checked: it may be written, or it failed. */
+export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
+
+/** Something unexpected inside the service while it works on a write, as a fault asks for (management-api 4.1, 4.2). */
+export interface Interference {
+  readonly error: BusinessError;
+  /** Which items it hits, where items are applied one by one; a unit is hit as a whole if any of them is. */
+  hits(index: number): boolean;
+  /** An update that fails with both `add` and `remove` has its `add` applied (management-api 4.1). */
+  readonly addApplied: boolean;
+}
+
+/**
+ * Applies checked items as one unit (management-api 4.1): those that failed keep their errors, the others are written,
+ * or all fail together where something interferes.
+ */
+export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
+  const struck = interference !== undefined && items.some((_, index) => interference.hits(index));
+  return items.map((item) => {
+    if ("error" in item) return item;
+    return struck ? { error: interference.error } : { data: item.write() };
+  });
+}
+
+/** The bulk response (management-api 2.3). */
+export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<string, unknown>> {
+  const results = outcomes.map(
+    (outcome, index): BulkResult =>
+      "data" in outcome
+        ? { index, success: true, data: outcome.data }
+        : { index, success: false, error: errorFields(outcome.error) },
+  );
+  const succeeded = results.filter((result) => result.success).length;
+  return { results, succeeded, failed: results.length - succeeded };
+}
+
+/** The fields of a business error in an answer (management-api 2.2). */
+export function errorFields(error: BusinessError): {
+  statusCode: number;
+  errorCode: string;
+  detail?: Record<string, unknown>;
+} {
+  const fields = { statusCode: ERROR_CODES[error.errorCode].statusCode, errorCode: error.errorCode };
+  return error.detail === undefined ? fields : { ...fields, detail: { ...error.detail } };
+}

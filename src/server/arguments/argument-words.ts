@@ -1,0 +1,134 @@
+import type * as z from "zod";
+import { nearestName } from "../../events/check/near-names.ts";
+import { shownBriefly } from "../../render/fence.ts";
+import { isSchema, type JsonSchema } from "./json-schema.ts";
+import { formsOf } from "./understand.ts";
+
+const MOST_SHOWN = 3;
+/** Of all words together, in characters: whatever came, the answer stays short. */
+const LONGEST_WORDS = 1500;
+
+/**
+ * The names of arguments that the schema does not know. Looks at names alone, so that what no tool takes costs nothing,
+ * however much it is.
+ */
+export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
+  if (!isSchema(given)) return [];
+  return Object.keys(given).filter((name) => !isSchema(properties) || !Object.hasOwn(properties, name));
+}
+
+/** What is wrong with arguments, or with what was looked at of them (`isCut`), in our words: which one, what was expected, what came, and what would be valid. */
+export function argumentWords(
+  issues: readonly z.core.$ZodIssue[],
+  given: unknown,
+  schema: JsonSchema,
+  isCut = false,
+): string {
+  const words: string[] = [];
+  for (const issue of issues.slice(0, MOST_SHOWN)) {
+    if (words.join().length < LONGEST_WORDS) words.push(wordsOf(issue, given, schema));
+  }
+  const more = issues.length - words.length;
+  return [...words, ...(more > 0 ? [`and ${isCut ? "at least " : ""}${more} more problems of this kind`] : [])].join(
+    "; ",
+  );
+}
+
+function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): string {
+  const where = pathText(issue.path);
+  const value = valueAt(given, issue.path);
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return unknownWords(issue.keys, issue.path, schema);
+    case "invalid_type":
+      return value === undefined
+        ? `${where} is missing: ${expectedWords(issue.expected)} is needed`
+        : `${where} must be ${expectedWords(issue.expected)}, not ${kindOf(value)}`;
+    case "invalid_value":
+      return `${where} must be one of ${issue.values.map((one) => JSON.stringify(one)).join(", ")}, not ${kindOf(value)}`;
+    case "too_big":
+      return `${where} must ${have(value)}at most ${issue.maximum}, not ${sizeOf(value)}`;
+    case "too_small":
+      return `${where} must ${have(value)}at least ${issue.minimum}, not ${sizeOf(value)}`;
+    case "invalid_union": {
+      const [nearest] = [...issue.errors].sort((one, other) => one.length - other.length);
+      const first = nearest?.[0];
+      if (first === undefined) return `${where} has none of the forms that are allowed, but is ${kindOf(value)}`;
+      return wordsOf({ ...first, path: [...issue.path, ...first.path] }, given, schema);
+    }
+    default:
+      return `${where} is not of the form that is needed`;
+  }
+}
+
+/** Which names are unknown at a path, and which are valid there. */
+export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
+  const valid = validKeys(path, schema);
+  const what = path.length === 0 ? "argument" : "field";
+  const words = keys.slice(0, MOST_SHOWN).map((key) => {
+    const nearest = nearestName(key, valid);
+    const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
+    return `unknown ${what} ${shownBriefly(pathText([...path, key]))}${meant}`;
+  });
+  const more = keys.length > MOST_SHOWN ? ` and ${keys.length - MOST_SHOWN} more` : "";
+  const list = valid.length === 0 ? "there are none" : `valid ${what}s: ${valid.join(", ")}`;
+  return `${words.join("; ")}${more} (${list})`;
+}
+
+/** The names that the schema allows at a path. */
+function validKeys(path: readonly PropertyKey[], schema: JsonSchema): readonly string[] {
+  let forms = formsOf(schema, schema);
+  for (const step of path) {
+    forms = forms.flatMap((form) => {
+      const inner = typeof step === "number" ? form.items : isSchema(form.properties) && form.properties[String(step)];
+      return isSchema(inner) ? formsOf(inner, schema) : [];
+    });
+  }
+  return [...new Set(forms.flatMap(({ properties }) => (isSchema(properties) ? Object.keys(properties) : [])))];
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  const text = path.reduce<string>(
+    (before, step) => (typeof step === "number" ? `${before}[${step}]` : `${before}${before && "."}${String(step)}`),
+    "",
+  );
+  return text === "" ? "the arguments" : text;
+}
+
+function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, step) => {
+    if (typeof step === "number") return Array.isArray(value) ? value[step] : undefined;
+    return isSchema(value) && Object.hasOwn(value, step) ? value[String(step)] : undefined;
+  }, given);
+}
+
+const EXPECTED: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  null: "null",
+};
+
+function expectedWords(expected: string): string {
+  return EXPECTED[expected] ?? expected;
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === "string") return `the text ${shownBriefly(value)}`;
+  if (typeof value === "number" || typeof value === "boolean" || value === null) return String(value);
+  if (Array.isArray(value)) return "an array";
+  return value === undefined ? "missing" : "an object";
+}
+
+/** Lists and texts have a size; anything else is one. */
+function have(value: unknown): string {
+  return Array.isArray(value) || typeof value === "string" ? "have " : "be ";
+}
+
+function sizeOf(value: unknown): string {
+  if (Array.isArray(value)) return `${value.length} entries`;
+  return typeof value === "string" ? `${value.length} characters` : kindOf(value);
+}

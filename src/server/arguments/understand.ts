@@ -1,0 +1,82 @@
+import { ToolError } from "../../tools/definition.ts";
+import { isTooDeep } from "./depth.ts";
+import { isSchema, type JsonSchema } from "./json-schema.ts";
+import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-values.ts";
+
+const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
+
+/** One reading of arguments. */
+interface Reading {
+  readonly root: JsonSchema;
+  /** How many values may still be read from texts. */
+  left: number;
+}
+
+/**
+ * Reads arguments as they were meant: where the schema takes no text, a text that holds a JSON array or object, a
+ * number, or true or false, becomes what it holds, at any depth. What cannot be read stays as it is. Throws a ToolError
+ * where the texts hold too much.
+ */
+export function understood(given: unknown, schema: JsonSchema): unknown {
+  return read(given, schema, { root: schema, left: MOST_VALUES });
+}
+
+function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
+  const forms = formsOf(schema, reading.root);
+  if (typeof value === "string") return fromText(value, forms, reading);
+  if (Array.isArray(value)) {
+    const items = forms.find((form) => form.type === "array")?.items;
+    return isSchema(items) ? value.map((item) => read(item, items, reading)) : value;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const properties = forms.find((form) => isSchema(form.properties))?.properties;
+  if (!isSchema(properties)) return value;
+  const readField = ([name, field]: [string, unknown]): [string, unknown] => {
+    const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return [name, isSchema(known) ? read(field, known, reading) : field];
+  };
+  return Object.fromEntries(Object.entries(value).map(readField));
+}
+
+/** The schemas that a value may follow: references followed, alternatives side by side. */
+export function formsOf(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
+  if (typeof schema.$ref === "string") {
+    const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
+    return isSchema(target) ? formsOf(target, root) : [];
+  }
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(alternatives)) return [schema];
+  return alternatives.filter(isSchema).flatMap((alternative) => formsOf(alternative, root));
+}
+
+function stepInto(node: unknown, name: string): unknown {
+  return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+}
+
+function fromText(text: string, forms: readonly JsonSchema[], reading: Reading): unknown {
+  if (forms.length === 0 || forms.some((form) => form.type === "string" || form.type === undefined)) return text;
+  const parsed = parseJson(text.trim(), reading);
+  const form = forms.find(({ type }) => isOfType(parsed, type));
+  return form === undefined ? text : read(parsed, form, reading);
+}
+
+function isOfType(value: unknown, type: unknown): boolean {
+  if (type === "array") return Array.isArray(value);
+  if (type === "object") return isSchema(value);
+  if (type === "integer") return typeof value === "number";
+  return (type === "boolean" || type === "number") && typeof value === type;
+}
+
+function parseJson(text: string, reading: Reading): unknown {
+  const json = Buffer.from(text);
+  reading.left -= valuesIn(json, reading.left);
+  if (membersIn(json, MOST_MEMBERS) > MOST_MEMBERS)
+    throw new ToolError(`an object in the texts of the arguments has more than ${MOST_MEMBERS} members`);
+  if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MOST_VALUES} values`, REMEDY);
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isTooDeep(parsed) ? undefined : parsed;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,200 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
+import type { Access, AccessToken, ProjectKeys } from "../../settings/access.ts";
+import { headerKey } from "../../settings/forms.ts";
+import type { AccessClaims, JwtVerifier } from "./auth-jwt.ts";
+import { IssuerUnreachable } from "./issuer-keys.ts";
+
+/** Who calls over HTTP: under which name, with whose keys, and what they may do. */
+export interface Caller {
+  /**
+   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` of an access token without `sub`,
+   * `key:HASH` of addresses and own keys, or `local` where nobody is asked. For records, and for what each may have.
+   */
+  readonly name: string;
+  /**
+   * Whose runs and confirmations they see. With keys other than the configured ones a caller works in another project,
+   * and is another owner there: a run must not go on with the keys of a project that it was not begun in.
+   */
+  readonly owner: string;
+  readonly readOnly: boolean;
+  /** Folders that `file` and `saveTo` may use. */
+  readonly folders: readonly string[];
+  /** Undefined: the configured keys. */
+  readonly keys: ProjectKeys | undefined;
+  /** A caller who may only read could be given this scope; undefined where no scope would change that. */
+  readonly missingScope?: string;
+}
+
+/** Finds out who sends a request: the caller, or the answer that refuses it. */
+export type Authenticate = (request: Request) => Promise<Caller | Response>;
+
+/** The scopes of access tokens. Writing includes reading. */
+export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
+
+/** Headers in which callers bring their own keys. */
+const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
+
+/** How callers are known. */
+export interface AuthOptions {
+  /** Where callers' own keys are sent. */
+  readonly addresses: readonly string[];
+  readonly access: Access;
+  /** Absent: no access tokens of an authorization server are accepted. */
+  readonly jwt?: JwtVerifier | undefined;
+  readonly ownKeys: boolean;
+  /** Where the protected-resource metadata is (RFC 9728), for challenges. */
+  readonly resourceMetadataUrl?: string | undefined;
+}
+
+/** Whether anybody is asked who they are. */
+export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
+  return access.tokens.length > 0 || jwt !== undefined || ownKeys;
+}
+
+/**
+ * Makes the check of who calls: a bearer token of the access file, an access token of the issuer, and keys of the
+ * caller's own where they are allowed. Nothing that is sent is kept.
+ */
+export function authenticator(options: AuthOptions): Authenticate {
+  const findToken = tokenFinder(options.access.tokens);
+  const needsToken = options.access.tokens.length > 0 || options.jwt !== undefined;
+  return async (request) => {
+    try {
+      const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
+      return withOwnKeys(caller, request, options, !needsToken && options.ownKeys);
+    } catch (thrown) {
+      if (thrown instanceof IssuerUnreachable) return refusal(503, thrown.message, { "retry-after": "5" });
+      if (thrown instanceof NoAccess) return refusal(thrown.status, thrown.message);
+      if (thrown instanceof NoToken) return bareChallenge(options.resourceMetadataUrl);
+      if (!(thrown instanceof OAuthError)) throw thrown;
+      return challenge(thrown, SCOPES.read, options.resourceMetadataUrl);
+    }
+  };
+}
+
+/** The answer to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
+export function scopeChallenge(scope: string, resourceMetadataUrl: string | undefined): Response {
+  const error = new OAuthError(OAuthErrorCode.InsufficientScope, `this call needs the scope ${scope}`);
+  return challenge(error, scope, resourceMetadataUrl);
+}
+
+const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
+
+/** A request that is understood and refused, whatever token comes with it. */
+class NoAccess extends Error {
+  readonly status: 401 | 403;
+  constructor(status: 401 | 403, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** A request that brings no token at all, where one is needed. */
+class NoToken extends Error {}
+
+/**
+ * The answer to a request without a token: what it needs, and no error, since nothing that it brought was wrong
+ * (RFC 6750, 3.1).
+ */
+function bareChallenge(resourceMetadataUrl: string | undefined): Response {
+  const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
+  return refusal(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
+    "www-authenticate": `Bearer scope="${SCOPES.read}"${metadata}`,
+  });
+}
+
+function challenge(error: OAuthError, scope: string, resourceMetadataUrl: string | undefined): Response {
+  return bearerAuthChallengeResponse(error, {
+    requiredScopes: [scope],
+    ...(resourceMetadataUrl !== undefined && { resourceMetadataUrl }),
+  });
+}
+
+function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {
+  return Response.json({ jsonrpc: "2.0", error: { code: -32_000, message }, id: null }, { status, headers });
+}
+
+async function tokenCaller(
+  request: Request,
+  findToken: (token: string) => AccessToken | undefined,
+  { access, jwt }: AuthOptions,
+): Promise<Caller> {
+  const [, token] = /^bearer +([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  if (token === undefined) throw new NoToken();
+  const known = findToken(token);
+  if (known !== undefined) {
+    const keys = known.project === undefined ? undefined : access.projects.get(known.project);
+    return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
+  }
+  if (jwt === undefined) throw invalid("the bearer token is not known");
+  return claimedCaller(await jwt.verify(token), access);
+}
+
+function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Access): Caller {
+  const writes = scopes.includes(SCOPES.write);
+  if (!writes && !scopes.includes(SCOPES.read)) {
+    throw new OAuthError(
+      OAuthErrorCode.InsufficientScope,
+      `the token needs the scope ${SCOPES.read} or ${SCOPES.write}`,
+    );
+  }
+  const keys = project === undefined ? undefined : projects.get(project);
+  if (project !== undefined && keys === undefined) throw new NoAccess(403, "the token's project is not known here");
+  const caller = named(name, { readOnly: !writes, folders: [], keys });
+  return writes ? caller : { ...caller, missingScope: SCOPES.write };
+}
+
+/** Every token is compared in the same time, whichever it is and however far it agrees. */
+function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
+  const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
+  return (token) => {
+    const digest = digestOf(token);
+    const found = known.filter((candidate) => timingSafeEqual(candidate.digest, digest));
+    return found[0]?.one;
+  };
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function invalid(message: string): OAuthError {
+  return new OAuthError(OAuthErrorCode.InvalidToken, message);
+}
+
+/** Puts the keys that a request brings in place of others; who sends no token is known by them. */
+function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions, isKnownByKeys: boolean): Caller {
+  const { ownKeys, addresses } = options;
+  const keys: ProjectKeys = {
+    targetingApiKey: headers.get(KEY_HEADERS.targetingApiKey) ?? undefined,
+    eventAppKey: headers.get(KEY_HEADERS.eventAppKey) ?? undefined,
+  };
+  const given = [keys.targetingApiKey, keys.eventAppKey].filter((key) => key !== undefined);
+  const names = Object.values(KEY_HEADERS).join(" or ");
+  if (given.length === 0) {
+    if (isKnownByKeys) throw new NoAccess(401, `your own key is needed, in the header ${names}`);
+    return caller;
+  }
+  if (!ownKeys) throw new NoAccess(403, `this server takes no keys of callers: leave out ${names}`);
+  if (given.some((key) => headerKey.read(key) === undefined)) {
+    throw new NoAccess(403, `a key in ${names} must be ${headerKey.words}`);
+  }
+  if (!isKnownByKeys) return named(caller.name, { ...caller, keys });
+  const name = `key:${hashOf([...addresses, ...keyTexts(keys)])}`;
+  return { ...caller, name, owner: name, keys };
+}
+
+function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
+  // No name of a caller begins like this.
+  const owner = rest.keys === undefined ? name : `keys:${hashOf(keyTexts(rest.keys))} ${name}`;
+  return { ...rest, name, owner };
+}
+
+function keyTexts({ targetingApiKey = "", eventAppKey = "" }: ProjectKeys): readonly string[] {
+  return [targetingApiKey, eventAppKey];
+}
+
+function hashOf(texts: readonly string[]): string {
+  return digestOf(JSON.stringify(texts)).toString("hex").slice(0, 32);
+}

@@ -1,0 +1,229 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type Server as HttpServer, type ServerResponse } from "node:http";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { type AuthInfo, createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
+import { Hono } from "hono";
+import { SettingsError } from "../../settings/error.ts";
+import type { Log } from "../log.ts";
+import type { ServerParts } from "../mcp-server.ts";
+import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
+import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
+import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
+import { httpSessions } from "./sessions.ts";
+import { shares } from "./shares.ts";
+
+/** Where MCP is served. */
+export const MCP_PATH = "/mcp";
+
+/** For a client to send its headers, and its whole request, read or refused; looked after this often. */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const TIMEOUTS_EVERY_MS = 5000;
+/** Longer than load balancers keep a connection, so that they never send into one that is just closing. */
+const KEEP_ALIVE_MS = 65_000;
+/** Of all callers together. */
+const MOST_SUBSCRIPTIONS = 256;
+
+/** What the HTTP face needs. */
+export interface HttpOptions {
+  /** The names that `Host` and `Origin` may carry. */
+  readonly hostnames: string[];
+  readonly authenticate: Authenticate;
+  /**
+   * What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here, and NoRoom
+   * where no more keys can be kept.
+   */
+  readonly partsFor: (caller: Caller) => CallerParts;
+  /** Makes a server of them: for one request, in which perhaps one tool is called, or for a session. */
+  readonly createServer: (parts: ServerParts, called?: string) => McpServer;
+  /** Names of tools whose arguments hold lists that may be long: calls of others are small. */
+  readonly toolsWithLists: ReadonlySet<string>;
+  /** Protected-resource metadata (RFC 9728), by path. */
+  readonly metadata: ReadonlyMap<string, unknown>;
+  readonly resourceMetadataUrl?: string | undefined;
+  /** Whether 2025-era clients get sessions. */
+  readonly sessions: boolean;
+  /** Messages of all callers that are worked on at once; one caller has at most half. */
+  readonly maxConcurrency: number;
+  readonly log: Log;
+  /** Aborted when the process is about to end: nothing new is taken. */
+  readonly stopping: AbortSignal;
+}
+
+/** What a caller's servers are made of, for as long as it is kept. */
+export interface CallerParts extends ServerParts {
+  /** A request begins to use them; the given function says that it is over. */
+  readonly use: () => () => void;
+  /** Aborted when they are to be let go; absent: never. */
+  readonly forgotten?: AbortSignal | undefined;
+}
+
+/** The HTTP face: give it a port with `server.listen`. */
+export interface HttpFace {
+  readonly server: HttpServer;
+  /** Ends what is left of streams and sessions. */
+  close(): Promise<void>;
+}
+
+type Env = { Bindings: HttpBindings };
+
+/** A request that may pass: who sent it, what its servers are made of, and what it holds. */
+interface Admitted extends ReadBody {
+  readonly request: Request;
+  readonly outgoing: ServerResponse;
+  readonly caller: Caller;
+  readonly parts: CallerParts;
+  readonly authInfo: AuthInfo;
+}
+
+/**
+ * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and `/healthz`. `Host`
+ * and `Origin` are looked at before anything else, then who calls, then the body, then whether there is room.
+ */
+export function httpFace(options: HttpOptions): HttpFace {
+  const { log, stopping } = options;
+  const app = new Hono<Env>();
+  const serve = mcpRoute(options);
+  app.use("*", ({ req, env }, next) => {
+    const requestId = requestIdOf(req.raw);
+    env.outgoing.setHeader("x-request-id", requestId);
+    return log.during({ requestId }, async () => {
+      const refused = foreignHost(req.raw.headers, options.hostnames);
+      if (refused === undefined) return next();
+      log.warn("a request was refused for its Host or Origin", { path: req.path });
+      return refused;
+    });
+  });
+  app.get("/healthz", () =>
+    Response.json({ status: stopping.aborted ? "stopping" : "ok" }, { status: stopping.aborted ? 503 : 200 }),
+  );
+  for (const [path, document] of options.metadata) app.get(path, () => Response.json(document));
+  app.all(MCP_PATH, ({ req, env }) => serve.answer(req.raw, env));
+  app.notFound(() => httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`));
+  app.onError((error) => {
+    log.error("a request failed unexpectedly", { error });
+    return httpError(500, "the request failed for a reason inside this server; its log says more");
+  });
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_EVERY_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
+    getRequestListener(app.fetch, { overrideGlobalObjects: false }),
+  );
+  return { server, close: serve.close };
+}
+
+function mcpRoute(options: HttpOptions) {
+  const { log, stopping } = options;
+  const { pass, close } = serving(options);
+  const places = shares(options.maxConcurrency);
+  const subscriptions = shares(MOST_SUBSCRIPTIONS);
+  const read = bodyReader(options.toolsWithLists);
+  /** Takes a place for each message until the answer is over; gives the refusal where there are too few. */
+  const refusedFor = (outgoing: ServerResponse, { name }: Caller, messages: readonly Message[]) => {
+    const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
+    whenOver(outgoing, claim.end);
+    const count = messages.length;
+    if (count > places.forOne)
+      return httpError(400, `a caller has at most ${places.forOne} requests under way, and this batch holds ${count}`);
+    if (claim.more(count)) return undefined;
+    return httpError(503, "too many requests are under way; try again", { "retry-after": "1" });
+  };
+  return {
+    async answer(request: Request, at: HttpBindings): Promise<Response> {
+      const { outgoing } = at;
+      if (stopping.aborted)
+        return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
+      const caller = await options.authenticate(request);
+      if (caller instanceof Response) return told(caller, log);
+      const held = await read(request, at, caller.name);
+      if (held instanceof Response) return told(held, log);
+      const refused = refusedFor(outgoing, caller, held.messages);
+      if (refused !== undefined) return told(refused, log);
+      const parts = partsOrRefusal(options, caller);
+      if (parts instanceof Response) return told(parts, log);
+      if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
+      const scopes = [caller.readOnly ? SCOPES.read : SCOPES.write];
+      const authInfo = { token: "", clientId: caller.owner, scopes };
+      log.debug("a request", { caller: caller.name, method: request.method });
+      return pass({ request, outgoing, caller, parts, authInfo, ...held });
+    },
+    async close() {
+      await close();
+    },
+  };
+}
+
+/** Serves requests that may pass, of either era. */
+function serving({ log, createServer: makeServer, sessions: hasSessions, resourceMetadataUrl }: HttpOptions) {
+  const serverOf = new WeakMap<Request, () => McpServer>();
+  const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
+  const handler = createMcpHandler(
+    ({ requestInfo }) => {
+      const create = requestInfo && serverOf.get(requestInfo);
+      if (create === undefined) throw new Error("a request came in without having been let in");
+      return create();
+    },
+    { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
+  );
+  const sessions = hasSessions ? httpSessions(onerror) : undefined;
+  const pass = async (admitted: Admitted): Promise<Response> => {
+    const { request, outgoing, caller, parts, authInfo, body, messages } = admitted;
+    const { missingScope: scope } = caller;
+    const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
+    if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
+    if (sessions !== undefined && (await isLegacyRequest(request, body))) {
+      const { forgotten } = parts;
+      const call = { request, outgoing, body, authInfo, caller: caller.name, forgotten };
+      return sessions.answer(call, () => makeServer(parts));
+    }
+    const only = Array.isArray(body) ? undefined : messages[0]?.tool;
+    serverOf.set(request, () => makeServer(parts, only));
+    return handler.fetch(request, { authInfo, parsedBody: body });
+  };
+  return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
+}
+
+function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts | Response {
+  try {
+    return partsFor(caller);
+  } catch (thrown) {
+    if (thrown instanceof NoRoom) return httpError(503, thrown.message, { "retry-after": "5" });
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    return httpError(403, "a key was given for an API of which this server has no address");
+  }
+}
+
+function told(response: Response, log: Log): Response {
+  log.info("a request was refused", { status: response.status });
+  return response;
+}
+
+/** The ID of the client or proxy where it is fit for a log, else a new one. */
+function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
+}
+
+/** A stream on which a client waits for news may stay open for hours: it takes no place of those that work. */
+function isSubscription(messages: readonly Message[]): boolean {
+  return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
+}
+
+/** What clients find out about who may call (RFC 9728), by the paths at which they look. */
+export function protectedResource(publicUrl: string, issuer: string) {
+  const { origin, pathname } = new URL(publicUrl);
+  const base = "/.well-known/oauth-protected-resource";
+  const path = `${base}${pathname === "/" ? "" : pathname}`;
+  const document = {
+    resource: publicUrl,
+    authorization_servers: [issuer],
+    scopes_supported: Object.values(SCOPES),
+    bearer_methods_supported: ["header"],
+    resource_name: "targeting-mcp",
+  };
+  return { url: `${origin}${path}`, metadata: new Map([base, path].map((at) => [at, document])) };
+}

@@ -1,0 +1,161 @@
+import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import {
+  type AuthInfo,
+  isInitializeRequest,
+  type McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { httpError, whenOver } from "./guards.ts";
+
+/** A session that nobody has used for so long ends. */
+const IDLE_MS = 30 * 60_000;
+const SWEEP_MS = 60_000;
+/** Of all callers together, and of one. */
+const MOST_SESSIONS = 1000;
+const MOST_OF_ONE = MOST_SESSIONS / 2;
+
+const HEADER = "mcp-session-id";
+
+interface Session {
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly server: McpServer;
+  /** Whose it is. */
+  readonly caller: string;
+  readonly authInfo: AuthInfo;
+  /** Called once it has ended. */
+  readonly release: () => void;
+  /** Requests under way. */
+  requests: number;
+  usedAt: number;
+}
+
+/** A request of a 2025-era client. */
+export interface SessionCall {
+  readonly request: Request;
+  readonly outgoing: ServerResponse;
+  readonly body: unknown;
+  /** Whose it is, and what its token allows: only the like may use the session that it opens. */
+  readonly authInfo: AuthInfo;
+  /** Who calls: nobody has more than half of all sessions. */
+  readonly caller: string;
+  /** Aborted when a session that this request opens must end; absent: it may live on. */
+  readonly forgotten?: AbortSignal | undefined;
+}
+
+/** Sessions of 2025-era clients: each keeps its server, so that its client can be asked. */
+export interface HttpSessions {
+  /** Answers a 2025-era request; `createServer` makes the server of a session that it opens. */
+  answer(call: SessionCall, createServer: () => McpServer): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** The sessions that are open, the one used last at the end. */
+function sessionTable(onerror: (error: Error) => void) {
+  const sessions = new Map<string, Session>();
+  const remove = (id: string): void => {
+    sessions.get(id)?.release();
+    sessions.delete(id);
+  };
+  const end = async (id: string, { transport, server }: Session): Promise<void> => {
+    remove(id);
+    await Promise.all([transport.close(), server.close()]);
+  };
+  const sweep = setInterval(() => {
+    for (const [id, session] of sessions) {
+      if (session.requests === 0 && Date.now() - session.usedAt > IDLE_MS) end(id, session).catch(onerror);
+    }
+  }, SWEEP_MS).unref();
+  /** The sessions of which one must go before this caller opens another; none where there is room. */
+  const crowd = (caller: string): readonly (readonly [id: string, session: Session])[] => {
+    const all = [...sessions];
+    const own = all.filter(([, session]) => session.caller === caller);
+    if (own.length >= MOST_OF_ONE) return own;
+    return all.length >= MOST_SESSIONS ? all : [];
+  };
+  return {
+    remove,
+    end,
+    hasRoom(caller: string): boolean {
+      const inTheWay = crowd(caller);
+      return inTheWay.length === 0 || inTheWay.some(isIdle);
+    },
+    /** Adds a session, for which the oldest idle one goes where there is no other room. */
+    add(id: string, session: Session): void {
+      const [oldest] = crowd(session.caller).filter(isIdle);
+      if (oldest !== undefined) end(...oldest).catch(onerror);
+      sessions.set(id, session);
+    },
+    find: (id: string) => sessions.get(id),
+    use(id: string, session: Session): void {
+      session.usedAt = Date.now();
+      sessions.delete(id);
+      sessions.set(id, session);
+    },
+    async close() {
+      clearInterval(sweep);
+      await Promise.all([...sessions].map(([id, session]) => end(id, session)));
+    },
+  };
+}
+
+/** Keeps sessions in this process; `onerror` is told what could not be handled. */
+export function httpSessions(onerror: (error: Error) => void): HttpSessions {
+  const table = sessionTable(onerror);
+  const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
+    // A stream on which a client waits for news may stay open for hours, and no work is going on in it.
+    if (request.method !== "GET") {
+      session.requests += 1;
+      whenOver(outgoing, () => {
+        session.requests -= 1;
+        session.usedAt = Date.now();
+      });
+    }
+    return session.transport.handleRequest(request, { authInfo, parsedBody: body });
+  };
+
+  const open = async (call: SessionCall, server: McpServer): Promise<Response> => {
+    const { caller, authInfo, forgotten } = call;
+    if (!table.hasRoom(caller)) return httpError(503, "too many sessions are open", { "retry-after": "60" });
+    const id = randomUUID();
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => id,
+      onsessioninitialized: () => {
+        table.add(id, session);
+        forgotten?.addEventListener("abort", endNow, { once: true });
+      },
+      onsessionclosed: table.remove,
+    });
+    const endNow = (): void => void table.end(id, session).catch(onerror);
+    const release = (): void => forgotten?.removeEventListener("abort", endNow);
+    const session: Session = { transport, server, caller, authInfo, release, requests: 0, usedAt: Date.now() };
+    transport.onerror = onerror;
+    await server.connect(transport);
+    return answerIn(session, call);
+  };
+
+  return {
+    async answer(call, createServer) {
+      const id = call.request.headers.get(HEADER);
+      if (id === null) {
+        if (isInitializeRequest(call.body)) return open(call, createServer());
+        return httpError(400, `the header ${HEADER} is missing: a session begins with initialize`);
+      }
+      const session = table.find(id);
+      if (session === undefined || !isOfSame(session.authInfo, call.authInfo)) {
+        return httpError(404, "there is no such session: begin a new one with initialize", {}, -32_001);
+      }
+      table.use(id, session);
+      return answerIn(session, call);
+    },
+    close: table.close,
+  };
+}
+
+function isIdle([, { requests }]: readonly [id: string, session: Session]): boolean {
+  return requests === 0;
+}
+
+function isOfSame(one: AuthInfo, other: AuthInfo): boolean {
+  return one.clientId === other.clientId && one.scopes.join() === other.scopes.join();
+}

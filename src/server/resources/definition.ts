@@ -1,0 +1,39 @@
+import type { CacheHint } from "@modelcontextprotocol/server";
+import type { ToolServices } from "../../tools/context.ts";
+
+/** What a resource is read with. */
+export interface ResourceContext extends ToolServices {
+  readonly caller: string;
+}
+
+/** A resource, as data: where it is, what it holds, and how it is read. A template without variables is a URI. */
+export interface ResourceDefinition {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly uriTemplate: string;
+  /** Gives the content; undefined where there is no such thing. */
+  readonly read: (
+    variables: Readonly<Record<string, string>>,
+    context: ResourceContext,
+  ) => Promise<ResourceContent | undefined>;
+  /** Gives those that there are; absent where lists leave them out. */
+  readonly list?: (context: ResourceContext) => Promise<readonly ListedResource[]>;
+  /** By variable: what may be meant by what was typed. */
+  readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
+  /** How long clients may keep it; absent: they ask again. */
+  readonly cacheHint?: CacheHint;
+}
+
+/** What a resource holds. */
+export interface ResourceContent {
+  readonly mimeType: string;
+  readonly text: string;
+}
+
+/** A resource as lists show it. */
+export interface ListedResource {
+  readonly uri: string;
+  readonly name: string;
+  readonly mimeType: string;
+}

@@ -1,0 +1,75 @@
+import { walkOptions } from "../../reading/option-walk.ts";
+import { steadily } from "../../reading/pages.ts";
+import { optionRow } from "../../render/reading.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { managementOf } from "../../tools/apis.ts";
+import { matching } from "../completion.ts";
+import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
+
+const NDJSON = "application/x-ndjson";
+/** A part ends after so many characters, or after so long, whichever comes first. */
+const PART_CHARACTERS = 1_000_000;
+const PART_MS = 10_000;
+
+const complete = {
+  targetingId: async (value: string, { memory }: ResourceContext) =>
+    matching(
+      value,
+      (await memory.recent()).map(({ _id }) => _id),
+    ),
+};
+
+/** The options of a targeting, as they are now. */
+export const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
+  {
+    name: "targeting-options",
+    title: "Options of a targeting",
+    description:
+      "Every option of a targeting, each group followed by its sub-options, one JSON object a line. " +
+      "A last line with `next` names the next part.",
+    uriTemplate: "targeting://targetings/{targetingId}/options",
+    complete,
+    read: ({ targetingId = "" }, context) => readOptions(targetingId, { top: 0 }, context),
+  },
+  {
+    name: "targeting-options-part",
+    title: "Further options of a targeting",
+    description: "The options of a targeting from a place on.",
+    uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
+    read: async ({ targetingId = "", from = "" }, context) => {
+      const [, top, , inside] = /^(\d{1,6})(-(\d{1,6}))?$/.exec(from) ?? [];
+      if (top === undefined) return undefined;
+      return readOptions(
+        targetingId,
+        { top: Number(top), inside: inside === undefined ? undefined : Number(inside) },
+        context,
+      );
+    },
+  },
+];
+
+async function readOptions(
+  targetingId: string,
+  from: { readonly top: number; readonly inside?: number | undefined },
+  { management, clock, waitMs, stopping }: ResourceContext,
+): Promise<ResourceContent | undefined> {
+  if (management === undefined || !isUlid(targetingId)) return undefined;
+  const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
+  const end = clock.now() + PART_MS;
+  const text = await steadily(async (walk) => {
+    const lines: string[] = [];
+    let size = 0;
+    const list = { targetingId, signal: stopping, ...walk };
+    for await (const { option, next } of walkOptions(api, list, from)) {
+      const line = JSON.stringify(optionRow(option, "detailed"));
+      lines.push(line);
+      size += line.length;
+      if (size < PART_CHARACTERS && clock.now() < end) continue;
+      const place = next.inside === undefined ? `${next.top}` : `${next.top}-${next.inside}`;
+      lines.push(JSON.stringify({ next: `targeting://targetings/${targetingId}/options/${place}` }));
+      break;
+    }
+    return lines.map((line) => `${line}\n`).join("");
+  });
+  return { mimeType: NDJSON, text };
+}

@@ -1,0 +1,74 @@
+import * as z from "zod";
+import { contentsOf, emitSuite, type SuiteFormat } from "../../events/suites/emit.ts";
+import { generateEventTests } from "../../events/suites/generate.ts";
+import { CASE_KINDS, MOST_SEED } from "../../events/suites/suite.ts";
+import { findFreePlace } from "../../files/folders.ts";
+import { inOnePiece, saveFile } from "../../files/save-file.ts";
+import { pageTestNote, previewOf, suiteText, suiteUri } from "../../render/events/suite-reading.ts";
+import { EVENT_LIMITS } from "../../spec/limits.ts";
+import { emittedUrl } from "../apis.ts";
+import { type ToolDefinition, ToolError } from "../definition.ts";
+
+const FORMATS: readonly SuiteFormat[] = ["json", "vitest", "playwright", "curl"];
+
+const input = () =>
+  z.strictObject({
+    eventNames: z.array(z.string()).min(1).optional().describe("All 13 where absent"),
+    kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("All where absent"),
+    uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
+    seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
+    format: z
+      .enum(FORMATS)
+      .default("json")
+      .describe("A suite, or a file that runs by itself: playwright is one test of the events that a page sends"),
+    saveTo: z.string().optional().describe("New file in an allowed folder for all of it in that form"),
+  });
+
+/** Generates tests of events, with the verdict that the documents give each. */
+export const generateEventTestsTool = {
+  name: "generate_event_tests",
+  title: "Generate event tests",
+  description:
+    "Generates test cases for events from the API's rules: right ones, missing and wrong parameters, limits, misspelt " +
+    "names, sequences; each with the verdict to expect. Nothing is sent.",
+  toolset: "events",
+  effect: "local",
+  idempotent: true,
+  input,
+  output: () =>
+    z.looseObject({
+      environment: z.string(),
+      suiteId: z.string().optional(),
+      resourceUri: z.string().optional(),
+      cases: z.number().optional(),
+      byKind: z.looseObject({}).optional(),
+      target: z.string().optional(),
+      savedTo: z.string().optional(),
+      note: z.string().optional(),
+      preview: z.string().optional(),
+    }),
+  async handler({ format, saveTo, ...choice }, context) {
+    const { environment, suites, caller, allowedDirs } = context;
+    const suite = generateEventTests(choice);
+    if (suite.cases.length === 0) {
+      throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");
+    }
+    const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
+    const { suiteId } = await suites.keep(caller, suite, format);
+    const target = await emittedUrl(format, context);
+    const text = await emitSuite(suite, format, target);
+    if (place !== undefined) await saveFile(place, inOnePiece(text));
+    const facts = {
+      suiteId,
+      resourceUri: suiteUri(suiteId),
+      format,
+      seed: suite.seed,
+      ...contentsOf(suite, format),
+      ...(format !== "json" && { target }),
+      ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
+      ...(place !== undefined && { savedTo: place.path }),
+      preview: previewOf(text),
+    };
+    return { structured: { environment, ...facts }, text: suiteText(facts), isError: false };
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

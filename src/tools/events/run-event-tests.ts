@@ -1,0 +1,252 @@
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { junitXml } from "../../events/suites/junit.ts";
+import { runSuite, type SuiteReport } from "../../events/suites/run-suite.ts";
+import { type EventSuite, eventSuite } from "../../events/suites/suite.ts";
+import type { KeptSuite } from "../../events/suites/suite-store.ts";
+import { observerOf } from "../../events/watch/observe.ts";
+import { findFile, findFreePlace, type Place } from "../../files/folders.ts";
+import { inOnePiece, saveFile } from "../../files/save-file.ts";
+import { textOf } from "../../files/text.ts";
+import { bytesAt } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { parseJson } from "../../platform/json.ts";
+import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
+import { confirmationText } from "../../render/report.ts";
+import { eventsOf, testBenchOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "../definition.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { confirmationArgument } from "../writing/confirmed.ts";
+import { atMostOneWait } from "../writing/follow-run.ts";
+
+const input = () =>
+  z.strictObject({
+    suiteId: z.string().optional().describe("Of generate_event_tests"),
+    suite: z.looseObject({}).optional().describe("Or the suite itself, in the form of generate_event_tests' json"),
+    file: z.string().optional().describe("Or a file in an allowed folder that holds such a suite"),
+    target: z
+      .enum(["sandbox", "configured"])
+      .default("sandbox")
+      .describe("configured: the event API of the settings, where test purchases count as conversions if it is live"),
+    saveTo: z.string().optional().describe("New file in an allowed folder for the report, as JUnit XML"),
+    ...confirmationArgument(),
+  });
+
+type Input = z.output<ReturnType<typeof input>>;
+
+/** Runs a suite of event tests against a sandbox, or against the configured endpoint. */
+export const runEventTestsTool = {
+  name: "run_event_tests",
+  title: "Run event tests",
+  description:
+    "Runs a suite of event tests and compares what becomes of each event with what is expected. A live endpoint " +
+    "answers ok to recorded and ignored events alike: such cases are unobservable, and the person is asked first.",
+  toolset: "events",
+  effect: "tests",
+  idempotent: false,
+  input,
+  output: () =>
+    z.looseObject({
+      environment: z.string(),
+      suiteId: z.string().optional(),
+      target: z.string().optional(),
+      cases: z.number().optional(),
+      matched: z.number().optional(),
+      mismatched: z.number().optional(),
+      unobservable: z.number().optional(),
+      mismatches: z.array(z.looseObject({})).optional(),
+      resourceUri: z.string().optional(),
+      savedTo: z.string().optional(),
+    }),
+  async handler(given, context) {
+    if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
+    const kept = await suiteOf(given, context);
+    const { reply, suites } = context;
+    const isRepeated = reply !== undefined && (await suites.wasRun(reply.token));
+    const place = isRepeated ? undefined : await placeOf(given.saveTo, context);
+    if (given.target === "configured" && context.environment === "live") {
+      return runLive(kept, { saveTo: given.saveTo, place }, context);
+    }
+    return answerOf(kept, given.target, await reportOf(kept, given.target, context), place, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+async function suiteOf({ suite, suiteId, file }: Input, context: ToolContext): Promise<KeptSuite> {
+  const { suites, caller, allowedDirs } = context;
+  if ([suite, suiteId, file].filter((one) => one !== undefined).length !== 1) {
+    throw new ToolError("give either suite, suiteId or file", "generate_event_tests gives a suiteId.");
+  }
+  if (suite !== undefined) return suites.keep(caller, readSuite(suite, "suite"), "json");
+  if (file !== undefined) return suites.keep(caller, readSuite(await jsonIn(file, allowedDirs), "the file"), "json");
+  const kept = await suites.find(caller, suiteId ?? "");
+  if (kept !== undefined) return kept;
+  throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
+}
+
+const PROBLEMS_SHOWN = 3;
+const LONGEST_FILE = 64 * 1_048_576;
+
+/** What a JSON file in an allowed folder holds. Throws a FileError where it may not or cannot be read. */
+async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
+  const bytes = bytesAt(await findFile(file, allowedDirs));
+  let text = "";
+  for await (const piece of textOf(bytes, "utf-8")) {
+    text += piece;
+    if (text.length > LONGEST_FILE) throw new ToolError("the file is too long for a suite", "Give a smaller suite.");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ToolError("the file is no JSON", "Give one that generate_event_tests saved with format json.");
+  }
+}
+
+/** Where the report is to be written; looked at before anything is sent. */
+async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
+  return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
+}
+
+function readSuite(given: unknown, what: string): EventSuite {
+  const read = eventSuite.safeParse(given);
+  if (read.success) return read.data;
+  const problems = read.error.issues
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => `${path.join(".")}: ${message}`);
+  throw new ToolError(
+    `${what} does not have the form of a suite (${problems.join("; ")})`,
+    "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
+  );
+}
+
+/** Asks before test events go to a live endpoint, where they count. */
+async function runLive(
+  kept: KeptSuite,
+  { saveTo, place }: { readonly saveTo: string | undefined; readonly place: Place | undefined },
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  refuseReadOnly(context);
+  const { confirm, canAsk, reply } = context;
+  if (confirm === "off") {
+    return answerOf(kept, "configured", await reportOf(kept, "configured", context), place, context);
+  }
+  const effect = liveTestsText(kept.suite);
+  if (canAsk()) {
+    if (reply === undefined) return { ask: { message: effect, token: newToken() } };
+    return reply.accepted ? runOnce(reply.token, kept, place, context) : notRun(kept, context);
+  }
+  if (confirm === "strict") {
+    throw new ToolError(
+      `this needs a person's yes, and this client cannot ask one. ${effect}`,
+      "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
+    );
+  }
+  // The token stands for the whole call, so that it is enough by itself.
+  const digest = JSON.stringify([newToken(), saveTo ?? ""]);
+  const confirmation = await askFor({ run: kept.suiteId, digest }, effect, context);
+  const nextSteps = ["show the effect to the person and wait for their decision"];
+  return {
+    structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+    text: ["Not done yet: a person has to agree first.", confirmationText(confirmation)].join("\n"),
+    isError: false,
+  };
+}
+
+const planned = z.tuple([z.string(), z.string()]);
+
+/** Runs the tests that a token stands for; used again it gives the report of that run. */
+async function confirmed(token: string, given: Input, context: ToolContext): Promise<ToolAnswer> {
+  refuseReadOnly(context);
+  const { suites, caller } = context;
+  const confirmation = await confirmationIn(token, context);
+  const plan = planned.safeParse(parseJson(confirmation.digest));
+  const kept = plan.success ? await suites.find(caller, confirmation.run) : undefined;
+  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
+  const saveTo = plan.data?.[1] ?? "";
+  const isGiven = given.suite !== undefined || given.suiteId !== undefined || given.file !== undefined;
+  const isOther = isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId;
+  const isElsewhere = given.saveTo !== undefined && given.saveTo !== saveTo;
+  if (isOther || isElsewhere) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+  if (await suites.wasRun(confirmation.digest)) return runOnce(confirmation.digest, kept, undefined, context);
+  checkNotExpired(confirmation, context);
+  return runOnce(confirmation.digest, kept, await placeOf(saveTo, context), context);
+}
+
+function refuseReadOnly({ readOnly }: ToolContext): void {
+  if (!readOnly) return;
+  throw new ToolError(
+    "test events for a live endpoint change it, and this server only reads (TARGETING_MCP_READ_ONLY)",
+    'Run them against the sandbox: target "sandbox".',
+  );
+}
+
+/** Whoever agreed, agreed to one run: the same yes a second time gives the report of the first. */
+async function runOnce(
+  yes: string,
+  kept: KeptSuite,
+  place: Place | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
+  return answerOf(kept, "configured", report, place, context);
+}
+
+/** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
+async function answerOf(
+  kept: KeptSuite,
+  target: Input["target"],
+  report: SuiteReport,
+  place: Place | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const run = { ...about(kept, context), target, report };
+  if (place === undefined) return suiteReportAnswer(run);
+  try {
+    await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
+    return suiteReportAnswer({ ...run, savedTo: place.path });
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    return suiteReportAnswer({ ...run, notSaved: thrown.message });
+  }
+}
+
+/** Runs a suite for as long as a call may take, and keeps the report. */
+async function reportOf(kept: KeptSuite, target: Input["target"], context: ToolContext): Promise<SuiteReport> {
+  const { environment, suites, caller, clock } = context;
+  const isLive = target === "configured" && environment === "live";
+  const bench = isLive ? { events: eventsOf(context) } : testBenchOf(context);
+  const late = new AbortController();
+  const running = runSuite(kept.suite, {
+    api: bench.events,
+    clock,
+    observe: "sandbox" in bench ? observerOf(bench.sandbox) : undefined,
+    signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
+    onProgress: (done, cases) => context.progress?.(done, cases, undefined),
+  });
+  // The tests cannot go on after the answer.
+  await atMostOneWait(running, context);
+  late.abort();
+  const report = await running;
+  await suites.keepReport(caller, kept, report);
+  return report;
+}
+
+/** The person said no: nothing is sent, and that is no error. */
+function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
+  const nextSteps = ["the person did not agree: nothing was sent; do not try again unless they ask for it"];
+  return {
+    structured: { ...about(kept, context), status: "cancelled", nextSteps },
+    text: `Nothing was sent. ${nextSteps.join()}`,
+    isError: false,
+  };
+}
+
+function about({ suiteId }: KeptSuite, { environment }: ToolContext) {
+  return { environment, suiteId, target: "configured" };
+}
+
+function newToken(): string {
+  return randomBytes(16).toString("base64url");
+}

@@ -1,0 +1,83 @@
+import * as z from "zod";
+import { asMeant } from "../../events/check/as-meant.ts";
+import type { EventRun } from "../../events/run/event-run.ts";
+import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
+import type { MadeBefore } from "../../runs/same-call.ts";
+import { eventRunsOf } from "../apis.ts";
+import { type ToolDefinition, ToolError } from "../definition.ts";
+import { fileArguments, openedFile } from "../input-file.ts";
+import { checkJsonValues, openObject } from "../json-values.ts";
+import { interruptedHints } from "../writing/earlier-runs.ts";
+import { followRun } from "../writing/follow-run.ts";
+import { dryRunArgument, runOutput } from "../writing/write.ts";
+import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-answer.ts";
+
+const input = () =>
+  z.strictObject({
+    events: z
+      .array(openObject())
+      .optional()
+      .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
+    ...fileArguments("uid, eventName, parameters", "events"),
+    ...onUnknownArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Sends many events, unless the service would silently ignore or refuse them. */
+export const trackEvents = {
+  name: "track_events",
+  title: "Send events",
+  description:
+    "Sends any number of events, those of one uid in their order. An event that the service would silently ignore or " +
+    "refuse is not sent: failures say, grouped, which rule is broken and how to mend it.",
+  toolset: "events",
+  effect: "adds",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler({ events, file, encoding, onUnknown, dryRun }, context) {
+    const { environment, caller, arrivedAt } = context;
+    const opened = await openedFile({ file, encoding }, { events }, context);
+    // What JSON cannot carry would be something else once it is text.
+    const given = (events ?? []).map(asMeant);
+    for (const [index, event] of given.entries()) checkJsonValues(event, `event ${index}`);
+    const source = opened === undefined ? sourceOfEvents(given) : sourceOfFile(opened);
+    if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
+    let items = 0;
+    for await (const batch of checked(eventsIn(source))) items += batch.length;
+    const planned = { source, items, onUnknown };
+    const runs = eventRunsOf(context);
+    const { run, before } = await runs.once(planned, caller, arrivedAt);
+    await followRun(run, context);
+    const others = await interruptedHints(context, run.header.runId);
+    return eventRunReport(run, environment, [...beforeWords(before), ...others]);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Says what a call that was made before led to this time. */
+function beforeWords({ going, ended }: MadeBefore<EventRun>): readonly string[] {
+  if (going !== undefined) {
+    return [
+      "this call was made before and had not finished: this is that run, taken up again; only what was left is sent",
+    ];
+  }
+  if (ended === undefined) return [];
+  const { runId, status, open } = ended;
+  const left = open ? `; resume_run with runId ${runId} would have sent only what was left` : "";
+  return [
+    `the same call was made before and ended ${status} (run ${runId}): this is a new run of all its events${left}`,
+  ];
+}
+
+/** Throws a ToolError where there are no events, or one that JSON could not carry. */
+async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGenerator<readonly GivenEvent[]> {
+  let count = 0;
+  for await (const batch of events) {
+    for (const { index, line, event } of batch) {
+      checkJsonValues(event, line === undefined ? `event ${index}` : `the event on line ${line}`);
+    }
+    count += batch.length;
+    yield batch;
+  }
+  if (count === 0) throw new ToolError("there are no events to send", "Give events, or a file with rows.");
+}

@@ -1,0 +1,38 @@
+import * as z from "zod";
+import { stopAskedHint } from "../../render/earlier-runs.ts";
+import type { ToolDefinition } from "../definition.ts";
+import { restOrTime } from "../writing/follow-run.ts";
+import { runOutput, runsOf } from "../writing/write.ts";
+import { isWriteRun, ownRun, reportedRun } from "./own-runs.ts";
+
+const input = () => z.strictObject({ runId: z.string() });
+
+/** The answer comes at once; a run that comes to rest in so many milliseconds is told as it rests. */
+const REST_MS = 300;
+
+/** Stops a run between two requests. */
+export const cancelRun = {
+  name: "cancel_run",
+  title: "Cancel a run",
+  description:
+    "Stops a running run: the request in flight is finished, nothing new is sent. What was applied stays applied. " +
+    "One that waits for a person's yes ends, and its confirmation counts no more.",
+  toolset: "either",
+  effect: "local",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ runId }, context) {
+    let run = await ownRun(runId, context);
+    const isWrite = isWriteRun(run);
+    // What waits for a person's yes, in whatever process, is not to be started any more.
+    if (run.status() !== "running" && isWrite) {
+      run = (await runsOf(context).withdraw(runId)) ?? (await ownRun(runId, context));
+    }
+    if (run.status() === "running" || run.status() === "interrupted") {
+      run = (await (isWrite ? context.runs : context.eventRuns)?.cancel(runId)) ?? run;
+      await restOrTime(run, REST_MS, context);
+    }
+    return reportedRun(run, context, run.status() === "running" ? [stopAskedHint(runId)] : []);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

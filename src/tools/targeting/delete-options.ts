@@ -1,0 +1,39 @@
+import * as z from "zod";
+import { type ToolDefinition, ToolError } from "../definition.ts";
+import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
+import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { findTargetingId, targetingArguments } from "./targeting-name.ts";
+
+const input = () =>
+  z.strictObject({
+    ...targetingArguments(),
+    ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
+    names: z.array(z.string()).min(1).optional().describe("Names instead, with targetingId"),
+    ...confirmationArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Deletes options, option groups and sub-options. */
+export const deleteOptions = {
+  name: "delete_options",
+  title: "Delete options",
+  description:
+    "Deletes options, option groups and sub-options by ID or name. Sub-options of a deleted group that are not named " +
+    "become top-level options. The person is asked first.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ ids, names, confirmation: token, dryRun, ...given }, context) {
+    const tool = "delete_options";
+    const targetingId = await findTargetingId(given, context);
+    if (names !== undefined && targetingId === undefined) {
+      throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
+    }
+    const isGiven = ids !== undefined || names !== undefined;
+    const call = isGiven ? ({ tool, input: { ids, names, targetingId } } as const) : undefined;
+    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
+    return write(call, { dryRun }, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

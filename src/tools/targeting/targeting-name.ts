@@ -1,0 +1,60 @@
+import * as z from "zod";
+import { fenced, shown } from "../../render/fence.ts";
+import { seenLine } from "../../render/reading.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import type { ToolContext } from "../context.ts";
+import { ToolError } from "../definition.ts";
+
+/** The two arguments with which a tool takes a targeting. */
+export const targetingArguments = () => ({
+  targetingId: z.string().optional().describe("ULID of the targeting"),
+  targetingName: z.string().optional().describe("Instead of targetingId: name of a targeting seen before"),
+});
+
+/** A targeting by ID or by name. Empty texts count as absent. */
+export interface TargetingReference {
+  readonly targetingId?: string | undefined;
+  readonly targetingName?: string | undefined;
+}
+
+/**
+ * The ID that a reference means; undefined where it names nothing. Throws a ToolError when both are given, when the
+ * ID is no ULID, and when a name is unknown or ambiguous: it then lists the candidates.
+ */
+export async function findTargetingId(
+  { targetingId, targetingName }: TargetingReference,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<string | undefined> {
+  if (targetingId && targetingName) {
+    throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
+  }
+  if (targetingId) return ulidArgument("targetingId", targetingId);
+  if (!targetingName) return undefined;
+  const found = await memory.resolve(targetingName);
+  if (found.kind === "one") return found._id;
+  const problem =
+    found.kind === "unknown"
+      ? `no targeting named ${shown(targetingName)} has been seen`
+      : `several targetings named ${shown(targetingName)} have been seen`;
+  const candidates =
+    found.candidates.length === 0
+      ? "No targeting has been seen yet."
+      : `Seen:\n${fenced(found.candidates.map(seenLine))}`;
+  throw new ToolError(problem, `Give targetingId instead (a ULID, shown in the web console). ${candidates}`);
+}
+
+/** The ID that a reference means. Throws a ToolError also where it names nothing. */
+export async function needTargetingId(reference: TargetingReference, context: ToolContext): Promise<string> {
+  const id = await findTargetingId(reference, context);
+  if (id !== undefined) return id;
+  throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
+}
+
+/** An argument that must be a ULID. Throws a ToolError where it is none. */
+export function ulidArgument(argument: string, value: string): string {
+  if (isUlid(value)) return value;
+  throw new ToolError(
+    `${argument} is ${shown(value)}, which is no ULID`,
+    "IDs are 26 digits and capital letters, as the service made them.",
+  );
+}

@@ -1,0 +1,55 @@
+import * as z from "zod";
+import type { ToolDefinition } from "../definition.ts";
+import { fileArguments, openedFile } from "../input-file.ts";
+import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
+import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { findTargetingId, targetingArguments } from "./targeting-name.ts";
+
+const ids = (what: string) => z.array(z.string()).optional().describe(what);
+
+const input = () =>
+  z.strictObject({
+    ...targetingArguments(),
+    items: z
+      .array(
+        z.strictObject({
+          _id: z.string().optional().describe("The option; or one of:"),
+          _ids: ids("several options"),
+          name: z.string().optional().describe("its name, with targetingId"),
+          names: ids("several names, with targetingId"),
+          add: ids("Context IDs to add"),
+          remove: ids("Context IDs to remove"),
+          set: ids("Exactly these Context IDs, instead of add and remove"),
+          addFrom: ids("Option IDs whose Context IDs are added"),
+          removeFrom: ids("Option IDs whose Context IDs are removed"),
+        }),
+      )
+      .min(1)
+      .optional(),
+    ...fileArguments("_id or name, op, contextId or contexts"),
+    ...confirmationArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Changes which Context IDs options hold. */
+export const updateContexts = {
+  name: "update_contexts",
+  title: "Change Context IDs",
+  description:
+    "Adds, removes or sets the Context IDs of any number of options. " +
+    "Taking away more than 100, or all of an option's, asks the person first.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ items, file, encoding, confirmation: token, dryRun, ...given }, context) {
+    const tool = "update_contexts";
+    const opened = await openedFile({ file, encoding }, { items }, context);
+    const targetingId = await findTargetingId(given, context);
+    const call =
+      (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file: opened?.file } } as const);
+    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
+    return write(call, { dryRun, bytes: opened?.bytes }, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,0 +1,34 @@
+import { CONFIRMATION_MS, type Confirmation, openConfirmation, sealConfirmation } from "../../changes/confirmation.ts";
+import type { ToolContext } from "../context.ts";
+import { ToolError } from "../definition.ts";
+
+/** What stands for a person's yes that is still to come, in the form that answers have. */
+export interface AskedFor {
+  readonly token: string;
+  readonly effect: string;
+  readonly expiresAt: string;
+}
+
+/** Seals what a person is to agree to; `effect` says what it is. */
+export async function askFor(
+  planned: Pick<Confirmation, "run" | "digest">,
+  effect: string,
+  { clock, sealKey, caller }: ToolContext,
+): Promise<AskedFor> {
+  const expiresAt = clock.now() + CONFIRMATION_MS;
+  const token = sealConfirmation(await sealKey(), { ...planned, caller, expiresAt });
+  return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
+}
+
+/** What a token stands for, expired or not. Throws a ToolError when this server did not give it to this caller. */
+export async function confirmationIn(token: string, { sealKey, caller }: ToolContext): Promise<Confirmation> {
+  const confirmation = openConfirmation(await sealKey(), token);
+  if (confirmation !== undefined && confirmation.caller === caller) return confirmation;
+  throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
+}
+
+/** Throws a ToolError when a confirmation is too old to start anything. */
+export function checkNotExpired({ expiresAt }: Confirmation, { clock }: ToolContext): void {
+  if (expiresAt >= clock.now()) return;
+  throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
+}

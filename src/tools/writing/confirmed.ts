@@ -1,0 +1,110 @@
+import * as z from "zod";
+import { type WriteCall, type WriteTool, writeCall } from "../../changes/call.ts";
+import { type Confirmation, lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
+import { isWithdrawn } from "../../changes/kept-runs.ts";
+import type { Plan } from "../../changes/plan/plan.ts";
+import type { Run } from "../../changes/run.ts";
+import type { ChangeHeader } from "../../changes/run-form.ts";
+import type { Runs } from "../../changes/runs.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
+import { checkAllowed } from "./allowed-targetings.ts";
+import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
+import { isGoing, planInTime } from "./planning.ts";
+import { needsYes, reportRun, runsOf, startOrFind } from "./write.ts";
+
+/** The argument of tools that may take something away. */
+export const confirmationArgument = () => ({
+  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once the person agreed"),
+});
+
+/** The token of an earlier answer, and what was given beside it: the tool, and the call or its targeting alone. */
+export interface GivenConfirmation {
+  readonly tool: WriteTool;
+  readonly token: string;
+  readonly call?: WriteCall | undefined;
+  readonly targetingId?: string | undefined;
+  readonly dryRun?: boolean | undefined;
+}
+
+/** Starts the planned run that a confirmation stands for; when it was started before, reports it. */
+export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
+  const runs = runsOf(context);
+  const confirmation = await confirmationIn(given.token, context);
+  const stored = await runs.stored(confirmation.run);
+  if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
+  checkBeside(given, stored.header.call);
+  if (stored.started) return reportStarted(await runs.find(confirmation.run), context);
+  return startConfirmed(stored.header, confirmation, runs, context);
+}
+
+async function startConfirmed(
+  header: ChangeHeader,
+  confirmation: Confirmation,
+  runs: Runs,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  checkNotExpired(confirmation, context);
+  const bytes = runs.part(header.runId, "input");
+  const isAsAgreed = (plan: Plan): boolean =>
+    lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
+  await checkAllowed(header.call, bytes, context);
+  const plan = await plannedOrStarted(header.runId, runs, () =>
+    planInTime((signal) => runs.plan(header.call, signal, bytes), context),
+  );
+  if (plan === "started") return reportStarted(await runs.find(header.runId), context);
+  if (isGoing(plan)) {
+    const waiting = await runs.find(header.runId);
+    return reportRun(await runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
+  }
+  if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
+  const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
+  return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
+}
+
+/**
+ * The plan of a run, unless the same confirmation, given twice, started it meanwhile: what the run takes away is then no
+ * longer there to be planned.
+ */
+async function plannedOrStarted<P>(runId: string, runs: Runs, plan: () => Promise<P>): Promise<P | "started"> {
+  const isStarted = async (): Promise<boolean> => (await runs.stored(runId))?.started === true;
+  try {
+    const made = await plan();
+    return (await isStarted()) ? "started" : made;
+  } catch (thrown) {
+    if (await isStarted()) return "started";
+    throw thrown;
+  }
+}
+
+/** Reports the run that a confirmation started, unless it was cancelled before. */
+function reportStarted(run: Run | undefined, context: ToolContext): Promise<ToolAnswer> {
+  if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
+  throw new ToolError(
+    "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",
+    "Make the call again without confirmation to plan it anew, if it is wanted after all.",
+  );
+}
+
+/** Whatever stands beside a confirmation must be what was planned (contract, Confirmation). */
+function checkBeside({ tool, call, targetingId, dryRun }: GivenConfirmation, planned: WriteCall): void {
+  if (dryRun) {
+    throw new ToolError(
+      "dryRun was given beside confirmation; nothing was done",
+      "Give confirmation alone to act, or everything else without it to plan.",
+    );
+  }
+  if (tool !== planned.tool) {
+    throw new ToolError(`the confirmation is one of ${planned.tool}; nothing was done`, `Give it to ${planned.tool}.`);
+  }
+  const plannedTargeting = "targetingId" in planned.input ? planned.input.targetingId : undefined;
+  const isSame =
+    call === undefined ? targetingId === undefined || targetingId === plannedTargeting : isSameCall(call, planned);
+  if (!isSame) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+}
+
+function isSameCall(one: WriteCall, other: WriteCall): boolean {
+  return JSON.stringify(writeCall.parse(one)) === JSON.stringify(writeCall.parse(other));
+}

@@ -1,0 +1,60 @@
+import type { ReportCounts } from "../../runs/report.ts";
+import { type ToolContext, timeLeft } from "../context.ts";
+
+/** What following a run needs of it, whatever it sends. */
+interface Followed {
+  readonly rest: Promise<void>;
+  watch(watcher: (counts: ReportCounts, waitingMs?: number) => void): () => void;
+  stop(cause: "cancelled" | "interrupted"): boolean;
+}
+
+/**
+ * Waits for a run to rest, but no longer than a call may take; meanwhile tells the client how far it is. A caller who
+ * gives up stops it.
+ */
+export async function followRun(run: Followed, context: ToolContext): Promise<void> {
+  const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
+  const unwatch = run.watch(({ items, pending }, waitingMs = 0) => {
+    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
+    context.progress?.(items - pending, items, waiting);
+  });
+  context.signal.addEventListener("abort", stop, { once: true });
+  if (context.signal.aborted) stop();
+  try {
+    await atMostOneWait(run.rest, context);
+  } finally {
+    unwatch();
+    context.signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Resolves when the work has ended, or when a call has taken as long as it may. Rejects as the work does. */
+export async function atMostOneWait(work: Promise<unknown>, context: ToolContext): Promise<void> {
+  const timer = new AbortController();
+  const wait = async (): Promise<void> => {
+    try {
+      await context.clock.sleep(timeLeft(context), timer.signal);
+    } catch (thrown) {
+      if (!timer.signal.aborted) throw thrown;
+    }
+  };
+  try {
+    await Promise.race([work, wait()]);
+  } finally {
+    timer.abort();
+  }
+}
+
+/** Resolves when a run rests, or after so many milliseconds. */
+export async function restOrTime(
+  run: Pick<Followed, "rest">,
+  ms: number,
+  { clock, signal }: ToolContext,
+): Promise<void> {
+  const timer = new AbortController();
+  const over = clock.sleep(ms, AbortSignal.any([timer.signal, signal])).catch((thrown: unknown) => {
+    if (!timer.signal.aborted && !signal.aborted) throw thrown;
+  });
+  await Promise.race([run.rest, over]);
+  timer.abort();
+}

@@ -1,0 +1,85 @@
+import { isApiError } from "../../api/errors.ts";
+import type { WriteCall } from "../../changes/call.ts";
+import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
+import type { Plan } from "../../changes/plan/plan.ts";
+import type { Runs } from "../../changes/runs.ts";
+import { RunState } from "../../changes/state/change-state.ts";
+import type { ByteSource } from "../../platform/bytes.ts";
+import { effectText } from "../../render/effect.ts";
+import { toldFailures } from "../../render/failures.ts";
+import { renderReport } from "../../render/report.ts";
+import { requestFailure } from "../../render/request-failures.ts";
+import { ownReason } from "../../runs/reasons.ts";
+import { countsOf } from "../../runs/report.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
+import { TookTooLong, withinWait } from "../within-wait.ts";
+import { isGoing, planInTime } from "./planning.ts";
+
+/** A call, and the content of its file. */
+export interface Given {
+  readonly call: WriteCall;
+  readonly bytes: ByteSource | undefined;
+}
+
+/** A run as its plan leaves it: only what failed in planning has an outcome. */
+export function plannedState(plan: Plan): RunState {
+  return new RunState(plan);
+}
+
+/** Says what a call would do and what it would meet, and sends no write. */
+export async function dryRun({ call, bytes }: Given, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
+  const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
+  if (isGoing(plan)) {
+    plan.stop();
+    throw tookTooLong();
+  }
+  try {
+    const met = await withinWait(context, context.signal, (signal) => runs.foresee(plan, signal));
+    plan.settlements.push(...met);
+    return planned(call, plan, context);
+  } catch (thrown) {
+    if (!(isApiError(thrown) || thrown instanceof TookTooLong)) throw thrown;
+    const why = isApiError(thrown) ? requestFailure(thrown).message : thrown.message;
+    return planned(call, plan, context, [`present names and limits were not checked against what is there: ${why}`]);
+  }
+}
+
+function planned(call: WriteCall, plan: Plan, { environment }: ToolContext, notes: readonly string[] = []): ToolAnswer {
+  const state = plannedState(plan);
+  const asks =
+    plan.losses.length > 0 ? [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`] : [];
+  return renderReport({
+    environment,
+    tool: call.tool,
+    status: "planned",
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+    plan: weighed(plan.steps, plannedRequests(plan.steps)),
+    nextSteps: [...notes, ...asks],
+  });
+}
+
+/** Planning takes longer than a call may take, and nothing can go on without the caller. */
+export function tookTooLong(): ToolError {
+  return new ToolError(
+    "planning this took longer than a call may take; nothing was changed",
+    "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
+  );
+}
+
+/** The person said no: nothing is attempted, and that is no error. */
+export function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
+  const state = plannedState(plan);
+  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
+  return renderReport({
+    environment,
+    tool: call.tool,
+    status: "cancelled",
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+    nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
+  });
+}

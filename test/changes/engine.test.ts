@@ -1,0 +1,293 @@
+import { describe, expect, test } from "vitest";
+import type { WriteCall } from "../../src/changes/call.ts";
+import { startService } from "./service.ts";
+
+const names = (count: number, prefix = "Option"): string[] =>
+  Array.from({ length: count }, (_, number) => `${prefix} ${number + 1}`);
+const ids = (count: number, prefix = "article"): string[] =>
+  Array.from({ length: count }, (_, number) => `${prefix}-${number + 1}`);
+
+describe("adding options", () => {
+  test("12,000 options leave in 3 requests, and bad ones fail alone", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const items = names(12_000).map((name) => ({ name, contexts: [] as string[] }));
+    items.push({ name: "Option 7", contexts: [] }, { name: "bad_name", contexts: [] });
+    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(result.counts).toEqual({ items: 12_002, succeeded: 12_000, failed: 2 });
+    expect(result.status).toBe("partial");
+    expect(result.requests).toMatchObject({ planned: 3, sent: 3, resent: 0 });
+    expect(result.failures.map(({ reason, indexes }) => [reason.code, indexes])).toEqual([
+      ["DUPLICATE_IN_INPUT", [12_000]],
+      ["INVALID_NAME", [12_001]],
+    ]);
+    const page = await service.api.listOptions(targetingId, { limit: 1 });
+    expect(page.total).toBe(12_000);
+  });
+
+  test("23,000 Context IDs of one option arrive completely", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const items = [{ name: "Articles", contexts: ids(23_000) }];
+    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(result).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 }, requests: { sent: 3 } });
+    const page = await service.api.listOptions(targetingId, {});
+    expect(page.items[0]).toMatchObject({ name: "Articles", contextCount: 23_000 });
+  });
+
+  test("a group travels with its sub-options, those that name it included; what does not fit follows", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const items = [
+      { name: "Late child", parentName: "Seasonal" },
+      { name: "Seasonal", children: names(5100, "Child").map((name) => ({ name })) },
+      { name: "Alone" },
+    ];
+    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(result.counts).toEqual({ items: 5103, succeeded: 5103 });
+    const page = await service.api.listOptions(targetingId, {});
+    expect(page.items.map(({ name, childCount }) => [name, childCount])).toEqual([
+      ["Seasonal", 5101],
+      ["Alone", undefined],
+    ]);
+    expect(result.results.every(({ _id }) => _id !== undefined)).toBe(true);
+  });
+
+  test("a sub-option whose name is taken fails alone, and its group is made without it", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    await service.run({ tool: "bulk_add_options", input: { targetingId, items: [{ name: "Taken" }] } });
+    const items = [{ name: "Group", children: [{ name: "Fine" }, { name: "Taken" }, { name: "Good" }] }];
+    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(result.results.map(({ child, outcome }) => [child, outcome])).toEqual([
+      [undefined, "succeeded"],
+      [0, "succeeded"],
+      [1, "failed"],
+      [2, "succeeded"],
+    ]);
+  });
+
+  test("a grown list imported again adds only what is new", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const first = [
+      { name: "A1", contexts: ["x"] },
+      { name: "Group", children: [{ name: "C1" }] },
+    ];
+    await service.run({ tool: "bulk_add_options", input: { targetingId, items: first } });
+    const grown = [
+      { name: "A1", contexts: ["x", "y"] },
+      { name: "Group", children: [{ name: "C1" }, { name: "C2" }] },
+      { name: "A2" },
+    ];
+    const skip = await service.run({
+      tool: "bulk_add_options",
+      input: { targetingId, items: grown, onExisting: "skip" },
+    });
+    expect(skip.counts).toEqual({ items: 5, succeeded: 2, alreadyDone: 3 });
+    const add = await service.run({
+      tool: "bulk_add_options",
+      input: { targetingId, items: grown, onExisting: "addContexts" },
+    });
+    expect(add.counts).toEqual({ items: 5, succeeded: 1, alreadyDone: 4 });
+    const page = await service.api.listOptions(targetingId, {});
+    expect(page.items.map(({ name, contextCount, childCount }) => [name, contextCount, childCount])).toEqual([
+      ["A1", 2, undefined],
+      ["Group", 0, 2],
+      ["A2", 0, undefined],
+    ]);
+  });
+});
+
+describe("faults", () => {
+  test.each([
+    ["502 after the write was applied", { kind: "status", status: 502, applied: true }],
+    ["502 before the write was applied", { kind: "status", status: 502, applied: false }],
+    ["reset after the write was applied", { kind: "reset", applied: true }],
+    ["time-out after the write was applied", { kind: "timeout", applied: true }],
+    ["a busy project", { kind: "busy", retryAfterMs: 30 }],
+    ["UNCATCHED for the unit", { kind: "uncatched" }],
+    ["takeover of half the items", { kind: "takeover", from: 2, retryAfterMs: 10 }],
+  ])("%s: every option is made once and reported so", async (_, fault) => {
+    const service = await startService(2000);
+    const targetingId = await service.targeting("Spring");
+    await service.faults([{ ...fault, on: "addOptions", nth: 1 }]);
+    const items = [
+      { name: "Plain" },
+      { name: "With articles", contexts: ["a", "b"] },
+      { name: "Group", children: [{ name: "Child" }] },
+      { name: "Last" },
+    ];
+    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(result.counts).toEqual({ items: 5, succeeded: 5 });
+    expect(result.requests.sent).toBe(2);
+    const page = await service.api.listOptions(targetingId, {});
+    expect(page.items.map(({ name }) => name).sort()).toEqual(["Group", "Last", "Plain", "With articles"]);
+  });
+
+  test.each([
+    ["targetings", "createTargetings", 200],
+    ["sub-options", "addOptions", 300],
+  ] as const)("of many %s none is unknown where the second answer was lost", async (_, on, count) => {
+    const service = await startService();
+    const items = names(count, "New").map((name) => ({ name }));
+    let call: WriteCall = { tool: "create_targetings", input: { items } };
+    if (on === "addOptions") {
+      const targetingId = await service.targeting("Spring");
+      const { _id: parent } = await service.api.addOption({
+        targeting: targetingId,
+        name: "Group",
+        contexts: ["own"],
+        type: "collection",
+      });
+      call = { tool: "bulk_add_options", input: { targetingId, items: items.map((item) => ({ ...item, parent })) } };
+    }
+    await service.faults([{ kind: "status", status: 502, applied: true, on, nth: 2 }]);
+    const result = await service.run(call);
+    expect(result.counts).toEqual({ items: count, succeeded: count });
+  });
+
+  test("an older option of the same name is never counted as ours", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    await service.api.addOption({ targeting: targetingId, name: "Old" });
+    await service.faults([{ kind: "status", status: 502, applied: true, on: "addOptions", nth: 1 }]);
+    const items = [{ name: "Old" }, { name: "New" }];
+    const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(result.results.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ["Old", "failed"],
+      ["New", "succeeded"],
+    ]);
+  });
+
+  test("a deletion whose answer was lost is already done", async () => {
+    const service = await startService();
+    const id = await service.targeting("Spring");
+    await service.faults([{ kind: "reset", applied: true, on: "deleteTargetings", nth: 1 }]);
+    const result = await service.run({ tool: "delete_targeting", input: { ids: [id] } });
+    expect(result).toMatchObject({ status: "succeeded", counts: { items: 1, alreadyDone: 1 } });
+  });
+
+  test("a wrong key ends the run and says so", async () => {
+    const service = await startService();
+    await service.faults([{ kind: "status", status: 401, on: "createTargetings", nth: 1 }]);
+    const result = await service.run({ tool: "create_targetings", input: { items: [{ name: "Spring" }] } });
+    expect(result).toMatchObject({ status: "failed", requests: { sent: 1 } });
+    expect(result.failures[0]?.reason.code).toBe("UNAUTHORIZED");
+  });
+});
+
+describe("changes that depend on each other", () => {
+  test("names are passed on and swapped", async () => {
+    const service = await startService();
+    const [one, two, three] = [
+      await service.targeting("One"),
+      await service.targeting("Two"),
+      await service.targeting("Three"),
+    ];
+    const items = [
+      { _id: one, name: "Two" },
+      { _id: two, name: "One" },
+      { _id: three, name: "Four" },
+    ];
+    const result = await service.run({ tool: "rename_targetings", input: { items } });
+    expect(result.counts).toEqual({ items: 3, succeeded: 3 });
+    expect((await service.api.getTargeting(one)).name).toBe("Two");
+    expect((await service.api.getTargeting(two)).name).toBe("One");
+  });
+
+  test("a Context ID moves from one group to another", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const items = [
+      { name: "From", type: "collection" as const, contexts: ["moving", "staying"] },
+      { name: "To", type: "collection" as const, contexts: ["other"] },
+    ];
+    const made = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    const [from, to] = made.results.map(({ _id }) => _id ?? "");
+    const result = await service.run({
+      tool: "update_contexts",
+      input: {
+        items: [
+          { _id: to ?? "", add: ["moving"] },
+          { _id: from ?? "", remove: ["moving"] },
+        ],
+      },
+    });
+    expect(result.counts).toEqual({ items: 2, succeeded: 2 });
+  });
+
+  test("two groups that swap a Context ID in one call are refused, and keep what they hold", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const groups = ["x", "y"].map((contextId) => ({
+      name: `Group ${contextId}`,
+      type: "collection" as const,
+      contexts: [contextId, `own-${contextId}`],
+    }));
+    const made = await service.run({ tool: "bulk_add_options", input: { targetingId, items: groups } });
+    const [one = "", two = ""] = made.results.map(({ _id }) => _id);
+    const swap = [
+      { _id: one, add: ["y"], remove: ["x"] },
+      { _id: two, add: ["x"], remove: ["y"] },
+    ];
+    const result = await service.run({ tool: "update_contexts", input: { items: swap } });
+    expect(result.counts).toEqual({ items: 2, failed: 2 });
+    expect((await service.api.getOption(one, {})).contexts).toEqual(["x", "own-x"]);
+    expect((await service.api.getOption(two, {})).contexts).toEqual(["y", "own-y"]);
+  });
+
+  test("a long set keeps what stays and crosses no limit", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const items = [{ name: "Articles", contexts: ids(30_000, "old") }];
+    const made = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    const _id = made.results[0]?._id ?? "";
+    const set = [...ids(5000, "old"), ...ids(44_000, "new")];
+    const result = await service.run({ tool: "update_contexts", input: { items: [{ _id, set }] } });
+    expect(result.counts).toEqual({ items: 1, succeeded: 1 });
+    const after = await service.api.getOption(_id, { limit: 1 });
+    expect(after.option.contextCount).toBe(49_000);
+  });
+
+  test("groups are deleted with their sub-options, more than a request takes", async () => {
+    const service = await startService();
+    const targetingId = await service.targeting("Spring");
+    const items = [{ name: "Group", children: names(200, "Child").map((name) => ({ name })) }];
+    const made = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    const all = made.results.flatMap(({ _id }) => _id ?? []);
+    const result = await service.run({ tool: "delete_options", input: { ids: all } });
+    expect(result.counts).toEqual({ items: 201, succeeded: 201 });
+    expect(result.requests.sent).toBe(2);
+  });
+
+  test("a targeting with more options than a create request takes", async () => {
+    const service = await startService();
+    const items = [{ name: "Big", options: names(250).map((name) => ({ name })) }, { name: "Small" }];
+    const result = await service.run({ tool: "create_targetings", input: { items } });
+    expect(result.counts).toEqual({ items: 252, succeeded: 252 });
+    expect(result.requests.sent).toBe(2);
+  });
+
+  test("what is made inside a targeting or a group is told by its ID", async () => {
+    const service = await startService();
+    const group = (name: string, count: number) => ({
+      name,
+      children: names(count).map((child) => ({ name: `${name} ${child}` })),
+    });
+    const options = [{ name: "Plain" }, group("Small", 2), group("One", 1)];
+    const targetings = await service.run({
+      tool: "create_targetings",
+      input: { items: [{ name: "Spring", options }, { name: "Bare" }] },
+    });
+    const targetingId = targetings.results[0]?._id ?? "";
+    const items = [group("Large", 60), group("Middle", 3), group("Another", 3), group("Lonely", 1)];
+    const groups = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect([targetings.counts, groups.counts]).toMatchObject([{ succeeded: 8 }, { succeeded: 71 }]);
+    for (const { _id = "", name, child } of [...targetings.results, ...groups.results]) {
+      const isOption = child !== undefined || groups.results.some((result) => result._id === _id);
+      const there = isOption ? (await service.api.getOption(_id)).option : await service.api.getTargeting(_id);
+      expect(there.name).toBe(name);
+    }
+  });
+});

@@ -1,0 +1,98 @@
+import { onTestFinished } from "vitest";
+import { openHttp } from "../../src/api/http.ts";
+import { managementOver } from "../../src/api/management-client.ts";
+import type { WriteCall } from "../../src/changes/call.ts";
+import type { Run } from "../../src/changes/run.ts";
+import { WRITE_FORM } from "../../src/changes/run-form.ts";
+import { Runs } from "../../src/changes/runs.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { countsOf, failureGroups, objectResults } from "../../src/runs/report.ts";
+import type { TargetingMemory } from "../../src/runs/targeting-names.ts";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { ROUTES } from "../../src/spec/routes.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+import { memoryRunStore } from "../support/memory-store.ts";
+
+/** A memory that nothing is looked up in. */
+function noMemory(): TargetingMemory {
+  return targetingMemory({ now: Date.now, onProblem: () => {} });
+}
+
+/** A sandbox with the engine in front of it, over real HTTP. Closed when the test is over. */
+export async function startService(requestTimeoutMs = 20_000) {
+  const sandbox = await startSandbox({ lockWaitMs: 20 });
+  const http = openHttp({
+    url: sandbox.url,
+    credential: { "x-api-key": "sandbox-key" },
+    requestTimeoutMs,
+  });
+  onTestFinished(async () => {
+    await http.close();
+    await sandbox.close();
+  });
+  const api = managementOver(http, ROUTES);
+  const runs = new Runs({
+    api,
+    routes: ROUTES,
+    store: memoryRunStore(WRITE_FORM),
+    lock: processLock(systemClock),
+    clock: systemClock,
+    random: () => 0.5,
+    newRunId: ulidSource(Date.now, Math.random),
+    project: "test",
+    environment: "sandbox",
+    retryBudgetMs: 20_000,
+    words: ({ code }) => code,
+    memory: noMemory(),
+  });
+  const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const answer = await fetch(`${sandbox.url}/_sandbox${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!answer.ok) throw new Error(`control plane: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  const run = async (call: WriteCall): Promise<Finished> => {
+    const plan = await runs.plan(call, new AbortController().signal);
+    const started = await runs.start(await runs.keep(call, "tester"), plan);
+    if (started === undefined) throw new Error("the run was started before");
+    await started.rest;
+    return finished(started);
+  };
+  /** A new targeting's ID. */
+  const targeting = async (name: string): Promise<string> => {
+    const { _id } = await api.createTargeting({ name });
+    return _id;
+  };
+  return {
+    api,
+    runs,
+    run,
+    control,
+    targeting,
+    url: sandbox.url,
+    faults: (faults: unknown[]) => control("POST", "/faults", { faults }),
+  };
+}
+
+/** A run at rest, as tests look at it. */
+export interface Finished {
+  readonly status: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly requests: Readonly<Record<string, number>>;
+  readonly results: ReturnType<typeof objectResults>;
+  readonly failures: ReturnType<typeof failureGroups>;
+}
+
+function finished(run: Run): Finished {
+  return {
+    status: run.status(),
+    counts: Object.fromEntries(Object.entries(countsOf(run.state)).filter(([, count]) => count > 0)),
+    requests: { ...run.state.requests },
+    results: objectResults(run.state),
+    failures: failureGroups(run.state),
+  };
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import { ServerClock } from "../../../src/changes/settle/service-clock.ts";
+
+const SENT = 1_800_000_000_000;
+const wholeSecond = (time: number): number => Math.floor(time / 1000) * 1000;
+
+/** A clock of which a request made something: it took `there` ms until it was made, and `back` ms until the answer. */
+function clockAfter({ skew, there, back }: { readonly skew: number; readonly there: number; readonly back: number }) {
+  const clock = new ServerClock();
+  clock.observeMade([SENT + there + skew], SENT, SENT + there + back);
+  return clock;
+}
+
+/** Reads the header `Date` as the clock asks for it, over a way of 1 ms each; gives whether the clock asked. */
+function read(clock: ServerClock, now: number, question: { readonly gap: number; readonly skew: number }): boolean {
+  const wait = clock.nextReadingIn(now, question.gap);
+  if (wait === undefined) return false;
+  const from = wholeSecond(now + wait + 1 + question.skew);
+  clock.observe({ from, to: from + 999, sentAt: now + wait, receivedAt: now + wait + 2 });
+  return true;
+}
+
+describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms ahead", (skew) => {
+  const first = SENT + 5000;
+
+  test("a slow first request decides nothing about what came 3 ms after a later attempt; one reading does", () => {
+    const clock = clockAfter({ skew, there: 700, back: 5 });
+    expect(clock.order(first + 3 + skew, first)).toBe("unclear");
+    expect(clock.isLikelyAfter(first + 3 + skew, first)).toBe(false);
+    read(clock, first + 10, { gap: 4 + skew, skew });
+    read(clock, first + 10, { gap: 4 + skew, skew });
+    expect(clock.order(first + 3 + skew, first)).toBe("after");
+  });
+
+  test("nor about what came 100 ms before it", () => {
+    const clock = clockAfter({ skew, there: 5, back: 700 });
+    const older = first - 100 + skew;
+    expect(clock.order(older, first)).toBe("unclear");
+    expect(clock.isLikelyAfter(older, first)).toBe(false);
+    for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: older - first + 1 + 2, skew });
+    expect(clock.order(older, first)).toBe("before");
+  });
+
+  test("every answer narrows what is known, not only the first", () => {
+    const clock = clockAfter({ skew, there: 700, back: 700 });
+    clock.observeMade([SENT + 2000 + 4 + skew, SENT + 2000 + 2 + skew], SENT + 2000, SENT + 2006);
+    expect(clock.order(first + 2 + skew, first)).toBe("after");
+    expect(clock.order(first - 3 + skew, first)).toBe("before");
+  });
+
+  test("a header of another clock than the IDs is left alone", () => {
+    const clock = clockAfter({ skew, there: 300, back: 5 });
+    read(clock, first, { gap: 0, skew: skew + 60_000 });
+    expect(read(clock, first, { gap: 0, skew: skew + 60_000 })).toBe(false);
+    expect(clock.order(first + 3 + skew, first)).toBe("unclear");
+    expect(clock.order(first + 300 + skew, first)).toBe("after");
+    expect(clock.order(first - 6 + skew, first)).toBe("before");
+  });
+});
+
+test("readings of long ago are forgotten, since clocks drift apart", () => {
+  const hour = 3_600_000;
+  const clock = clockAfter({ skew: 0, there: 1, back: 1 });
+  expect(clock.order(SENT + hour - 30, SENT + hour)).toBe("before");
+  // By now the service's clock is 40 ms behind: what it makes right after the attempt looks older.
+  clock.observeMade([SENT + hour - 40 + 2], SENT + hour, SENT + hour + 4);
+  expect(clock.order(SENT + hour - 40 + 3, SENT + hour)).toBe("after");
+});
+
+test("what is newer than the header says it can be shows that the header is of another clock", () => {
+  const clock = new ServerClock();
+  read(clock, SENT, { gap: 0, skew: 0 });
+  expect(clock.order(SENT + 3_600_000, SENT)).toBe("after");
+  clock.observeSeen(SENT + 3_600_000, SENT + 100);
+  expect(clock.order(SENT + 3_600_000, SENT)).toBe("unclear");
+  expect(clock.isLikelyAfter(SENT + 3_600_000, SENT)).toBe(false);
+});

@@ -1,0 +1,32 @@
+import { contextRows } from "../../src/changes/rows/context-rows.ts";
+import { optionRows } from "../../src/changes/rows/option-rows.ts";
+import { type Format, type Given, itemsIn, type RowShape } from "../../src/files/rows.ts";
+import type { Encoding } from "../../src/files/text.ts";
+import type { ByteSource } from "../../src/platform/bytes.ts";
+
+/** A content that arrives in pieces of a few bytes. */
+export function contentOf(content: string | Uint8Array, size = 7): ByteSource {
+  const bytes = Buffer.from(content);
+  return async function* () {
+    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+  };
+}
+
+/** How a file is read. */
+interface As {
+  readonly format?: Format;
+  readonly encoding?: Encoding;
+}
+
+function reader<Item>(shape: RowShape<Item>) {
+  return (content: string | Uint8Array, { format = "csv", encoding = "utf-8" }: As = {}) =>
+    itemsIn(contentOf(content), { format, encoding, digest: "" }, shape);
+}
+
+export const readOptionFile = reader(optionRows);
+export const readContextFile = reader(contextRows);
+
+/** The problem of something given that cannot be used. */
+export function problemOf(given: Given<unknown> | undefined): unknown {
+  return given !== undefined && "reason" in given ? (given.reason.detail?.problem ?? given.reason.code) : undefined;
+}

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { textOf } from "../../src/files/text.ts";
+import { contentOf } from "./content.ts";
+
+async function decoded(bytes: readonly number[] | Uint8Array, encoding: "utf-8" | "euc-kr", size = 1): Promise<string> {
+  let text = "";
+  for await (const piece of textOf(contentOf(Uint8Array.from(bytes), size), encoding)) text += piece;
+  return text;
+}
+
+// "가뷁\n" as Korean Excel saves it: the second syllable is in CP949 only, not in KS X 1001.
+const KOREAN = [0xb0, 0xa1, 0x94, 0xee, 0x0a];
+
+test.each([1, 2, 3, 100])("all syllables of Korean Excel are read, in pieces of %i bytes", async (size) => {
+  expect(await decoded(KOREAN, "euc-kr", size)).toBe("가뷁\n");
+});
+
+test.each([1, 2, 3, 100])("UTF-8 with and without byte order mark, in pieces of %i bytes", async (size) => {
+  const bytes = [...Buffer.from("가뷁\n한 글🙂")];
+  expect(await decoded(bytes, "utf-8", size)).toBe("가뷁\n한 글🙂");
+  expect(await decoded([0xef, 0xbb, 0xbf, ...bytes], "utf-8", Math.max(size, 3))).toBe("가뷁\n한 글🙂");
+});
+
+test("a byte order mark says more than the argument", async () => {
+  expect(await decoded([0xef, 0xbb, 0xbf, ...Buffer.from("뷁")], "euc-kr", 100)).toBe("뷁");
+});
+
+test.each([1, 2, 5, 100])(
+  "bytes that are not of the encoding are named by line, in pieces of %i bytes",
+  async (size) => {
+    const two = [...Buffer.from("한 줄\n두 줄\n")];
+    await expect(decoded([...two, 0x41, 0xff, 0x0a, 0x41], "utf-8", size)).rejects.toThrow("line 3 ");
+    await expect(decoded([...two, 0x41, 0xeb, 0x0a, 0x41, 0xff], "utf-8", size)).rejects.toThrow("line 3 ");
+    await expect(decoded([...two, 0x41, 0xeb], "utf-8", size)).rejects.toThrow("line 3 ");
+    await expect(decoded(KOREAN, "utf-8", size)).rejects.toThrow("line 1 ");
+    await expect(decoded([...KOREAN, ...KOREAN, 0x41, 0xff, 0x0a], "euc-kr", size)).rejects.toThrow("line 3 ");
+    await expect(decoded([...KOREAN, 0x41, 0xb0], "euc-kr", size)).rejects.toThrow("line 2 ");
+  },
+);
+
+test("a stray byte at the beginning of a part is named, although the part ends inside a character", async () => {
+  const line = `${"n".repeat(99)}\n`;
+  const bytes = Buffer.concat([
+    Buffer.from(`${line.repeat(81)}${"m".repeat(91)}\n`),
+    Buffer.from([0x80]),
+    Buffer.from(`${line.repeat(81)}${"m".repeat(90)}가\nend\n`),
+  ]);
+  await expect(decoded(bytes, "utf-8", bytes.length)).rejects.toThrow("line 83 ");
+});

@@ -1,0 +1,63 @@
+import { mkdtempSync } from "node:fs";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { moveOver } from "../../src/platform/move-over.ts";
+
+/** A system whose renaming fails with these codes, one after the other, before it works. */
+function system(platform: NodeJS.Platform, codes: readonly string[]) {
+  let tries = 0;
+  let slept = 0;
+  return {
+    platform,
+    async rename() {
+      const code = codes[tries];
+      tries += 1;
+      if (code !== undefined) throw Object.assign(new Error(code), { code });
+    },
+    async sleep(ms: number) {
+      slept += ms;
+    },
+    tries: () => tries,
+    slept: () => slept,
+  };
+}
+
+test("a file takes the place of another, and nothing stays beside it", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "move-over-"));
+  const [from, to] = [join(folder, "fresh"), join(folder, "file")];
+  await writeFile(to, "old");
+  await writeFile(from, "new");
+  await moveOver(from, to);
+  expect(await readFile(to, "utf8")).toBe("new");
+  expect(await readdir(folder)).toEqual(["file"]);
+});
+
+test("on Windows a file that is held for a moment is tried again", async () => {
+  const held = system("win32", ["EPERM", "EACCES", "EBUSY"]);
+  await moveOver("from", "to", held);
+  expect(held.tries()).toBe(4);
+});
+
+test("a file that stays held is given up after a short while, with what the system says", async () => {
+  const held = system(
+    "win32",
+    Array.from({ length: 100 }, () => "EBUSY"),
+  );
+  await expect(moveOver("from", "to", held)).rejects.toMatchObject({ code: "EBUSY" });
+  expect(held.slept()).toBeGreaterThan(1000);
+  expect(held.slept()).toBeLessThan(5000);
+});
+
+test.each([
+  ["linux", "EPERM"],
+  ["darwin", "EBUSY"],
+  ["win32", "ENOENT"],
+  ["win32", "ENOSPC"],
+] as const)("on %s %s is no such moment", async (platform, code) => {
+  const failing = system(platform, [code]);
+  await expect(moveOver("from", "to", failing)).rejects.toMatchObject({ code });
+  expect(failing.tries()).toBe(1);
+  expect(failing.slept()).toBe(0);
+});

@@ -1,0 +1,205 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { WRITE_FORM } from "../../../src/changes/run-form.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import type { Retention } from "../../../src/runs/file/retention.ts";
+import { runsIn } from "../../../src/runs/file/run-folder.ts";
+import { fileRunStore } from "../../../src/runs/file/run-store.ts";
+import { ulidSource } from "../../../src/spec/ulid.ts";
+
+const NOW = 1_800_000_000_000;
+const DAY_MS = 86_400_000;
+
+const newRunId = ulidSource(
+  () => NOW,
+  () => 0.5,
+);
+
+async function newFolder(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "targeting-mcp-"));
+}
+
+function storeIn(folder: string, now = NOW, keep?: Retention) {
+  return fileRunStore(folder, { ...systemClock, now: () => now }, WRITE_FORM, keep);
+}
+
+function headerOf(runId: string, fingerprint = "same", caller = "local") {
+  return {
+    runId,
+    call: { tool: "delete_targeting", input: { ids: [] } },
+    project: "project",
+    caller,
+    environment: "sandbox",
+    createdAt: NOW,
+    fingerprint,
+  } as const;
+}
+
+/** Keeps a run; `status` is how it came to rest, where it did. */
+async function keptRun(
+  folder: string,
+  { status, fingerprint = "same", createdAt = NOW }: { status?: string; fingerprint?: string; createdAt?: number },
+): Promise<string> {
+  const store = storeIn(folder);
+  const runId = newRunId();
+  await store.create({ ...headerOf(runId, fingerprint), createdAt });
+  await store.start(runId);
+  if (status !== undefined) {
+    const about = { tool: "delete_targeting", caller: "local", fingerprint, status, counts: {} };
+    await store.summarise(runId, { ...about, startedAt: NOW, updatedAt: NOW, open: status === "cancelled" });
+  }
+  return runId;
+}
+
+describe("runs that may be unfinished are found", () => {
+  test("those at rest and of other calls are left out", async () => {
+    const folder = await newFolder();
+    const driven = await keptRun(folder, {});
+    const interrupted = await keptRun(folder, { status: "interrupted" });
+    const cancelled = await keptRun(folder, { status: "cancelled" });
+    await keptRun(folder, { status: "succeeded" });
+    const other = await keptRun(folder, { fingerprint: "other" });
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([cancelled, interrupted, driven]);
+    expect(await storeIn(folder).unfinished()).toEqual([other, cancelled, interrupted, driven]);
+  });
+
+  test("a run that is taken up again after it came to rest", async () => {
+    const folder = await newFolder();
+    const runId = await keptRun(folder, { status: "failed" });
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
+    await storeIn(folder).reopen(headerOf(runId));
+    const again = { tool: "t", caller: "local", fingerprint: "same", counts: {}, startedAt: NOW, updatedAt: NOW };
+    await storeIn(folder).summarise(runId, { ...again, status: "interrupted", open: true });
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
+    await storeIn(folder).summarise(runId, { ...again, status: "succeeded", open: false });
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
+  });
+
+  test("where an earlier version kept them, without marks, once the server starts anew", async () => {
+    const folder = await newFolder();
+    await keptRun(folder, { status: "succeeded" });
+    const crashed = await keptRun(folder, {});
+    await rm(join(folder, "calls"), { recursive: true });
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([crashed]);
+    const next = await keptRun(folder, {});
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([next, crashed]);
+    expect(await storeIn(folder).list("local")).toHaveLength(3);
+  });
+
+  test("where marks were left of runs that are gone, and of nothing at all", async () => {
+    const folder = await newFolder();
+    const crashed = await keptRun(folder, {});
+    const [mark = ""] = await readdir(join(folder, "calls", "open"));
+    await writeFile(join(folder, "calls", "open", mark.replace(crashed, "01ARZ3NDEKTSV4RRFFQ69G5FAV")), "");
+    await writeFile(join(folder, "calls", "open", "nonsense"), "");
+    expect((await storeIn(folder).unfinished({ fingerprint: "same" }))[0]).toBe(crashed);
+    expect(await storeIn(folder).list("local")).toEqual([crashed]);
+  });
+
+  test("where the index cannot be kept that is said, since a run without a mark would not be found", async () => {
+    const folder = await newFolder();
+    await writeFile(join(folder, "calls"), "a file, where a folder should be");
+    await expect(storeIn(folder).create(headerOf(newRunId()))).rejects.toThrow(`runs cannot be kept in ${folder}`);
+  });
+
+  test("where the process died between the summary and the mark, it is looked at, and no more", async () => {
+    const folder = await newFolder();
+    const runId = await keptRun(folder, { status: "succeeded" });
+    await storeIn(folder).reopen(headerOf(runId));
+    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
+  });
+});
+
+describe("old runs", () => {
+  /** Keeps a finished run of a caller, made at a time; `removed` is what it took away. */
+  async function finished(
+    folder: string,
+    { caller = "local", at = NOW, removed = false, keep }: FinishedRun = {},
+  ): Promise<string> {
+    const store = storeIn(folder, NOW, keep);
+    const runId = ulidSource(
+      () => at,
+      () => Math.random(),
+    )();
+    await store.create({ ...headerOf(runId, "same", caller), createdAt: at });
+    await store.start(runId);
+    if (removed) await store.keep(runId, "removed", lines("{}\n"));
+    await store.summarise(runId, {
+      ...{ tool: "delete_targeting", caller, fingerprint: "same", status: "succeeded", counts: {} },
+      ...{ startedAt: at, updatedAt: at, open: false },
+    });
+    return runId;
+  }
+
+  test("are removed beyond so many of their caller when a run ends, and no unfinished one", async () => {
+    const folder = await newFolder();
+    const keep = { days: 30, runs: 5 };
+    const unfinished = await keptRun(folder, {});
+    const first = await finished(folder, { at: NOW - 60_000, keep });
+    const others = await finished(folder, { at: NOW - 60_000, caller: "another", keep });
+    for (let made = 0; made < 5; made += 1) await finished(folder, { at: NOW - 1000 + made, keep });
+    await expect.poll(() => runsIn(folder)).not.toContain(first);
+    const left = await runsIn(folder);
+    expect(left).toHaveLength(7);
+    expect(left).toContain(unfinished);
+    expect(left).toContain(others);
+    await expect.poll(async () => (await storeIn(folder).list("local")).length).toBe(6);
+  });
+
+  test("that hold what was taken away go by their age alone", async () => {
+    const folder = await newFolder();
+    const keep = { days: 3, runs: 2 };
+    const held = await finished(folder, { at: NOW - 2 * DAY_MS, removed: true, keep });
+    const old = await finished(folder, { at: NOW - 3 * DAY_MS, removed: true, keep });
+    for (let made = 0; made < 6; made += 1) await finished(folder, { at: NOW - 1000 + made, caller: "another", keep });
+    for (let made = 0; made < 6; made += 1) await finished(folder, { at: NOW - 1000 + made, keep });
+    await expect.poll(() => runsIn(folder)).toHaveLength(5);
+    expect(await runsIn(folder)).toContain(held);
+    expect(await runsIn(folder)).not.toContain(old);
+  });
+
+  test("are looked for at the start, also those that another version kept", async () => {
+    const folder = await newFolder();
+    const keep = { days: 30, runs: 2 };
+    const all: string[] = [];
+    for (let made = 0; made < 4; made += 1) all.push(await finished(folder, { at: NOW - 1000 + made }));
+    const old = await finished(folder, { at: NOW - 31 * DAY_MS });
+    const plan = ulidSource(
+      () => NOW - 2 * DAY_MS,
+      () => 0.5,
+    )();
+    await storeIn(folder).create({ ...headerOf(plan), createdAt: NOW - 2 * DAY_MS });
+    await rm(join(folder, "calls"), { recursive: true });
+    await storeIn(folder, NOW, keep).tidy();
+    expect(await runsIn(folder)).toEqual([all[3], all[2]]);
+    expect(old).not.toBe(plan);
+    expect(await readdir(join(folder, "calls", "open"))).toEqual([]);
+  });
+
+  test("of which only a folder was left go, too, but not one that is just being made", async () => {
+    const folder = await newFolder();
+    const idAt = (time: number): string =>
+      ulidSource(
+        () => time,
+        () => 0.5,
+      )();
+    const [theirs, abandoned, half] = [idAt(NOW - 5), idAt(NOW - 40 * DAY_MS), idAt(NOW - 41 * DAY_MS)];
+    for (const runId of [theirs, abandoned, half]) await mkdir(join(folder, runId), { recursive: true });
+    await writeFile(join(folder, half, "started"), "");
+    await storeIn(folder).tidy();
+    expect(await runsIn(folder)).toEqual([theirs]);
+  });
+});
+
+interface FinishedRun {
+  readonly caller?: string;
+  readonly at?: number;
+  readonly removed?: boolean;
+  readonly keep?: Retention;
+}
+
+async function* lines(...texts: readonly string[]): AsyncGenerator<string> {
+  yield* texts;
+}
