@@ -46,7 +46,7 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
 }
 
 /** A run that nobody drives. */
-export function keptRun({ header, started, planned, state }: KeptRun): Run {
+function keptRun({ header, started, planned, state }: KeptRun): Run {
   const status = started ? restingStatus(state) : unstartedStatus(header, planned);
   return {
     header,
@@ -60,7 +60,7 @@ export function keptRun({ header, started, planned, state }: KeptRun): Run {
 }
 
 /** A run that another process drives, as it was read last; its counts grow while somebody waits for it. */
-export function runElsewhere({ header }: KeptRun, driven: Elsewhere<RunState>): Run {
+function runElsewhere({ header }: KeptRun, driven: Elsewhere<RunState>): Run {
   return {
     header,
     get state() {

@@ -13,7 +13,7 @@ const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
 /** What a caller works with. */
-export interface Project extends Connected {
+interface Project extends Connected {
   /** A request begins to use it; the given function says that it is over. What is in use is not forgotten. */
   readonly use: () => () => void;
   /** Aborted when its keys are forgotten, so that what still holds it lets it go; absent: they never are. */

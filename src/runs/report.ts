@@ -83,7 +83,7 @@ export function countsOf(state: ReportedState): ReportCounts {
 }
 
 /** The status that the counts of a run give, once nothing is being driven any more (contract, Status). */
-export function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
+function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
   const good = counts.succeeded + counts.alreadyDone;
   if (good === counts.items) return "succeeded";
   if (good > 0) return "partial";

@@ -8,7 +8,7 @@ export interface Endpoint {
 }
 
 /** An address without its key, or a key without its address: the variables of both. */
-export interface HalfPair {
+interface HalfPair {
   readonly missing: string;
   readonly present: string;
 }

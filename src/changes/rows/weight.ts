@@ -41,7 +41,7 @@ export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"
 const ID_BYTES = 28;
 
 /** Bytes that a request item adds to a body beside its JSON: the bound fields, and one comma. */
-export function boundBytes(bindings: readonly Binding[]): number {
+function boundBytes(bindings: readonly Binding[]): number {
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
 }
 

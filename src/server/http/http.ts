@@ -51,7 +51,7 @@ export interface HttpOptions {
 }
 
 /** What a caller's servers are made of, for as long as it is kept. */
-export interface CallerParts extends ServerParts {
+interface CallerParts extends ServerParts {
   /** A request begins to use them; the given function says that it is over. */
   readonly use: () => () => void;
   /** Aborted when they are to be let go; absent: never. */

@@ -31,7 +31,7 @@ interface Session {
 }
 
 /** A request of a 2025-era client. */
-export interface SessionCall {
+interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;

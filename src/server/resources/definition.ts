@@ -32,7 +32,7 @@ export interface ResourceContent {
 }
 
 /** A resource as lists show it. */
-export interface ListedResource {
+interface ListedResource {
   readonly uri: string;
   readonly name: string;
   readonly mimeType: string;

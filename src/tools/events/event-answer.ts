@@ -22,7 +22,7 @@ export const onUnknownArgument = () => ({
 const RESULTS_READ = 10;
 
 /** The report about events, in the form of every write. */
-export function eventReport(about: {
+function eventReport(about: {
   readonly environment: "live" | "sandbox";
   readonly tool: string;
   readonly runId?: string;
