@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { endWhenWritten, print } from "./commands/print.ts";
-import { type CommandLine, oneTooMany, parseCommandLine, wordsAsFolders } from "./settings/command-line.ts";
+import { type CommandLine, didYouMean, oneTooMany, parseCommandLine, wordsAsFolders } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/error.ts";
 import { commandHelp, type HelpedCommand, programHelp } from "./settings/help.ts";
 
@@ -30,13 +30,17 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/http.ts")).runHttp(line),
   },
   sandbox: {
-    usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL]",
+    usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE]",
     meaning: "serves the emulated event and management APIs over HTTP",
     options: [
       { flag: "host", meaning: "the address to listen on" },
       { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
       { flag: "data", meaning: "the file in which the state is kept across restarts" },
       { flag: "forward", meaning: "base address of a real event API to which events are passed on" },
+      {
+        flag: "seed",
+        meaning: "what it holds at its start: none, sample (a small shop), or what a file of seeds holds",
+      },
     ],
     run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
   },
@@ -47,11 +51,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/doctor/doctor.ts")).runDoctor(line),
   },
   setup: {
-    usage: "setup HOST [--yes]",
+    usage: "setup HOST [--yes] [--remove]",
     meaning:
       "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini, " +
       "with the settings that are given; shows the change and asks first",
-    options: [{ flag: "yes", toggle: true, meaning: "writes without asking, and without keys" }],
+    options: [
+      { flag: "yes", toggle: true, meaning: "writes without asking, and without keys" },
+      { flag: "remove", toggle: true, meaning: "takes this server out again" },
+    ],
     mostWords: 1,
     run: async (line) => (await import("./commands/setup/setup.ts")).runSetup(line),
   },
@@ -71,7 +78,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const command = commandOf(isWord ? first : DEFAULT_COMMAND);
   if (command === undefined) {
-    throw new SettingsError(`there is no command ${first}; the commands are ${Object.keys(COMMANDS).join(", ")}`);
+    throw new SettingsError(`there is no command ${first}; ${didYouMean(first, Object.keys(COMMANDS), "commands")}`);
   }
   const line = parseCommandLine(isWord ? rest : argv, command.options);
   const extra = line.words[command.mostWords ?? 0];

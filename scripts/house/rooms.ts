@@ -174,8 +174,8 @@ export const ROOMS: readonly Room[] = [
   {
     path: "settings",
     holds: "one registry of settings: flags, variables, docs and manifests are made from it",
-    uses: [],
+    uses: ["platform"],
   },
   { path: "spec", holds: "what the API's documents say, as data; what they leave open is marked `assumed`", uses: [] },
-  { path: "platform", holds: "clock, content in pieces, and what differs between machines", uses: [] },
+  { path: "platform", holds: "clock, content in pieces, near words, and what differs between machines", uses: [] },
 ];

@@ -124,6 +124,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const memory = targetingMemory({
     file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
     now: systemClock.now,
+    ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
   return {

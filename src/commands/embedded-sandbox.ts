@@ -1,11 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { StoppedError } from "../api/reasons.ts";
 import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
 import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
+import type { Seed } from "../sandbox/seed.ts";
+import type { SandboxSeed } from "../settings/environment.ts";
 
 /** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
 export interface EmbeddedSandbox {
-  /** Rejects when the port stays taken. */
+  /** Rejects when the port stays taken, or what it is to hold cannot be read. */
   readonly url: () => Promise<string>;
+  /** The targetings that it holds at its start. Rejects where they cannot be read. */
+  readonly seeded: () => Promise<readonly Named[]>;
   close(): Promise<void>;
 }
 
@@ -16,19 +21,36 @@ const PORT_WAIT_MS = 150;
 /** Keys that a sandbox accepts besides its own. */
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
+/** A targeting by its name. */
+export interface Named {
+  readonly _id: string;
+  readonly name: string;
+}
+
+type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
+  readonly port: number;
+  readonly keys: Keys;
+  readonly seed: SandboxSeed;
+};
+
 /** Sets a sandbox up on a port (0: any free one). */
-export function embeddedSandbox(
-  options: Pick<SandboxOptions, "allowedHosts"> & { readonly port: number; readonly keys: Keys },
-): EmbeddedSandbox {
+export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
+  let reading: Promise<Seed | undefined> | undefined;
+  const seed = (): Promise<Seed | undefined> => {
+    reading ??= seedOf(choice);
+    return reading;
+  };
   return {
+    seeded: async () =>
+      (await seed())?.targetings.flatMap(({ _id, name }) => (_id === undefined ? [] : [{ _id, name }])) ?? [],
     async url() {
-      starting ??= start(options);
+      starting ??= seed().then((planted) => start({ ...options, seed: planted }));
       try {
         return (await starting).url;
       } catch (thrown) {
         starting = undefined;
-        throw thrown;
+        throw unusableSeed(choice, thrown);
       }
     },
     async close() {
@@ -36,6 +58,18 @@ export function embeddedSandbox(
       await sandbox?.close();
     },
   };
+}
+
+async function seedOf(choice: SandboxSeed): Promise<Seed | undefined> {
+  if (choice === "none") return undefined;
+  const { readSeed } = await import("../sandbox/read-seed.ts");
+  return readSeed(choice);
+}
+
+/** An API tells of a failed connection in words of ours alone; what is wrong with the file stands in the log. */
+function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
+  if (typeof choice === "string" || isPortTaken(cause)) return cause;
+  return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
 }
 
 async function start(options: SandboxOptions): Promise<Sandbox> {

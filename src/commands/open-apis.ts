@@ -4,7 +4,7 @@ import type { Log, LogFields } from "../server/log.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
-import { acceptedKeys, embeddedSandbox } from "./embedded-sandbox.ts";
+import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */
 export interface Apis {
@@ -16,6 +16,8 @@ export interface Apis {
   readonly benchUrl: () => Promise<string>;
   /** The sandbox that can be looked at. */
   readonly sandbox?: Http | undefined;
+  /** The targetings that an embedded sandbox holds at its start. */
+  readonly seeded?: () => Promise<readonly Named[]>;
   /** Starts what should be there before the first request; resolves when it is. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
@@ -74,7 +76,7 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
     });
   const management = open(environment.management, "x-api-key");
   const events = open(environment.events, "authorization");
-  const embedded = embeddedSandbox({ port: 0, keys: {} });
+  const embedded = embeddedSandbox({ port: 0, keys: {}, seed: "none" });
   const [authorization] = BUILT_IN_KEYS.app;
   const bench = events && openHttp({ url: embedded.url, credential: { authorization }, requestTimeoutMs });
   const sandbox =
@@ -94,9 +96,10 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
 }
 
 function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }: Settings): Apis {
-  const { port, managementKey, eventKey } = environment;
+  const { port, seed, managementKey, eventKey } = environment;
   const embedded = embeddedSandbox({
     port,
+    seed,
     keys: acceptedKeys(managementKey, eventKey),
     allowedHosts: http.allowedHosts,
   });
@@ -109,8 +112,13 @@ function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }
     bench: events,
     benchUrl: async () => environment.url ?? embedded.url(),
     sandbox: events,
-    // One with a port of its own may be looked at before the first call; the address of any other is told by a call.
-    start: async () => (environment.url === undefined && port !== 0 ? embedded.url() : undefined),
+    ...(environment.url === undefined && seed !== "none" && { seeded: embedded.seeded }),
+    start: async () => {
+      // With a port of its own it may be looked at before the first call; the address of any other is told by a call.
+      // A file that cannot be used is told in the log at once.
+      const isNeeded = port !== 0 || typeof seed === "object";
+      if (environment.url === undefined && isNeeded) await embedded.url();
+    },
     async close() {
       await Promise.all([management.close(), events.close()]);
       await embedded.close();

@@ -8,9 +8,13 @@ import { inputOf, settingsFrom } from "./settings-input.ts";
 /** Serves the sandbox as the command line says; it accepts the keys of the settings, too. Gives the exit code. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
   // This command talks to no API, whatever else is set.
-  const { environment, http } = settingsFrom(
-    inputOf({ ...line, flags: new Map([...line.flags, ["mode", "sandbox"]]) }),
-  );
+  const seed = line.flags.get("seed");
+  const flags = new Map([
+    ...line.flags,
+    ["mode", "sandbox"],
+    ...(seed === undefined ? [] : [["sandbox-seed", seed] as const]),
+  ]);
+  const { environment, http } = settingsFrom(inputOf({ ...line, flags }));
   const data = optionOf(line, "data", path);
   const forward = optionOf(line, "forward", address);
   await runSandbox({
@@ -19,7 +23,10 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
     allowedHosts: http.allowedHosts,
     ...(data !== undefined && { data }),
     ...(forward !== undefined && { forward }),
-    keys: environment.kind === "sandbox" ? acceptedKeys(environment.managementKey, environment.eventKey) : {},
+    ...(environment.kind === "sandbox" && {
+      seed: environment.seed,
+      keys: acceptedKeys(environment.managementKey, environment.eventKey),
+    }),
   });
   return 0;
 }

@@ -4,6 +4,8 @@ import { coverageText } from "../render/events/arrived-events.ts";
 import { DataFileError } from "../sandbox/data-file.ts";
 import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
+import { readSeed, SeedError } from "../sandbox/read-seed.ts";
+import type { SandboxSeed } from "../settings/environment.ts";
 import { SettingsError } from "../settings/error.ts";
 import { isPlain } from "../settings/proxy.ts";
 import { cannotListen } from "./cannot-listen.ts";
@@ -19,6 +21,8 @@ export interface SandboxCommand {
   readonly data?: string;
   /** Base address of a real event endpoint to which events are passed on. */
   readonly forward?: string;
+  /** What it holds at its start, where the data file holds nothing yet. */
+  readonly seed?: SandboxSeed;
   /** Host names under which it is served besides those of this machine. */
   readonly allowedHosts?: readonly string[];
   /** Keys accepted besides the built-in ones. */
@@ -34,15 +38,18 @@ export async function runSandbox({
   port,
   data,
   forward,
+  seed = "none",
   allowedHosts = [],
   keys,
 }: SandboxCommand): Promise<void> {
   const asked = stopSignal();
+  const planted = await orSay(readSeed(seed));
   const sandbox = await orSay(
     startSandbox({
       host,
       port,
       allowedHosts,
+      seed: planted,
       ...(data === undefined ? {} : { dataFile: data }),
       ...(forward === undefined ? {} : { forward }),
       ...(keys === undefined ? {} : { keys }),
@@ -59,6 +66,7 @@ export async function runSandbox({
     `Control plane: ${sandbox.url}/_sandbox (see docs/sandbox.md)`,
     ...(forward === undefined ? [] : [`Events are passed on to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
     ...(data === undefined ? [] : [`State is kept in ${data}`]),
+    ...(sandbox.targetings().length === 0 ? [] : ["It holds:", ...sandbox.targetings().map(targetingLine)]),
     "",
     `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,
     `  curl -X POST ${sandbox.url}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" \\`,
@@ -76,12 +84,17 @@ async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) =>
   try {
     return await work;
   } catch (thrown) {
+    if (thrown instanceof SeedError) throw new SettingsError(`${thrown.message} (--seed)`);
     if (thrown instanceof DataFileError) {
       throw new SettingsError(`${thrown.message}: name a file of its own with --data, in a folder that is there`);
     }
     const isOfThePort = thrown instanceof Error && "syscall" in thrown;
     throw isOfThePort && ofThePort !== undefined ? ofThePort(thrown) : thrown;
   }
+}
+
+function targetingLine({ _id, name }: { readonly _id: string; readonly name: string }): string {
+  return `  ${name} (${_id})`;
 }
 
 function arrivedEvent({ text, isJson, verdict, at }: ReturnType<Sandbox["events"]>[number]) {

@@ -17,6 +17,14 @@ import { VERSION } from "./version.ts";
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
+/** A person at a terminal would see nothing happen. */
+const WHAT_WAITS = [
+  "targeting-mcp waits for an MCP client on standard input; Ctrl-C ends it.",
+  "To try it: targeting-mcp setup HOST writes it into a host's configuration (targeting-mcp setup lists the hosts),",
+  "targeting-mcp doctor checks the settings, targeting-mcp sandbox serves the emulated APIs. More: targeting-mcp --help",
+  "",
+].join("\n");
+
 /** Serves MCP on standard input and output until the input ends or a signal comes; gives the exit code. */
 export async function runStdio(line: CommandLine): Promise<number> {
   // Standard output belongs to the protocol: whatever prints goes to standard error.
@@ -25,6 +33,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(line), overStdio: true } as const;
   const settings = settingsFrom(input);
+  if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
   const stopping = new AbortController();
   const seals = sealKeys(settings);

@@ -4,6 +4,8 @@ import { checkForward } from "./events/forward.ts";
 import { sandboxApp } from "./http/app.ts";
 import type { ManagementKey } from "./http/keys.ts";
 import { listen } from "./http/listen.ts";
+import { SeedError } from "./read-seed.ts";
+import { plantSeed, type Seed } from "./seed.ts";
 import { dumpWorld, loadWorld } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
 
@@ -19,6 +21,8 @@ export interface SandboxOptions {
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   /** A file in which the state is kept across restarts. */
   readonly dataFile?: string;
+  /** What it holds at its start; left out where a data file holds a state already. */
+  readonly seed?: Seed | undefined;
   /** Base address of a real event endpoint to which events are passed on. */
   readonly forward?: string;
   /** How long a write waits for another one of its project before it is answered 409, in milliseconds: 200. */
@@ -40,6 +44,8 @@ export interface Sandbox {
   unref(): void;
   /** The events that arrived and are still remembered, oldest first. */
   events(): readonly ArrivedEvent[];
+  /** The targetings of every project. */
+  targetings(): readonly { readonly _id: string; readonly name: string }[];
   /** One line about the events seen so far. */
   shutdownSummary(): string;
 }
@@ -47,7 +53,7 @@ export interface Sandbox {
 /**
  * Starts the emulated service: the event API and the management API at one address, and the control plane under
  * `/_sandbox`. Throws a DataFileError when the data file cannot be read or written, a RangeError when `forward` is no
- * address, and what the operating system says when the port cannot be taken.
+ * address, a SeedError when the seed does not fit together, and what the operating system says when the port cannot be taken.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   if (options.forward !== undefined) checkForward(options.forward);
@@ -60,7 +66,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     changed: () => data?.touch(),
   });
   const data = options.dataFile === undefined ? undefined : dataFile(options.dataFile, () => dumpWorld(world));
-  if (options.dataFile !== undefined) await loadFrom(world, options.dataFile);
+  const isLoaded = options.dataFile !== undefined && (await loadFrom(world, options.dataFile));
+  if (options.seed !== undefined && !isLoaded) plant(world, options.seed);
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
   const allowed = (options.allowedHosts ?? []).map((name) => name.toLowerCase());
@@ -76,6 +83,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     },
     unref: listening.unref,
     events: () => world.events.read({}, Number.POSITIVE_INFINITY).events,
+    targetings: () => [...world.projects.values()].flatMap(({ targetings }) => [...targetings.values()]),
     shutdownSummary: () => {
       const { recorded, ignored, rejected } = world.events.counts();
       const { dropped } = world.events.read({}, 0);
@@ -85,11 +93,22 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   };
 }
 
-async function loadFrom(world: World, file: string): Promise<void> {
+function plant(world: World, seed: Seed): void {
+  try {
+    plantSeed(world, seed);
+  } catch (thrown) {
+    if (!(thrown instanceof RangeError)) throw thrown;
+    throw new SeedError(`the seed does not fit together: ${thrown.message}`, { cause: thrown });
+  }
+}
+
+/** Whether there was a state to load. */
+async function loadFrom(world: World, file: string): Promise<boolean> {
   const saved = await readDataFile(file);
-  if (saved === undefined) return;
+  if (saved === undefined) return false;
   try {
     loadWorld(world, saved);
+    return true;
   } catch (thrown) {
     if (!(thrown instanceof RangeError)) throw thrown;
     throw noState(file, thrown.message, thrown);

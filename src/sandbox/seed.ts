@@ -1,6 +1,8 @@
 import * as z from "zod";
 import { trimContextId } from "../spec/context-ids.ts";
 import { isUlid } from "../spec/ulid.ts";
+import { arrivedEvent } from "./events/arrived-event.ts";
+import { eventFindings } from "./events/event-verdict.ts";
 import { DEFAULT_PROJECT } from "./http/keys.ts";
 import {
   dropOption,
@@ -46,9 +48,12 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
+  /** Events that arrived; now, where no time is given. */
+  events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
   /** IDs of what is to be removed: targetings with all their options, options, audience, products, campaigns. */
   remove: list(z.string()),
 });
+export type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
 /** The IDs of what a seed made or changed, in the order of the seed. */
@@ -97,8 +102,23 @@ export function plantSeed(world: World, seed: Seed): Seeded {
       return _id;
     }),
   };
+  for (const { at: arrivedAt = at, event } of seed.events) plantEvent(world, event, arrivedAt);
   world.changed();
   return planted;
+}
+
+/** Keeps an event as if it had come with a right key, with the verdict of the documents. */
+function plantEvent(world: World, event: unknown, at: string): void {
+  const findings = eventFindings(event);
+  world.events.add(
+    arrivedEvent({
+      at: new Date(at).toISOString(),
+      text: JSON.stringify(event),
+      isJson: true,
+      body: event,
+      findings,
+    }),
+  );
 }
 
 /** An option's place must be there when its turn comes: in the project and not removed, or earlier in the seed. */

@@ -1,5 +1,6 @@
 import { delimiter, isAbsolute } from "node:path";
 import { parseArgs } from "node:util";
+import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
 import { SettingsError } from "./error.ts";
 import type { Form } from "./forms.ts";
 import { SETTING_LIST } from "./registry.ts";
@@ -88,7 +89,23 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   if (secret !== undefined) {
     return new SettingsError(`${raw} is no flag: keys come from the environment, ${secret.variable}`, secret.variable);
   }
+  const meant = flagMeant(raw.replace(/^-+/, ""), known);
+  if (meant !== undefined) return new SettingsError(`unknown flag ${raw}; did you mean --${meant}? (see --help)`);
   return new SettingsError(
     `unknown flag ${raw}; the flags are ${known.map((flag) => `--${flag}`).join(", ")} (see --help)`,
   );
+}
+
+/** The flag that a wrong one was most likely meant to be: also where somebody wrote the variable as a flag. */
+function flagMeant(wrong: string, known: readonly string[]): string | undefined {
+  const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
+  return ofVariable?.flag ?? nearestWord(wrong, known);
+}
+
+/** A list of words as the end of an error about a word that is none of them; the nearest alone, where one is near. */
+export function didYouMean(wrong: string, words: readonly string[], what: string): string {
+  const meant = nearestWord(wrong, words);
+  return meant === undefined
+    ? `the ${what} are ${words.join(", ")}`
+    : `did you mean ${meant}? The ${what} are ${words.join(", ")}`;
 }

@@ -34,9 +34,14 @@ export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
   readonly port: number;
+  /** What the embedded sandbox holds at its start: nothing, the sample data, or what a file holds. */
+  readonly seed: SandboxSeed;
   readonly managementKey: string;
   readonly eventKey: string;
 }
+
+/** What a sandbox holds at its start; a file is an absolute path. */
+export type SandboxSeed = "none" | "sample" | { readonly file: string };
 
 /** What the server talks to. */
 export type Environment = LiveEnvironment | SandboxEnvironment;
@@ -50,6 +55,7 @@ export interface EnvironmentSettings {
   readonly mode: "auto" | "live" | "sandbox";
   readonly sandboxUrl: string | undefined;
   readonly sandboxPort: number;
+  readonly sandboxSeed: SandboxSeed | undefined;
 }
 
 /** Keys that every sandbox accepts. */
@@ -62,7 +68,8 @@ const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as
 export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: HalfPairs = "refused"): Environment {
   const { targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey } = settings;
   const nothingSet = [targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey].every((one) => one === undefined);
-  if (settings.mode === "sandbox" || (settings.mode === "auto" && nothingSet)) return sandboxOf(settings);
+  if (settings.mode === "sandbox" || (settings.mode === "auto" && nothingSet))
+    return sandboxOf(settings, nothingSet && settings.mode === "auto");
   const management = pairOf(["TARGETING_API_URL", targetingApiUrl], ["TARGETING_API_KEY", targetingApiKey]);
   const events = pairOf(["EVENT_API_URL", eventApiUrl], ["EVENT_APP_KEY", eventAppKey]);
   if (nothingSet) throw nothingToUse();
@@ -102,13 +109,15 @@ function halfWords({ missing, present }: HalfPair): string {
 }
 
 /** Given keys go to the sandbox only where it is on this machine: they may be real. */
-function sandboxOf(settings: EnvironmentSettings): SandboxEnvironment {
+function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
   return {
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
+    // Somebody who has set nothing wants to see what this is: an empty sandbox shows nothing.
+    seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,
   };

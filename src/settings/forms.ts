@@ -1,4 +1,5 @@
 import { delimiter, resolve } from "node:path";
+import type { SandboxSeed } from "./environment.ts";
 import { isLoopback } from "./proxy.ts";
 
 /**
@@ -115,6 +116,12 @@ export const commaList: Form<readonly string[]> = {
 
 /** A folder or file, made absolute. */
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
+
+/** What a sandbox holds at its start: nothing, the sample data, or what a file holds, made absolute. */
+export const seed: Form<SandboxSeed> = {
+  words: "none, sample, or the path of a JSON file",
+  read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
+};
 
 /** Folders, separated as in PATH, each made absolute. */
 export const folders: Form<readonly string[]> = {

@@ -10,6 +10,7 @@ import {
   proxyAddress,
   sealKey,
   secureAddress,
+  seed,
   someOf,
   text,
   toggle,
@@ -76,6 +77,14 @@ export const SETTINGS = {
     "a free port",
   ),
   sandboxUrl: setting("TARGETING_MCP_SANDBOX_URL", address, undefined, "address of a running sandbox to use"),
+  sandboxSeed: setting(
+    "TARGETING_MCP_SANDBOX_SEED",
+    seed,
+    undefined,
+    "what the embedded sandbox holds at its start: nothing, the data of a small shop, or what a file holds in the form " +
+      "of the control plane's seeds",
+    "`sample` where the sandbox was chosen because nothing is set, else `none`",
+  ),
   project: setting(
     "TARGETING_MCP_PROJECT",
     text,

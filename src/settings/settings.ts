@@ -71,6 +71,7 @@ export function readSettings(input: SettingsInput): Settings {
     mode: read(SETTINGS.mode),
     sandboxUrl: read(SETTINGS.sandboxUrl),
     sandboxPort: read(SETTINGS.sandboxPort),
+    sandboxSeed: read(SETTINGS.sandboxSeed),
   };
   const forHttp = readHttpSettings(read);
   const environment = resolveEnvironment(addresses, halfPairsOf(input, forHttp));

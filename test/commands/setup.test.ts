@@ -281,3 +281,51 @@ describe("the command", () => {
     expect(command.stderr()).toContain(sentence);
   });
 });
+
+describe("what is told at the end", () => {
+  test("nothing set: nothing is missing to try it, and what to ask", async () => {
+    const { said } = await setup({ host: "gemini", agreed: true });
+    expect(said).toContain("Nothing is missing to try it: it works against a sandbox with the data of a small shop");
+    expect(said).toContain('Then ask: "Which targetings are there, and what is in them?"');
+    expect(said).toContain("starts no server in a folder that it does not trust");
+  });
+
+  test("an address whose key is nowhere: what is missing, and where", async () => {
+    const { said } = await setup({ host: "cursor", environment: ADDRESS, agreed: true });
+    expect(said).toContain("Missing there now: TARGETING_API_KEY; until it is set, each call says so.");
+    expect(said).toContain('Then ask: "What is in the targeting 01…?"');
+    const given = await setup({ host: "cursor", environment: { ...ADDRESSES, ...KEYS }, agreed: true });
+    expect(given.said).not.toContain("Missing");
+  });
+
+  test("only events: what to ask then", async () => {
+    const environment = { EVENT_API_URL: "https://events.example.com", EVENT_APP_KEY: KEYS.EVENT_APP_KEY };
+    const { said } = await setup({ host: "cursor", environment, agreed: true });
+    expect(said).toContain('Then ask: "Which events can I send');
+  });
+
+  test.skipIf(process.platform === "win32")("a host's own command, where it is found", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-path-"));
+    writeFileSync(join(folder, "claude"), "#!/bin/sh\n", { mode: 0o755 });
+    const found = await setup({ host: "claude-code", environment: { PATH: folder, ...ADDRESS }, agreed: true });
+    expect(found.said).toContain(
+      "claude mcp add --scope user targeting --env 'TARGETING_API_KEY=$" +
+        "{TARGETING_API_KEY:-}' " +
+        "--env TARGETING_API_URL=https://api.example.com -- npx -y targeting-mcp",
+    );
+    const absent = await setup({ host: "claude-code", environment: { PATH: "" }, agreed: true });
+    expect(absent.said).not.toContain("claude mcp add");
+  });
+
+  test("VS Code: its questions go with the entry that asked them, and others stay", async () => {
+    const mine = { id: "mine", type: "promptString", description: "Mine" };
+    const { text } = await setup({
+      host: "vscode",
+      before: JSON.stringify({ inputs: [mine], servers: { other: {} } }),
+      environment: { ...ADDRESSES, ...KEYS },
+      agreed: true,
+    });
+    const after: unknown = JSON.parse(HOSTS.vscode?.list.without(text ?? "") ?? "");
+    expect(after).toEqual({ inputs: [mine], servers: { other: {} } });
+  });
+});

@@ -94,6 +94,9 @@ describe("what refuses to start", () => {
     [{}, ["--mode", "live"], "neither pair is set"],
     [{}, ["--nonsense"], "unknown flag --nonsense"],
     [{}, ["serve"], "there is no command serve; the commands are stdio, http, sandbox, doctor, setup"],
+    [{}, ["docter"], "there is no command docter; did you mean doctor?"],
+    [{}, ["--red-only"], "unknown flag --red-only; did you mean --read-only?"],
+    [{}, ["setup", "cursr"], 'there is no host "cursr"; did you mean cursor?'],
     [{}, ["stdio", "more"], "one argument too many"],
     [{ TARGETING_MCP_WAIT_MS: "soon" }, [], "TARGETING_MCP_WAIT_MS (--wait-ms) must be a whole number"],
     [{ TARGETING_MCP_ALLOWED_TARGETINGS: "abc" }, [], "must be a comma list of ULIDs"],
@@ -125,8 +128,8 @@ test.each([["--version"], ["-v"], ["version"]])("%s shows the version alone", as
 });
 
 test.each([
-  [["setup", "--help"], "setup HOST [--yes]", ["--yes"]],
-  [["help", "sandbox"], "sandbox [--host", ["--host", "--port", "--data", "--forward"]],
+  [["setup", "--help"], "setup HOST [--yes] [--remove]", ["--yes", "--remove"]],
+  [["help", "sandbox"], "sandbox [--host", ["--host", "--port", "--data", "--forward", "--seed"]],
   [["stdio", "-h"], "[stdio [FOLDER...]]", []],
 ] as const)("%j shows that command alone, and where the rest is", async (args, usage, flags) => {
   const help = await printed(...args);

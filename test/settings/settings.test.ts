@@ -134,7 +134,10 @@ describe("what cannot be used", () => {
   });
 
   test("unknown flags, keys as flags, and flags without a value", () => {
-    expect(problem({}, ["--readonly"])).toMatch(/unknown flag --readonly; the flags are .*--read-only/);
+    expect(problem({}, ["--readonly"])).toMatch(/unknown flag --readonly; did you mean --read-only\?/);
+    expect(problem({}, ["--mod=live"])).toMatch(/unknown flag --mod; did you mean --mode\?/);
+    expect(problem({}, ["--TARGETING_MCP_READ_ONLY"])).toMatch(/did you mean --read-only\?/);
+    expect(problem({}, ["--something-else"])).toMatch(/unknown flag --something-else; the flags are .*--read-only/);
     expect(problem({}, ["--targeting-api-key=abc"])).toMatch(/no flag: .*TARGETING_API_KEY/);
     expect(problem({}, ["--targeting-api-key=abc"])).not.toContain("abc");
     expect(problem({}, ["--mode"])).toMatch(/--mode needs a value/);
@@ -159,6 +162,7 @@ describe("the environment", () => {
     expect(read({}).environment).toEqual({
       kind: "sandbox",
       port: 0,
+      seed: "sample",
       managementKey: "sandbox-key",
       eventKey: "sandbox-app-key",
     });
@@ -182,6 +186,19 @@ describe("the environment", () => {
   ])("half a pair is refused: %j", (environment, sentence) => {
     expect(problem(environment)).toContain(sentence);
     expect(problem({ ...environment, TARGETING_MCP_MODE: "live" })).toContain(sentence);
+  });
+
+  test("the sample data is there only where nothing at all was chosen", () => {
+    const seed = (environment: Record<string, string>, argv: string[] = []) => {
+      const { environment: chosen } = read(environment, argv);
+      return chosen.kind === "sandbox" ? chosen.seed : "live";
+    };
+    expect(seed({})).toBe("sample");
+    expect(seed({ TARGETING_MCP_MODE: "sandbox" })).toBe("none");
+    expect(seed({ ...MANAGEMENT, TARGETING_MCP_MODE: "sandbox" })).toBe("none");
+    expect(seed({ TARGETING_MCP_SANDBOX_SEED: "none" })).toBe("none");
+    expect(seed({ TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_SEED: "sample" })).toBe("sample");
+    expect(seed({}, ["--sandbox-seed", "/seeds/mine.json"])).toEqual({ file: resolve("/seeds/mine.json") });
   });
 
   test("live without any pair is refused", () => {

@@ -12,10 +12,15 @@ export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 const rpcLine = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.union([z.string(), z.number()]).optional() });
 export type RpcLine = z.infer<typeof rpcLine>;
 
-/** An environment without any setting of this machine, with a state folder of its own. */
+/** An environment without any setting of this machine, with a state folder of its own, and nothing in the sandbox. */
 export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): Record<string, string> {
   const stateDir = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
-  return { PATH: process.env.PATH ?? "", TARGETING_MCP_STATE_DIR: stateDir, ...given };
+  return {
+    PATH: process.env.PATH ?? "",
+    TARGETING_MCP_STATE_DIR: stateDir,
+    TARGETING_MCP_SANDBOX_SEED: "none",
+    ...given,
+  };
 }
 
 /** Starts the built command, to speak JSON-RPC with it by hand; it is killed when the test ends. */

@@ -18,7 +18,7 @@ export function home(content?: string | Buffer, host: keyof typeof FILES = "curs
   return {
     host,
     file,
-    environment: { HOME: folder, USERPROFILE: folder, TARGETING_MCP_STATE_DIR: "" },
+    environment: { HOME: folder, USERPROFILE: folder, TARGETING_MCP_STATE_DIR: "", TARGETING_MCP_SANDBOX_SEED: "" },
     text: () => readFileSync(file, "utf8"),
     entry: () => JSON.parse(readFileSync(file, "utf8")).mcpServers.targeting,
     beside,

@@ -22,6 +22,8 @@ export interface ServerList {
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
   /** The content of the file with these fields as this server's entry; all else stays to the letter. */
   readonly withFields: (content: string, fields: Fields) => string;
+  /** The content of the file without this server's entry; all else stays to the letter. */
+  readonly without: (content: string) => string;
 }
 
 /** A file that is not changed; the message completes "FILE cannot be changed safely: …". */

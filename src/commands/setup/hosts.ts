@@ -1,6 +1,6 @@
 import { posix, win32 } from "node:path";
 import type { Platform } from "../../settings/state-folder.ts";
-import { inputId, type ServerList } from "./entry.ts";
+import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 import { jsonList } from "./json.ts";
 import { tomlList } from "./toml.ts";
 
@@ -16,7 +16,20 @@ export interface Host {
   readonly keysFrom: "environment" | "question" | "file";
   /** How the list is written. */
   readonly list: ServerList;
+  /** The host's own command that writes the same entry. */
+  readonly own?: OwnCommand;
+  /** What else must be before the host starts the server: it starts none in folders that it does not trust. */
+  readonly trust?: string;
 }
+
+/** A command of a host for its list of servers; `add` are the arguments that write an entry. */
+interface OwnCommand {
+  readonly program: string;
+  readonly add: (entry: Entry) => readonly string[];
+}
+
+const variables = (flag: string, values: Entry["values"]): readonly string[] =>
+  Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
 const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
 
@@ -37,6 +50,13 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { more: { type: "stdio" } }),
+    own: {
+      program: "claude",
+      add: ({ command, args, values, references }) => {
+        const settings = variables("--env", { ...references, ...values });
+        return ["mcp", "add", "--scope", "user", ENTRY_NAME, ...settings, "--", command, ...args];
+      },
+    },
   },
   vscode: {
     title: "VS Code",
@@ -44,6 +64,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     reference: (variable) => `\${input:${inputId(variable)}}`,
     keysFrom: "question",
     list: jsonList("servers", { more: { type: "stdio" }, asks: true }),
+    trust: "VS Code asks whether you trust the server when it first starts it, and starts none in Restricted Mode.",
   },
   cursor: {
     title: "Cursor",
@@ -59,6 +80,13 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
+    own: {
+      program: "codex",
+      // Its command cannot name variables to hand on: keys are then put into its environment, and named in the file.
+      add: ({ command, args, values }) => {
+        return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
+      },
+    },
   },
   gemini: {
     title: "Gemini CLI",
@@ -66,6 +94,16 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: jsonList("mcpServers"),
+    own: {
+      program: "gemini",
+      add: ({ command, args, values, references }) => {
+        const settings = variables("--env", { ...references, ...values });
+        return ["mcp", "add", "--scope", "user", ...settings, ENTRY_NAME, command, "--", ...args];
+      },
+    },
+    trust:
+      "Gemini CLI starts no server in a folder that it does not trust: it asks when you first start it in one, and " +
+      "`gemini mcp list` says Disabled until then.",
   },
 };
 

@@ -40,14 +40,47 @@ export function jsonList(section: string, { more = {}, asks = false }: JsonForm 
       const { text, value } = fileOf(content, section);
       const servers = { ...tableIn(value, section), [ENTRY_NAME]: fields };
       const after = { ...value, ...(asks && withInputs(value, fields)), [section]: servers };
-      const changed = editedJson(text, value, after);
-      if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after))) {
-        throw new UnsafeChange("something in it is not understood");
-      }
-      const mark = content.startsWith(MARK) ? MARK : "";
-      return `${mark}${changed}${/\S/.test(content) ? "" : "\n"}`;
+      return `${changedFile(content, { text, value }, after)}${/\S/.test(content) ? "" : "\n"}`;
+    },
+    without: (content) => {
+      const { text, value } = fileOf(content, section);
+      const { [ENTRY_NAME]: entry, ...servers } = tableIn(value, section);
+      if (entry === undefined) return content;
+      const { inputs, ...rest } = value;
+      const kept = asks ? inputsWithoutOurs(inputs, text) : inputs;
+      return changedFile(
+        content,
+        { text, value },
+        { ...rest, ...(kept !== undefined && { inputs: kept }), [section]: servers },
+      );
     },
   };
+}
+
+/** The content of a file with another value; what both values have stays to the letter. */
+function changedFile(content: string, { text, value }: ReturnType<typeof fileOf>, after: Fields): string {
+  const changed = editedJson(text, value, after);
+  if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after))) {
+    throw new UnsafeChange("something in it is not understood");
+  }
+  return (content.startsWith(MARK) ? MARK : "") + changed;
+}
+
+/** The questions of a file without those that only this server's entry refers to; undefined where none is left. */
+function inputsWithoutOurs(inputs: unknown, text: string): unknown {
+  if (!Array.isArray(inputs)) return inputs;
+  const isOurs = (input: unknown): boolean => {
+    const { id, description } = tableOf(input) ?? {};
+    if (typeof id !== "string" || typeof description !== "string" || id !== inputId(description)) return false;
+    // Another server of the file may ask the same question.
+    return isDeepStrictEqual(input, questionFor(description)) && text.split(`\${input:${id}}`).length <= 2;
+  };
+  const kept = inputs.filter((input) => !isOurs(input));
+  return kept.length === 0 && inputs.length > 0 ? undefined : kept;
+}
+
+function questionFor(variable: string): Fields {
+  return { type: "promptString", id: inputId(variable), description: variable, password: true };
 }
 
 /** The byte order mark, which editors of Windows put in front. */
@@ -73,8 +106,7 @@ function withInputs(file: Fields, fields: Fields): Fields {
     return question.id;
   });
   const added = asked.flatMap((variable) => {
-    const id = inputId(variable);
-    return ids.includes(id) ? [] : [{ type: "promptString", id, description: variable, password: true }];
+    return ids.includes(inputId(variable)) ? [] : [questionFor(variable)];
   });
   return added.length === 0 ? {} : { inputs: [...inputs, ...added] };
 }

@@ -1,5 +1,5 @@
 import { delimiter } from "node:path";
-import { folders, path } from "../../settings/forms.ts";
+import { folders, path, seed } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
@@ -25,6 +25,10 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
 /** A text as it is understood from any folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
+  if (form === seed) {
+    const choice = seed.read(text);
+    return typeof choice === "object" ? choice.file : text;
+  }
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
@@ -81,7 +85,12 @@ export function doctorLine({ command, args }: Entry, fields: Fields, platform: N
     const value = env[variable];
     return secret || flag === undefined || !isFilledIn(value) ? [] : [`--${flag}=${value}`];
   });
-  return [command, ...args, "doctor", ...flags].map((word) => quoted(word, platform)).join(" ");
+  return commandLine([command, ...args, "doctor", ...flags], platform);
+}
+
+/** Words as a line for the usual shell of a platform. */
+export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
+  return words.map((word) => quoted(word, platform)).join(" ");
 }
 
 /** A word as the usual shell of a platform reads it. */

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { redactorFor } from "../../render/redact.ts";
-import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, didYouMean, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { toggle } from "../../settings/forms.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
@@ -18,22 +18,15 @@ import {
   targetOf,
   textOf,
 } from "./file.ts";
+import { hostsFound } from "./found.ts";
 import { HOSTS, type Host } from "./hosts.ts";
-import { type Launch, launchOf } from "./launch.ts";
-import { checkAsServer, doctorLine, entryOf, givenKeys, keysHeld } from "./settings.ts";
+import { launchOf } from "./launch.ts";
+import { nextSteps } from "./next-steps.ts";
+import type { Person } from "./person.ts";
+import { takeOut } from "./remove.ts";
+import { checkAsServer, entryOf, givenKeys, keysHeld } from "./settings.ts";
 import { linesChanged } from "./shown.ts";
 import { askInTerminal, Interrupted } from "./terminal.ts";
-
-/** How `setUp` reaches the person. */
-export interface Person {
-  readonly say: (text: string) => void;
-  /** Asks a question; undefined where nobody can answer. */
-  readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** The person has agreed to everything but keys. */
-  readonly agreed: boolean;
-  /** How a host starts the command that runs. */
-  readonly launch: Launch;
-}
 
 /** What a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;
@@ -41,15 +34,17 @@ const INTERRUPTED_CODE = 130;
 /** Writes this server into a host's configuration as the command line says; gives the exit code. */
 export async function runSetup(line: CommandLine): Promise<number> {
   const agreed = optionOf(line, "yes", toggle) ?? false;
+  const isRemoval = optionOf(line, "remove", toggle) ?? false;
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   const say = (text: string): void => void process.stdout.write(`${text}\n`);
   try {
-    return await setUp(line.words[0], inputOf(line), {
+    const person = {
       say,
       ask: isTerminal && !agreed ? askInTerminal : undefined,
       agreed,
       launch: await launchOf(fileURLToPath(import.meta.url), { platform: process.platform, node: process.execPath }),
-    });
+    };
+    return await (isRemoval ? remove : setUp)(line.words[0], inputOf(line), person);
   } catch (thrown) {
     if (!(thrown instanceof Interrupted)) throw thrown;
     say("\nNothing was written.");
@@ -64,12 +59,10 @@ export async function runSetup(line: CommandLine): Promise<number> {
  * server would not start with the settings.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
-  const host = hostOf(word);
+  const host = await hostOf(word, input);
   const entry = entryOf(host, input, person.launch);
-  const instead = host.instead?.(input);
-  let file = host.file(input);
+  const file = await fileOf(host, input);
   try {
-    if (instead !== undefined && (await isThere(dirname(instead)))) file = instead;
     const target = await targetOf(file);
     while (true) {
       const code = await change({ host, file: target, entry, input, person });
@@ -83,11 +76,36 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   }
 }
 
-function hostOf(word: string | undefined): Host {
+/**
+ * Shows this server's entry in the host's configuration, and takes it out when the person agrees. Gives the exit code,
+ * and throws, as `setUp` does.
+ */
+export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
+  const host = await hostOf(word, input);
+  const file = await fileOf(host, input);
+  try {
+    return await takeOut(host, await targetOf(file), input, person);
+  } catch (thrown) {
+    if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
+    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. Take the entry out by hand.`);
+  }
+}
+
+/** Where the host keeps its list here. */
+async function fileOf(host: Host, input: SettingsInput): Promise<string> {
+  const instead = host.instead?.(input);
+  return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
+}
+
+async function hostOf(word: string | undefined, input: SettingsInput): Promise<Host> {
   const host = word !== undefined && Object.hasOwn(HOSTS, word) ? HOSTS[word] : undefined;
   if (host !== undefined) return host;
-  const wrong = word === undefined ? "setup needs a host" : `there is no host ${JSON.stringify(word)}`;
-  throw new SettingsError(`${wrong}; the hosts are ${Object.keys(HOSTS).join(", ")}`);
+  const all = Object.keys(HOSTS);
+  if (word !== undefined)
+    throw new SettingsError(`there is no host ${JSON.stringify(word)}; ${didYouMean(word, all, "hosts")}`);
+  const found = await hostsFound(input);
+  const here = found.length === 0 ? "none was found on this machine" : `found on this machine: ${found.join(", ")}`;
+  throw new SettingsError(`setup needs a host; the hosts are ${all.join(", ")}; ${here}`);
 }
 
 interface Task {
@@ -141,7 +159,7 @@ async function change(task: Task): Promise<number | undefined> {
   const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
   if (!exchanged.done) return undefined;
   person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
-  sayWhatIsNext(task, fields, keys);
+  for (const line of await nextSteps({ host, file, entry, input, fields, keys })) person.say(line);
   return 0;
 }
 
@@ -174,23 +192,3 @@ async function keysToWrite({ file, input, person }: Task, env: Fields): Promise<
   }
   return keys;
 }
-
-function sayWhatIsNext({ host, file, entry, input, person }: Task, fields: Fields, written: Fields): void {
-  const env = tableOf(fields.env) ?? {};
-  const names = Object.keys(entry.references);
-  const referred = names.filter((variable) => !isFilledIn(env[variable]));
-  const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(written, variable));
-  const added = Object.keys(written);
-  if (added.length > 0) person.say(`${file} now holds ${added.join(" and ")}, readable there.`);
-  if (kept.length > 0) person.say(`${file} held ${kept.join(" and ")} before, and still does.`);
-  if (referred.length > 0) person.say(WHERE_KEYS_COME_FROM[host.keysFrom](referred.join(" and "), host.title, file));
-  const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
-  const line = doctorLine(entry, fields, input.platform);
-  person.say(`Restart ${host.title}. This checks the same settings${withKeys}:\n${line}`);
-}
-
-const WHERE_KEYS_COME_FROM = {
-  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
-  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
-  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
-} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;

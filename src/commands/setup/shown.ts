@@ -26,6 +26,15 @@ export function linesChanged(list: ServerList, old: Fields | undefined, fresh: F
   ].join("\n");
 }
 
+/** The lines of this server's entry, as those that go. */
+export function linesRemoved(list: ServerList, old: Fields, args: readonly string[]): string {
+  const lines = list
+    .withFields("", shown(old, args, old))
+    .trimEnd()
+    .split("\n");
+  return lines.map((line) => `- ${line}`).join("\n");
+}
+
 /** The fields as they may be shown; `old` are those that they replace. */
 function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
   const oldEnv = tableOf(old?.env) ?? {};

@@ -15,6 +15,7 @@ export const tomlList: ServerList = {
   },
   fieldsOf,
   withFields,
+  without,
 };
 
 function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}): Fields {
@@ -37,7 +38,9 @@ function withFields(content: string, fields: Fields): string {
   const servers = tableIn(before, SECTION);
   if (Object.hasOwn(servers, ENTRY_NAME)) {
     if (areSame(servers[ENTRY_NAME], fields)) return content;
-    throw new UnsafeChange(`it has another [${SECTION}.${ENTRY_NAME}] already; remove that first`);
+    throw new UnsafeChange(
+      `it has another [${SECTION}.${ENTRY_NAME}] already; take that out first (setup codex --remove)`,
+    );
   }
   const { command, args, startup_timeout_sec, ...rest } = fields;
   const ordered = { command, args, startup_timeout_sec, ...rest };
@@ -48,6 +51,39 @@ function withFields(content: string, fields: Fields): string {
   const expected = { ...before, [SECTION]: { ...servers, [ENTRY_NAME]: fields } };
   if (areSame(tomlOf(after), expected)) return after;
   throw new UnsafeChange(`its ${SECTION} are not written as tables`);
+}
+
+/** The header of this server's entry, or of a table in it. */
+const OWN_HEADER = /^\s*\[\s*(["']?)mcp_servers\1\s*\.\s*(["']?)targeting\2\s*(?:\.[^\]]*)?\]/;
+
+function without(content: string): string {
+  const before = tomlIn(content);
+  const { [ENTRY_NAME]: entry, ...others } = tableIn(before, SECTION);
+  if (entry === undefined) return content;
+  const after = linesWithoutOurs(content.split(/(?<=\n)/)).join("");
+  const left = tomlOf(after);
+  const expected = { ...before, [SECTION]: others };
+  if (left !== undefined && areSame({ ...left, [SECTION]: tableIn(left, SECTION) }, expected)) return after;
+  throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] is not written as a table of its own`);
+}
+
+/** Comments and empty lines at the end of a table belong to what follows it; the empty line in front goes with the table. */
+function linesWithoutOurs(lines: readonly string[]): readonly string[] {
+  const kept: string[] = [];
+  let between: string[] = [];
+  let isOurs = false;
+  for (const line of lines) {
+    const isHeader = /^\s*\[/.test(line);
+    const begins = isHeader && OWN_HEADER.test(line);
+    if (begins && !isOurs && kept.at(-1)?.trim() === "") kept.pop();
+    if (isHeader && !begins) kept.push(...between);
+    if (isHeader) isOurs = begins;
+    const isBetween = isOurs && /^\s*(?:#.*)?$/.test(line.trimEnd());
+    if (isBetween) between.push(line);
+    else between = [];
+    if (!isOurs) kept.push(line);
+  }
+  return [...kept, ...(between.some((line) => line.trim() !== "") ? between : [])];
 }
 
 function tomlIn(content: string): Fields {

@@ -1,3 +1,4 @@
+import { mistyped, withoutSeparators } from "../../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../../spec/events.ts";
 
 /** Finds the valid name that a wrong one was probably meant to be, if one is near. */
@@ -104,7 +105,7 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   return (
     valid.find((candidate) => bare(candidate) === plain) ??
     valid.find((candidate) => meanings.includes(candidate)) ??
-    mistyped(plain, valid)
+    mistyped(plain, valid, bare)
   );
 }
 
@@ -123,44 +124,4 @@ export function rememberingNearestName(): NearestName {
 
 function bare(name: string): string {
   return BARE_NAMES.get(name) ?? withoutSeparators(name);
-}
-
-/** A name without case and separators: `itemId`, `item-id` and `ITEM_ID` are all `itemid`. */
-function withoutSeparators(name: string): string {
-  return name.toLowerCase().replace(/[\s_.-]/g, "");
-}
-
-function mistyped(plain: string, valid: readonly string[]): string | undefined {
-  let best: string | undefined;
-  let most = Math.min(2, Math.floor(plain.length / 3));
-  for (const candidate of valid) {
-    const distance = editDistance(plain, bare(candidate), most);
-    if (distance > most) continue;
-    best = candidate;
-    most = distance - 1;
-  }
-  return best;
-}
-
-/**
- * How many letters must be put in, left out or exchanged to turn one text into the other; more than `most` where that
- * is not enough.
- */
-function editDistance(from: string, to: string, most: number): number {
-  if (Math.abs(from.length - to.length) > most) return most + 1;
-  let previous = [0];
-  for (let column = 1; column <= to.length; column += 1) previous.push(column);
-  for (let row = 1; row <= from.length; row += 1) {
-    const current = [row];
-    let fewest = row;
-    for (let column = 1; column <= to.length; column += 1) {
-      const exchanged = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
-      const distance = Math.min(exchanged, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1);
-      current.push(distance);
-      fewest = Math.min(fewest, distance);
-    }
-    if (fewest > most) return fewest;
-    previous = current;
-  }
-  return previous[to.length] ?? 0;
 }

@@ -10,6 +10,8 @@ export interface MemoryOptions {
   /** Undefined: for this process only, as fits a sandbox that ends with it. */
   readonly file?: string | undefined;
   readonly now: () => number;
+  /** Targetings that are known from the beginning; read once, when the memory is first used. */
+  readonly known?: () => Promise<readonly { readonly _id: string; readonly name: string }[]>;
   /** Told when the file could not be read or written; the memory then goes on without it. */
   readonly onProblem: (problem: unknown) => void;
 }
@@ -26,8 +28,15 @@ const memoryFile = z.object({
 export function targetingMemory(options: MemoryOptions): TargetingMemory {
   let known: ReadonlyMap<string, SeenTargeting> = new Map();
   let turn: Promise<unknown> = Promise.resolve();
+  let beginning: Promise<void> | undefined;
 
+  const begin = async (): Promise<void> => {
+    const first = await options.known?.().catch(options.onProblem);
+    known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt: options.now() }]));
+  };
   const load = async () => {
+    beginning ??= begin();
+    await beginning;
     const stored = await readMemory(options);
     if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
     return known;

@@ -5,7 +5,8 @@ import { type Answer, type Reply, statusAnswer } from "../http/reply.ts";
 import { parseJson, type RequestBody } from "../http/request-body.ts";
 import type { RequestEntry } from "../http/request-journal.ts";
 import type { World } from "../world.ts";
-import { eventFindings, type Finding, finding, isFields, verdictOf } from "./event-verdict.ts";
+import { arrivedEvent } from "./arrived-event.ts";
+import { eventFindings, type Finding, finding, verdictOf } from "./event-verdict.ts";
 import { forwardEvent } from "./forward.ts";
 
 /** A request of the event API as it came in. */
@@ -15,9 +16,6 @@ export interface EventRequest {
   readonly body: RequestBody;
   readonly entry: RequestEntry;
 }
-
-/** How many findings of one event are kept. */
-const FINDINGS_KEPT = 100;
 
 /**
  * Answers an event with the verdict of the documents (event-tracking-api 4, 5, 7) and keeps it. With `forward`, the
@@ -49,19 +47,14 @@ async function take(
     ...(isJson(contentType) ? [] : [finding("headers.content-type", "contentType")]),
     ...eventFindings(body),
   ];
-  const verdict = verdictOf(findings);
   const forwarded =
     forward === undefined ? undefined : await forwardEvent(forward, { authorization, contentType, text });
+  const arrived = arrivedEvent({ at, text, isJson: "value" in parsed, body, findings });
   world.events.add({
-    at,
-    verdict,
-    findings: findings.slice(0, FINDINGS_KEPT),
-    ...identity(body),
-    text,
-    isJson: "value" in parsed,
+    ...arrived,
     ...(forwarded === undefined ? {} : { forwarded: { status: forwarded.status, message: forwarded.message } }),
   });
-  entry.applied = verdict === "recorded";
+  entry.applied = arrived.verdict === "recorded";
   if (forwarded !== undefined) return { status: forwarded.status, body: forwarded.body };
   return known ? answerOf(findings) : statusAnswer(401);
 }
@@ -70,12 +63,6 @@ function answerOf(findings: readonly Finding[]): Answer {
   return verdictOf(findings) === "rejected"
     ? { status: 400, body: { message: EVENT_MESSAGES.invalid } }
     : { status: 200, body: { message: EVENT_MESSAGES.ok } };
-}
-
-/** The two fields by which events are looked up, where they are texts of a sensible length. */
-function identity(body: unknown): { uid: string | null; eventName: string | null } {
-  const text = (value: unknown) => (typeof value === "string" && value.length <= 2048 ? value : null);
-  return isFields(body) ? { uid: text(body.uid), eventName: text(body.eventName) } : { uid: null, eventName: null };
 }
 
 function isJson(contentType: string | undefined): boolean {

@@ -1,0 +1,40 @@
+import { access, constants } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import type { Platform } from "../../settings/state-folder.ts";
+import { isThere } from "./file.ts";
+import { HOSTS, type Host } from "./hosts.ts";
+
+/** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */
+export async function hostsFound(platform: Platform): Promise<readonly string[]> {
+  const found = await Promise.all(
+    Object.entries(HOSTS).map(async ([word, host]) => ((await isFound(host, platform)) ? [word] : [])),
+  );
+  return found.flat();
+}
+
+async function isFound(host: Host, platform: Platform): Promise<boolean> {
+  const file = host.file(platform);
+  const folder = dirname(file);
+  if ((await isThere(file)) || (folder !== platform.home && (await isThere(folder)))) return true;
+  return host.own !== undefined && (await programFound(host.own.program, platform));
+}
+
+/** Whether a program can be started by its name alone. */
+export async function programFound(program: string, { platform, environment }: Platform): Promise<boolean> {
+  const isWindows = platform === "win32";
+  const folders = (environment.PATH ?? environment.Path ?? "").split(delimiter).filter((folder) => folder !== "");
+  const endings = isWindows ? (environment.PATHEXT ?? ".COM;.EXE;.BAT;.CMD").split(";") : [""];
+  const files = folders.flatMap((folder) => endings.map((ending) => join(folder, program + ending)));
+  const there = await Promise.all(files.map((file) => canStart(file)));
+  return there.includes(true);
+}
+
+async function canStart(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return true;
+  } catch {
+    // Whatever is the matter with it: it cannot be started.
+    return false;
+  }
+}

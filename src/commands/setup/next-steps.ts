@@ -1,0 +1,75 @@
+import type { SettingsInput } from "../../settings/settings.ts";
+import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
+import { programFound } from "./found.ts";
+import type { Host } from "./hosts.ts";
+import { commandLine, doctorLine } from "./settings.ts";
+
+/** What was written, and where. */
+interface Written {
+  readonly host: Host;
+  readonly file: string;
+  readonly entry: Entry;
+  readonly input: SettingsInput;
+  readonly fields: Fields;
+  /** The keys that were written now. */
+  readonly keys: Fields;
+}
+
+/** What the person does next: what is still missing, then the host, a check, and a first question to the agent. */
+export async function nextSteps({ host, file, entry, input, fields, keys }: Written): Promise<readonly string[]> {
+  const env = tableOf(fields.env) ?? {};
+  const names = Object.keys(entry.references);
+  const referred = names.filter((variable) => !isFilledIn(env[variable]));
+  const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(keys, variable));
+  const added = Object.keys(keys);
+  const own = host.own !== undefined && (await programFound(host.own.program, input)) ? host.own : undefined;
+  const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
+  return [
+    ...(added.length > 0 ? [`${file} now holds ${added.join(" and ")}, readable there.`] : []),
+    ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
+    ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
+    ...(host.trust === undefined ? [] : [host.trust]),
+    ...(own === undefined
+      ? []
+      : [
+          `${host.title}'s own command writes the same:\n${commandLine([own.program, ...own.add(entry)], input.platform)}`,
+        ]),
+    `Restart ${host.title}. This checks the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
+    ...firstQuestion(env, names),
+  ];
+}
+
+/** Before the server can do something, its keys must come from somewhere. */
+function missing(host: Host, file: string, referred: readonly string[], { environment }: SettingsInput): string {
+  const keys = referred.join(" and ");
+  const absent = referred.filter((variable) => (environment[variable] ?? "").trim() === "");
+  const sentence = WHERE_KEYS_COME_FROM[host.keysFrom](keys, host.title, file);
+  if (host.keysFrom !== "environment" || absent.length === 0) return sentence;
+  return `${sentence} Missing there now: ${absent.join(" and ")}; until it is set, each call says so.`;
+}
+
+const WHERE_KEYS_COME_FROM = {
+  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
+  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
+  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
+} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
+
+/** What a person can say to the agent first. The service lists no targetings, so that one is named by its ID. */
+function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
+  const isLive = (address: string, key: string): boolean =>
+    isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
+  if (env.TARGETING_MCP_MODE !== "sandbox" && isLive("TARGETING_API_URL", "TARGETING_API_KEY")) {
+    return ['Then ask: "What is in the targeting 01…?", with an ID from the console.'];
+  }
+  if (env.TARGETING_MCP_MODE !== "sandbox" && isLive("EVENT_API_URL", "EVENT_APP_KEY")) {
+    return ['Then ask: "Which events can I send, and what does a purchase need?"'];
+  }
+  if (isFilledIn(env.TARGETING_MCP_SANDBOX_URL) || isFilledIn(env.TARGETING_MCP_MODE)) {
+    return ['It works against a sandbox. Then ask: "Create a targeting News with the options Sports and Weather."'];
+  }
+  return [
+    "Nothing is missing to try it: it works against a sandbox with the data of a small shop. For the real service run " +
+      "this again with --targeting-api-url and --event-api-url.",
+    'Then ask: "Which targetings are there, and what is in them?"',
+  ];
+}

@@ -1,0 +1,53 @@
+/**
+ * The entry of `words` that a mistyped word is nearest to: equal but for case, hyphens and underscores, or else with at
+ * most a third of its letters (two at most) mistyped. Undefined when none is near.
+ */
+export function nearestWord(word: string, words: readonly string[]): string | undefined {
+  const plain = withoutSeparators(word);
+  return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);
+}
+
+/** A word without case and separators: `itemId`, `item-id` and `ITEM_ID` are all `itemid`. */
+export function withoutSeparators(word: string): string {
+  return word.toLowerCase().replace(/[\s_.-]/g, "");
+}
+
+/** The entry of `words` whose plain form has the fewest letters other than `plain`, where that is few enough. */
+export function mistyped(
+  plain: string,
+  words: readonly string[],
+  plainFormOf: (word: string) => string,
+): string | undefined {
+  let best: string | undefined;
+  let most = Math.min(2, Math.floor(plain.length / 3));
+  for (const candidate of words) {
+    const distance = editDistance(plain, plainFormOf(candidate), most);
+    if (distance > most) continue;
+    best = candidate;
+    most = distance - 1;
+  }
+  return best;
+}
+
+/**
+ * How many letters must be put in, left out or exchanged to turn one text into the other; more than `most` where that
+ * is not enough.
+ */
+function editDistance(from: string, to: string, most: number): number {
+  if (Math.abs(from.length - to.length) > most) return most + 1;
+  let previous = [0];
+  for (let column = 1; column <= to.length; column += 1) previous.push(column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    let fewest = row;
+    for (let column = 1; column <= to.length; column += 1) {
+      const exchanged = (previous[column - 1] ?? 0) + (from[row - 1] === to[column - 1] ? 0 : 1);
+      const distance = Math.min(exchanged, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1);
+      current.push(distance);
+      fewest = Math.min(fewest, distance);
+    }
+    if (fewest > most) return fewest;
+    previous = current;
+  }
+  return previous[to.length] ?? 0;
+}
