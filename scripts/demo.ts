@@ -35,6 +35,8 @@ const answer = z.looseObject({
   results: z.array(z.looseObject({ _id: z.string().optional(), name: z.string().optional() })).default([]),
   options: z.array(z.looseObject({ _id: z.string(), name: z.string(), contextCount: z.number() })).default([]),
   total: z.number().optional(),
+  targetings: z.array(z.looseObject({ name: z.string() })).default([]),
+  events: z.array(z.looseObject({ eventName: z.string().nullish() })).default([]),
   verdicts: z.array(z.looseObject({ predicted: z.string() })).default([]),
 });
 
@@ -65,6 +67,7 @@ await client.connect(
     env: {
       PATH: process.env.PATH ?? "",
       TARGETING_MCP_MODE: "sandbox",
+      TARGETING_MCP_SANDBOX_SEED: "sample",
       TARGETING_MCP_SANDBOX_PORT: String(port),
       TARGETING_MCP_STATE_DIR: stateDir,
       TARGETING_MCP_LOG_LEVEL: "warn",
@@ -94,6 +97,18 @@ console.log("An agent session with targeting-mcp, against the embedded sandbox, 
 
 const { tools } = await client.listTools();
 say(`${tools.length} tools`, tools.map(({ name }) => name).join(", "));
+
+const known = await call("get_targeting", {});
+say(
+  "get_targeting: those that are known, here of the sample shop",
+  known.targetings.map(({ name }) => name).join(", "),
+);
+check("targetings of the sample", known.targetings.length, 3);
+
+const arrived = await call("inspect_events", { verdict: "ignored" });
+const names = arrived.events.map(({ eventName }) => eventName).join(", ");
+say("inspect_events: which of the shop's events the service answered with ok and threw away", names);
+check("events thrown away", names, "Purchase, purchase, product_view");
 
 const created = await call("create_targetings", { items: [{ name: "Spring" }, { name: "Autumn" }] });
 const [spring, autumn] = created.results.map(({ _id }) => _id ?? "");

@@ -74,6 +74,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return print(about === undefined ? programHelp(Object.values(COMMANDS)) : commandHelp(about));
   }
   if (first === "version" || argv.includes("--version") || argv.includes("-v")) {
+    if (argv.includes("--json")) return print(await (await import("./commands/version-json.ts")).versionJson());
     return print(`${(await import("./commands/version.ts")).VERSION}\n`);
   }
   const command = commandOf(isWord ? first : DEFAULT_COMMAND);

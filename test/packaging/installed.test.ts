@@ -4,12 +4,10 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { parse } from "smol-toml";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import packageJson from "../../package.json" with { type: "json" };
-import { fileAt } from "../../scripts/packaging/generated.ts";
+import { packPublished } from "../../scripts/packaging/published.ts";
 import { startRegistry } from "../support/registry.ts";
 import { OPENING, startProgram } from "../support/server-process.ts";
 
@@ -58,8 +56,7 @@ async function run(program: string, args: readonly string[], environment: Readon
 const QUIET = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts"] as const;
 
 beforeAll(async () => {
-  await run("npm", ["pack", fileURLToPath(fileAt(".")), "--ignore-scripts", `--pack-destination=${folder}`]);
-  archive.path = join(folder, `${packageJson.name}-${packageJson.version}.tgz`);
+  archive.path = join(folder, (await packPublished(folder)).filename);
 }, 60_000);
 
 /** The entry that a host's file holds. */

@@ -1,0 +1,70 @@
+// What is in the bundle, as its own metafile says: the packages with their licenses, and a CycloneDX bill of materials.
+import { execFileSync } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+
+/** The folder of a package, that of a nested one too. */
+const IN_PACKAGE = /^(.*\bnode_modules\/(?:@[^/]+\/)?[^/]+)\//;
+
+/** The packages of which something is in the bundle, by name: `{name, version, license, text}`. */
+export async function bundledPackages({ outputs }) {
+  const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs));
+  const used = inputs.flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []));
+  const folders = new Set(used.flatMap((path) => IN_PACKAGE.exec(path)?.[1] ?? []));
+  return Promise.all([...folders].sort().map(packageAt));
+}
+
+async function packageAt(folder) {
+  const { name, version, license } = JSON.parse(await readFile(`${folder}/package.json`, "utf8"));
+  const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
+  if (file === undefined) throw new Error(`${name} ${version} is bundled, and has no file with its license`);
+  return { name, version, license, text: (await readFile(`${folder}/${file}`, "utf8")).trim() };
+}
+
+/** The licenses of all of them as one text: most ask to travel with the code. */
+export function licenseTexts(packages) {
+  return packages
+    .map(({ name, version, license, text }) => `${name} ${version}: ${license}\n\n${text}\n`)
+    .join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/**
+ * The bill of materials, CycloneDX 1.6. The same commit gives the same text: it has no time and no serial number.
+ * `commit` is undefined where the source lies in no repository.
+ */
+export function billOfMaterials({ name, version, license }, packages, commit) {
+  const components = packages.map((one) => ({ type: "library", ...identity(one) }));
+  const about = {
+    type: "application",
+    ...identity({ name, version, license }),
+    ...(commit !== undefined && { properties: [{ name: "git:commit", value: commit }] }),
+  };
+  return {
+    $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    version: 1,
+    metadata: { component: about },
+    components,
+    dependencies: [
+      { ref: about["bom-ref"], dependsOn: components.map((one) => one["bom-ref"]) },
+      ...components.map((one) => ({ ref: one["bom-ref"], dependsOn: [] })),
+    ],
+  };
+}
+
+function identity({ name, version, license }) {
+  const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;
+  return { "bom-ref": purl, name, version, purl, licenses: [{ license: { id: license } }] };
+}
+
+/** The commit that is built, `-dirty` where files differ from it; undefined where that cannot be told. */
+export function builtCommit() {
+  try {
+    const said = execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"], {
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    return said.toString().trim();
+  } catch {
+    return process.env.SOURCE_COMMIT;
+  }
+}

@@ -1,0 +1,181 @@
+// Has the real hosts look at what `setup` writes: Claude Code, Codex and Gemini CLI, from the package registry, each with
+// a home folder of its own; the server comes from this clone, and from the archive that is published, installed into an
+// empty folder. `npm run test:hosts`. A host that cannot be installed here is said to be skipped. Nothing is sent to a
+// model, and no account is needed.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { HOSTS } from "../../src/commands/setup/hosts.ts";
+import { entryOf } from "../../src/commands/setup/settings.ts";
+import { npm, packPublished } from "../packaging/published.ts";
+import { codexServers } from "./codex.ts";
+import { inFolder } from "./node24.ts";
+
+const LONGEST_MS = 120_000;
+
+/** A host as these checks use it. */
+interface RealHost {
+  readonly word: keyof typeof PACKAGES;
+  /** Says how the server is, in the words of the host. Throws where it is not connected. */
+  readonly check: (at: Place) => Promise<string>;
+}
+
+/** A host's command with a home folder, and a folder in which it is started. */
+interface Place {
+  readonly program: string;
+  readonly home: string;
+  readonly work: string;
+}
+
+const PACKAGES = {
+  "claude-code": { spec: "@anthropic-ai/claude-code@2.1.330", program: "claude" },
+  codex: { spec: "@openai/codex@0.169.0", program: "codex" },
+  gemini: { spec: "@google/gemini-cli@0.61.0", program: "gemini" },
+} as const;
+
+const REAL_HOSTS: readonly RealHost[] = [
+  { word: "claude-code", check: (at) => listed(at, /^targeting: .*Connected$/m) },
+  {
+    word: "codex",
+    check: async (at) => {
+      await listed(at, /^targeting .*enabled/m);
+      return codexServers(at.program, environmentOf(at), "targeting");
+    },
+  },
+  {
+    word: "gemini",
+    check: async (at) => {
+      // What `setup` says about folders that are not trusted, first.
+      await listed(at, /targeting: .*Disabled/);
+      writeFileSync(join(at.home, ".gemini", "trustedFolders.json"), JSON.stringify({ [at.work]: "TRUST_FOLDER" }));
+      return listed(at, /targeting: .*Connected$/m);
+    },
+  },
+];
+
+/** Settings with a value, and with a key that the environment holds. */
+const SETTINGS = ["--targeting-api-url", "https://api.example.com", "--read-only"];
+const FLAGS = new Map([
+  ["targeting-api-url", "https://api.example.com"],
+  ["read-only", "on"],
+]);
+
+function environmentOf({ home }: Place): Record<string, string> {
+  const { PATH = "" } = process.env;
+  return { PATH, HOME: home, USERPROFILE: home, NO_COLOR: "1" };
+}
+
+/** Runs a program to its end; gives what it printed on both streams. Throws where it fails. */
+async function run(program: string, args: readonly string[], at: Place): Promise<string> {
+  const child = spawn(program, [...args], {
+    cwd: at.work,
+    env: environmentOf(at),
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: LONGEST_MS,
+  });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+  }
+  const [code] = await once(child, "close");
+  if (code !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${String(code)}:\n${said}`);
+  return said;
+}
+
+/** The line of the host's own list of servers that is as expected. */
+async function listed(at: Place, expected: RegExp): Promise<string> {
+  const said = await run(at.program, ["mcp", "list"], at);
+  const [line] = expected.exec(said) ?? [];
+  if (line === undefined) throw new Error(`the host says:\n${said}`);
+  return line.trim();
+}
+
+function placeIn(folder: string, name: string, program: string): Place {
+  const home = join(folder, name);
+  const work = join(home, "work");
+  for (const made of [work, join(home, ".codex"), join(home, ".gemini")]) mkdirSync(made, { recursive: true });
+  return { program, home, work };
+}
+
+/** This server's entry in the file of a host. */
+function entryAt(word: RealHost["word"], home: string) {
+  const host = HOSTS[word];
+  const file = host?.file({ platform: process.platform, home, environment: {} }) ?? "";
+  return host?.list.entryIn(readFileSync(file, "utf8"));
+}
+
+/** What only `setup` writes: a host's own command has no words for it. */
+const ONLY_OURS = ["startup_timeout_sec", "env_vars"];
+
+/** Throws where the host's own command writes another entry than `setup` does. */
+async function compare({ word }: RealHost, ours: Place, theirs: Place, main: string): Promise<void> {
+  await run(process.execPath, [main, "setup", word, "--yes", ...SETTINGS], ours);
+  const host = HOSTS[word];
+  const input = { flags: FLAGS, environment: {}, platform: process.platform, home: theirs.home };
+  if (host?.own === undefined) throw new Error(`${word} has no command of its own`);
+  const entry = entryOf(host, input, { command: process.execPath, args: [main] });
+  await run(theirs.program, host.own.add(entry), theirs);
+  const [mine, other] = [entryAt(word, ours.home), entryAt(word, theirs.home)];
+  const comparable = Object.fromEntries(Object.entries(mine ?? {}).filter(([name]) => !ONLY_OURS.includes(name)));
+  if (!isDeepStrictEqual(structuredClone(comparable), structuredClone({ ...other }))) {
+    throw new Error(`setup writes ${JSON.stringify(mine)}, and the host's own command ${JSON.stringify(other)}`);
+  }
+}
+
+/** Installs a host; gives its command, or why it cannot be had here. */
+async function install({ word }: RealHost, folder: string): Promise<{ program: string } | { absent: string }> {
+  const { spec, program } = PACKAGES[word];
+  const prefix = join(folder, word);
+  mkdirSync(prefix, { recursive: true });
+  const { code } = await npm(
+    ["install", "--prefix", prefix, "--no-audit", "--no-fund", "--loglevel=error", spec],
+    prefix,
+  );
+  if (code !== 0) return { absent: `${spec} cannot be installed here` };
+  const path = join(prefix, "node_modules", ".bin", program);
+  try {
+    await run(path, ["--version"], placeIn(prefix, "first", path));
+    return { program: path };
+  } catch {
+    return { absent: `${spec} does not start on this machine` };
+  }
+}
+
+await inFolder(async (folder) => {
+  const { filename } = await packPublished(folder);
+  const prefix = join(folder, "installed");
+  mkdirSync(prefix);
+  await npm(["install", "--prefix", prefix, "--no-audit", "--no-fund", join(folder, filename)], folder);
+  const mains = {
+    clone: join(import.meta.dirname, "..", "..", "dist", "main.js"),
+    archive: join(prefix, "node_modules", "targeting-mcp", "dist", "main.js"),
+  };
+  let passed = 0;
+  let skipped = 0;
+  for (const host of REAL_HOSTS) {
+    const found = await install(host, folder);
+    if ("absent" in found) {
+      console.log(`skipped  ${host.word}: ${found.absent}`);
+      skipped += 1;
+      continue;
+    }
+    for (const [origin, main] of Object.entries(mains)) {
+      const at = placeIn(folder, `${host.word}-${origin}`, found.program);
+      await run(process.execPath, [main, "setup", host.word, "--yes"], at);
+      const said = await host.check(at);
+      await run(process.execPath, [main, "setup", host.word, "--remove", "--yes"], at);
+      if (entryAt(host.word, at.home) !== undefined) throw new Error(`${host.word} still has the entry`);
+      console.log(`ok       ${host.word}, from the ${origin}: ${said.replaceAll(dirname(main), "…")}`);
+      passed += 1;
+    }
+    const [ours, theirs] = ["ours", "theirs"].map((name) => placeIn(folder, `${host.word}-${name}`, found.program));
+    if (ours !== undefined && theirs !== undefined) await compare(host, ours, theirs, mains.clone);
+    console.log(`ok       ${host.word}: its own command writes the same entry`);
+    passed += 1;
+  }
+  console.log(`${passed} passed, 0 failed, ${skipped} skipped`);
+});

@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { homedir, hostname } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import { fileAt } from "./generated.ts";
+
+/** Licenses that ask for no more than to travel with the code. */
+const LICENSES = ["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD"];
+
+const component = z.object({
+  "bom-ref": z.string(),
+  name: z.string(),
+  version: z.string(),
+  purl: z.string().startsWith("pkg:npm/"),
+  licenses: z.array(z.object({ license: z.object({ id: z.string() }) })).length(1),
+});
+const billSchema = z.looseObject({
+  bomFormat: z.literal("CycloneDX"),
+  specVersion: z.literal("1.6"),
+  metadata: z.object({ component: component.extend({ properties: z.array(z.object({ name: z.string() })) }) }),
+  components: z.array(component).min(5),
+  dependencies: z.array(z.object({ ref: z.string(), dependsOn: z.array(z.string()) })),
+});
+
+/** Throws where the package.json of an unpacked archive holds what only the repository needs. */
+export function checkPackageJson(folder: string): void {
+  const found = z.looseObject({}).parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
+  const needless = ["scripts", "devDependencies", "dependencies", "optionalDependencies", "peerDependencies"];
+  const held = needless.filter((name) => Object.hasOwn(found, name));
+  if (held.length > 0) throw new Error(`package.json holds ${held.join(", ")}`);
+}
+
+/** Throws where a bundled package has no license text, or one of another kind; gives how many there are. */
+export function checkBill(folder: string): string {
+  const bill = billSchema.parse(JSON.parse(readFileSync(join(folder, "dist/sbom.cdx.json"), "utf8")));
+  const texts = readFileSync(join(folder, "dist/LICENSES.txt"), "utf8");
+  const headings = new Set(texts.match(/^\S+ \d+\.\d+\.\d+\S*: \S+$/gm));
+  const expected = bill.components.map(({ name, version, licenses: [held] }) => {
+    const id = held?.license.id ?? "";
+    if (!LICENSES.includes(id)) throw new Error(`${name} has the license ${id}, which nobody has looked at`);
+    return `${name} ${version}: ${id}`;
+  });
+  const missing = expected.filter((heading) => !headings.has(heading));
+  const surplus = [...headings].filter((heading) => !expected.includes(heading));
+  if (missing.length + surplus.length > 0)
+    throw new Error(`the texts differ in: ${[...missing, ...surplus].join(", ")}`);
+  if (!bill.metadata.component.properties.some(({ name }) => name === "git:commit"))
+    throw new Error("it names no commit");
+  return `${expected.length} packages`;
+}
+
+/** Paths below folders that belong to a person or to one machine; those of examples have a name of no person. */
+const MACHINE_PATHS = /(?<![\w.])(?:\/(?:home|Users|root)\/[\w.-]+|[A-Z]:\\+Users\\+\w+)/g;
+const EXAMPLES = /^(?:\/(?:home|Users)\/(?:a|me|you|anna)\b)/;
+
+/** Throws where a file of an unpacked archive names a path of this machine, or one that looks like a person's. */
+export function checkPaths(folder: string): string {
+  const own = [fileURLToPath(fileAt(".")), homedir(), process.cwd()].map((path) => path.replace(/[\\/]+$/, ""));
+  const names = [...own.filter((path) => path.length > 1), ...(hostname().length > 5 ? [hostname()] : [])];
+  const files = filesBelow(folder);
+  for (const file of files) {
+    const text = readFileSync(file, "utf8");
+    const named = names.filter((name) => new RegExp(`${escaped(name)}(?![\\w-])`).test(text));
+    const others = (text.match(MACHINE_PATHS) ?? []).filter((path) => !EXAMPLES.test(path));
+    const found = [...named, ...others];
+    if (found.length > 0) throw new Error(`${file.slice(folder.length + 1)} names ${found.slice(0, 3).join(", ")}`);
+  }
+  return `${files.length} files`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+}
+
+function filesBelow(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path).isFile());
+}

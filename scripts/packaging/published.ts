@@ -1,0 +1,60 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as z from "zod";
+import packageJson from "../../package.json" with { type: "json" };
+import { fileAt } from "./generated.ts";
+
+/** The package.json that is published: without what only this repository needs. */
+export function publishedPackageJson(): Readonly<Record<string, unknown>> {
+  const { scripts: _scripts, devDependencies: _devDependencies, ...published } = packageJson;
+  return published;
+}
+
+const packed = z
+  .array(z.object({ filename: z.string(), size: z.number(), files: z.array(z.object({ path: z.string() })) }))
+  .length(1);
+
+/** An archive for a package registry. */
+export type Archive = z.infer<typeof packed>[number];
+
+/**
+ * Makes the archive that is published in a folder; needs a built dist/. It is packed from a copy, so that the
+ * package.json of the repository stays as it is. Throws where npm cannot pack.
+ */
+export async function packPublished(destination: string): Promise<Archive> {
+  const copy = await mkdtemp(join(tmpdir(), "targeting-mcp-pack-"));
+  try {
+    for (const path of ["dist", "docs", "README.md", "LICENSE"]) {
+      await cp(fileAt(path), join(copy, path), { recursive: true });
+    }
+    await writeFile(join(copy, "package.json"), `${JSON.stringify(publishedPackageJson(), null, 2)}\n`);
+    const { code, output } = await npm(["pack", "--json", `--pack-destination=${destination}`], copy);
+    const [archive] = code === 0 ? packed.parse(JSON.parse(output)) : [];
+    if (archive === undefined) throw new Error(`npm pack ended with ${String(code)}:\n${output}`);
+    return archive;
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
+/** Runs npm; gives its exit code and its standard output. */
+export async function npm(
+  args: readonly string[],
+  cwd: string,
+): Promise<{ readonly code: unknown; readonly output: string }> {
+  // Under `npm run` npm says where it is, so that no shell is needed to find it; on Windows npm is a script.
+  const program = process.env.npm_execpath;
+  const child =
+    program === undefined
+      ? spawn("npm", [...args], { cwd, stdio: ["ignore", "pipe", "inherit"], shell: process.platform === "win32" })
+      : spawn(process.execPath, [program, ...args], { cwd, stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const [code] = await once(child, "close");
+  return { code, output };
+}
