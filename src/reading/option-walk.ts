@@ -17,10 +17,18 @@ export interface Walk extends OptionList {
   readonly totalMayChange?: boolean | undefined;
 }
 
+/** How many options of each kind were walked over. */
+export interface Walked {
+  readonly topLevel: number;
+  readonly subOptions: number;
+}
+
 /** One option, and where the walk goes on behind it. */
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
+  /** Since this walk began, this option included. */
+  readonly walked: Walked;
   /** Of a sub-option: the name of its group. */
   readonly groupName?: string | undefined;
   /** Of a group: its own Context IDs and those of its sub-options, each counted once for each that holds it. */
@@ -45,6 +53,12 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
     pace: api.pace,
   });
   const told = new Set<string>();
+  const walked = { topLevel: 0, subOptions: 0 };
+  const one = (kind: keyof Walked): Walked => {
+    walked[kind] += 1;
+    return { ...walked };
+  };
+  const isTop = walk.parent === undefined ? "topLevel" : "subOptions";
   const isNew = ({ _id }: OptionRecord): boolean => !told.has(_id) && told.add(_id).size > 0;
   for await (const { value } of read) {
     if (value === undefined) continue;
@@ -53,14 +67,17 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
       const top = at + index;
       const isBehind = from.inside !== undefined && top === from.top;
       if (isBehind || !isNew(option)) continue;
-      if (option === group) yield { option, next: { top, inside: 0 }, countWithChildren: sum([group, ...children]) };
-      else yield { option, next: { top: top + 1 } };
+      const behind = option === group ? { top, inside: 0 } : { top: top + 1 };
+      const countWithChildren = option === group ? sum([group, ...children]) : undefined;
+      yield { option, next: behind, walked: one(isTop), countWithChildren };
     }
     if (group === undefined) continue;
     const top = at + options.length - 1;
     for (const [index, child] of children.entries()) {
       const next = { top, inside: inside + index + 1 };
-      if (isNew(child)) yield { option: { ...child, parent: group._id }, next, groupName: group.name };
+      if (!isNew(child)) continue;
+      const option = { ...child, parent: group._id };
+      yield { option, next, walked: one("subOptions"), groupName: group.name };
     }
   }
 }

@@ -15,17 +15,14 @@ export interface SideBySide<From, To> {
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** A value, and what it was read of. Those right before it that had no value are counted with it. */
+/** A value, and what it was read of. Of several in a row that have no value only the last one need be told. */
 export interface Told<From, To> {
   readonly from: From;
   readonly value: To | undefined;
-  readonly count: number;
 }
 
 interface Slot<From, To> extends Told<From, To> {
-  from: From;
   value: To | undefined;
-  count: number;
   failure?: { readonly thrown: unknown };
   /** Undefined once it is settled. */
   settling: Promise<void> | undefined;
@@ -111,7 +108,7 @@ class Reading<From, To> {
 
   #take(from: From): void {
     const value = this.#job.map(from, this.#signal);
-    const slot: Slot<From, To> = { from, value: undefined, count: 1, settling: undefined };
+    const slot: Slot<From, To> = { from, value: undefined, settling: undefined };
     if (value instanceof Promise) {
       this.#running += 1;
       slot.settling = value
@@ -130,10 +127,7 @@ class Reading<From, To> {
     } else slot.value = value;
     const before = this.slots.at(-1);
     const isNothing = before !== undefined && before.settling === undefined && before.value === undefined;
-    if (isNothing && before.failure === undefined) {
-      slot.count += before.count;
-      this.slots.pop();
-    }
+    if (isNothing && before.failure === undefined) this.slots.pop();
     this.slots.push(slot);
   }
 }
