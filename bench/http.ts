@@ -10,7 +10,6 @@ import { Pool } from "undici";
 import * as z from "zod";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { systemClock } from "../src/platform/clock.ts";
-import { contextIdShelf } from "../src/reading/context-id-shelf.ts";
 import { redactorFor } from "../src/render/redact.ts";
 import { targetingMemory } from "../src/runs/file/targeting-names.ts";
 import { questionSeal } from "../src/server/ask.ts";
@@ -64,7 +63,6 @@ function ours(): Server {
     services: {
       environment: "sandbox" as const,
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
-      shelf: contextIdShelf(systemClock),
       suites: suiteStore(join(tmpdir(), "targeting-mcp-bench-suites")),
       readOnly: false,
       confirm: "ask" as const,

@@ -18,6 +18,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   call: statedFigures,
   http: statedFigures,
   load: statedFigures,
+  reading: statedFigures,
   tokens: statedFigures,
   packing: (output) => [worstPacking(output)],
   sandbox: statedFigures,

@@ -11,8 +11,9 @@ const LARGEST_ANSWER = 64 * 1_048_576;
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** How requests travel: the time for one, the proxy, and the largest answer in bytes. */
+/** How requests travel: the time for one, the proxy, the largest answer in bytes, and how many at the same time. */
 interface Way {
+  readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
   readonly proxy?: ProxyRoute | undefined;
   readonly largestAnswer?: number;
@@ -31,9 +32,10 @@ export interface Sender {
 }
 
 /** Kept-alive connections to one origin. Whoever sends is to limit the time of a whole request. */
-export function dispatcherTo(origin: string, { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER }: Way): Sender {
+export function dispatcherTo(origin: string, way: Way): Sender {
+  const { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER, connections = 0 } = way;
   const options = {
-    connections: CONNECTIONS,
+    connections: Math.max(CONNECTIONS, connections),
     headersTimeout: 0,
     bodyTimeout: 0,
     connectTimeout: Math.min(CONNECT_TIMEOUT_MS, requestTimeoutMs),

@@ -14,6 +14,8 @@ export interface HttpSettings {
   /** For one request, from its first step to the last byte of its answer. */
   readonly requestTimeoutMs: number;
   readonly proxy?: ProxyRoute | undefined;
+  /** How many requests may be under way at the same time, where that is to be more than 16. */
+  readonly connections?: number | undefined;
   /** An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for. */
   readonly largestAnswer?: number;
 }

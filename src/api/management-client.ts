@@ -42,7 +42,11 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
       const serverTime = serverTimeOf(called.answer.headers);
       return { ...valueIn(called, optionPageIn), ...(serverTime !== undefined && { serverTime }) };
     },
-    getOption: (optionId, { limit, offset } = {}, { signal, timeoutMs } = {}) =>
-      ask("getOption", optionWithContextsIn, { parameters: { optionId }, query: { limit, offset }, signal, timeoutMs }),
+    async getOption(optionId, { limit, offset } = {}, { signal, timeoutMs } = {}) {
+      const parts = { parameters: { optionId }, query: { limit, offset }, signal, timeoutMs };
+      const called = await call(http, routes, "getOption", parts);
+      const serverTime = serverTimeOf(called.answer.headers);
+      return { ...valueIn(called, optionWithContextsIn), ...(serverTime !== undefined && { serverTime }) };
+    },
   };
 }

@@ -62,6 +62,10 @@ export interface ManagementApi {
   ): Promise<BulkAnswer>;
   /** Opens a connection where none is idle, so that the next request leaves at once. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
+  /** The same API for one call: how many of its reads run at the same time is its own. Absent: reads share nothing. */
+  forCall?(): ManagementApi;
+  /** How many reads may run at the same time by now. */
+  readonly pace?: { readonly width: number };
 
   createTargeting(item: CreateTargetingItem, options?: RequestOptions): Promise<TargetingRecord>;
   renameTargeting(targetingId: string, name: string, options?: RequestOptions): Promise<TargetingRecord>;

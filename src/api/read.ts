@@ -1,6 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import { isApiError, NotSentError, RejectedError } from "./errors.ts";
 import type { ManagementApi, RequestOptions } from "./management.ts";
+import { Pace, READS_AT_A_TIME } from "./pace.ts";
 
 /** How long and by what clock reads are tried again. */
 export interface ReadRetry {
@@ -12,6 +13,8 @@ export interface ReadRetry {
    * request that hangs costs little, and a service that is only slow is waited for in the end.
    */
   readonly firstTryMs: number;
+  /** How many reads of one call run at the same time; absent: 16. */
+  readonly width?: number;
 }
 
 const FIRST_WAIT_MS = 200;
@@ -23,27 +26,33 @@ const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
  * The same API, whose reads are tried again with growing waits until the budget is spent: after a 5xx, a time-out, a
- * reset, a 429. A rejection is final. Throws the last error, or the signal's reason when stopped while waiting.
+ * reset, a 429. A rejection is final. So many reads run at the same time, and fewer for a while after such a failure.
+ * Throws the last error, or the signal's reason when stopped while waiting.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
+  const pace = new Pace(retry.width ?? READS_AT_A_TIME, retry.clock);
+  const paced = { ...retry, pace };
   return {
     ...api,
-    getTargeting: (targetingId, options) => again(retry, options, (within) => api.getTargeting(targetingId, within)),
+    pace,
+    forCall: () => withReadRetry(api, retry),
+    getTargeting: (targetingId, options) => again(paced, options, (within) => api.getTargeting(targetingId, within)),
     listOptions: (targetingId, query, options) =>
-      again(retry, options, (within) => api.listOptions(targetingId, query, within)),
-    getOption: (optionId, query, options) => again(retry, options, (within) => api.getOption(optionId, query, within)),
+      again(paced, options, (within) => api.listOptions(targetingId, query, within)),
+    getOption: (optionId, query, options) => again(paced, options, (within) => api.getOption(optionId, query, within)),
   };
 }
 
 async function again<Value>(
-  { clock, budgetMs, firstTryMs }: ReadRetry,
+  { clock, budgetMs, firstTryMs, pace }: ReadRetry & { readonly pace: Pace },
   options: RequestOptions | undefined,
   read: (options: RequestOptions) => Promise<Value>,
 ): Promise<Value> {
   const end = clock.now() + budgetMs;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await read({ ...options, timeoutMs: Math.min(firstTryMs * 2 ** (tries - 1), LONGEST_TRY_MS) });
+      const timeoutMs = Math.min(firstTryMs * 2 ** (tries - 1), LONGEST_TRY_MS);
+      return await pace.run(() => read({ ...options, timeoutMs }), options?.signal);
     } catch (thrown) {
       if (!isApiError(thrown) || thrown instanceof RejectedError) throw thrown;
       if (thrown instanceof NotSentError && tries >= TRIES_TO_REACH) throw thrown;

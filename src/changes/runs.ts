@@ -43,7 +43,8 @@ export class Runs {
    * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
    */
   plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
-    return planCall(call, { api: this.#context.api, signal, bytes });
+    const { api } = this.#context;
+    return planCall(call, { api: api.forCall?.() ?? api, signal, bytes });
   }
 
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */

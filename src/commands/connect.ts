@@ -13,7 +13,7 @@ import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
 import { observerOf } from "../events/watch/observe.ts";
 import { systemClock } from "../platform/clock.ts";
-import { contextIdShelf } from "../reading/context-id-shelf.ts";
+import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { machineLock } from "../runs/file/project-lock.ts";
@@ -110,13 +110,14 @@ type Services = Omit<ToolServices, "stopping" | "sealKey">;
 
 function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const { management, events, bench, sandbox } = apis;
-  const { environment, retryBudgetMs, waitMs } = settings;
+  const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
   // A request that hangs is to leave time for another one, also while a caller waits.
   const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
   const retried = (budgetMs: number): ManagementApi | undefined =>
-    management && withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs });
+    management &&
+    withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs, width });
   // What an embedded sandbox holds ends with this process, and so does the memory of it.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
@@ -138,7 +139,12 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
-    shelf: contextIdShelf(systemClock),
+    ...(lasting && {
+      contents: fileContentsStore({
+        file: join(settings.stateDir, "projects", settings.project.id, "contents.ndjson"),
+        onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
+      }),
+    }),
     suites: suiteStore(join(settings.stateDir, "suites")),
     readOnly: settings.readOnly,
     confirm: settings.confirm,

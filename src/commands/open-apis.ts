@@ -65,10 +65,12 @@ export function watched(apis: Apis, { redact, log, now }: Watch): Apis {
   };
 }
 
-function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, sandboxUrl }: Settings): Apis {
+function openLive(environment: LiveEnvironment, settings: Settings): Apis {
+  const { requestTimeoutMs, proxies, sandboxUrl, readConcurrency: connections } = settings;
   const open = (endpoint: Endpoint | undefined, header: string) =>
     endpoint &&
     openHttp({
+      connections,
       url: endpoint.url,
       credential: { [header]: endpoint.key },
       requestTimeoutMs,
@@ -95,7 +97,8 @@ function openLive(environment: LiveEnvironment, { requestTimeoutMs, proxies, san
   };
 }
 
-function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }: Settings): Apis {
+function openSandbox(environment: SandboxEnvironment, settings: Settings): Apis {
+  const { requestTimeoutMs, http, readConcurrency: connections } = settings;
   const { port, seed, managementKey, eventKey } = environment;
   const embedded = embeddedSandbox({
     port,
@@ -104,7 +107,7 @@ function openSandbox(environment: SandboxEnvironment, { requestTimeoutMs, http }
     allowedHosts: http.allowedHosts,
   });
   const url = environment.url ?? embedded.url;
-  const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs });
+  const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs, connections });
   const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
   return {
     management,

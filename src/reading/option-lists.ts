@@ -1,6 +1,8 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord } from "../spec/records.ts";
+import { stretches } from "./option-walk.ts";
 import { readList } from "./pages.ts";
+import { sideBySide } from "./side-by-side.ts";
 
 /** What planning and saving go by: a targeting may have 100,000 options. */
 type ListedOption = Pick<
@@ -20,11 +22,20 @@ export async function* readOptions(
   what: { readonly parent?: string; readonly subOptions?: boolean } = {},
 ): AsyncGenerator<ListedOption> {
   const { parent, subOptions = true } = what;
-  for (const option of await readList(api, { targetingId, parent, signal }, listed)) {
-    yield option;
-    const isGroup = parent === undefined && option.type === "collection" && option.childCount !== 0;
-    if (isGroup && subOptions) yield* readOptions(api, targetingId, signal, { parent: option._id });
-  }
+  const list = await readList(api, { targetingId, parent, signal }, listed);
+  const isGroup = ({ type, childCount }: ListedOption): boolean =>
+    subOptions && parent === undefined && type === "collection" && childCount !== 0;
+  const read = sideBySide({
+    source: () => stretches(list, isGroup),
+    map: ({ options, group }, within) => {
+      if (group === undefined) return options;
+      const inside = readList(api, { targetingId, parent: group._id, signal: within }, listed);
+      return inside.then((children) => [...options, ...children]);
+    },
+    signal,
+    pace: api.pace,
+  });
+  for await (const { value = [] } of read) yield* value;
 }
 
 function listed(option: OptionRecord): ListedOption {

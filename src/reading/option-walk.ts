@@ -1,6 +1,9 @@
+import { ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { listPages, type OptionList } from "./pages.ts";
+import { isMissing } from "./find-options.ts";
+import { listPages, type OptionList, readList } from "./pages.ts";
+import { sideBySide } from "./side-by-side.ts";
 
 /** Where a walk goes on: at a top-level option, or inside it, behind so many of its sub-options. */
 export interface WalkPosition {
@@ -14,34 +17,134 @@ export interface Walk extends OptionList {
   readonly totalMayChange?: boolean | undefined;
 }
 
+/** How many options of each kind were walked over. */
+export interface Walked {
+  readonly topLevel: number;
+  readonly subOptions: number;
+}
+
 /** One option, and where the walk goes on behind it. */
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
+  /** Since this walk began, this option included. */
+  readonly walked: Walked;
+  /** Of a sub-option: the name of its group. */
+  readonly groupName?: string | undefined;
+  /** Of a group: its own Context IDs and those of its sub-options, each counted once for each that holds it. */
+  readonly countWithChildren?: number | undefined;
+}
+
+/** Options one behind the other of which only the last one may be a group. */
+export interface Stretch<Option> {
+  readonly options: readonly Option[];
+  readonly group: Option | undefined;
 }
 
 /**
- * Goes through options in the service's order, each group followed by its sub-options. Throws ApiErrors, and a ListError
- * where a list shifts meanwhile: `steadily` begins anew then.
+ * Goes through options in the service's order, each group followed by its sub-options, each option once; lists are read
+ * side by side. Throws ApiErrors, and a ListError where a list shifts meanwhile: `steadily` begins anew then.
  */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
-  let inside = from.inside;
-  for await (const { option, at: top } of listed(api, walk, from.top)) {
-    const isGroup = walk.parent === undefined && hasSubOptions(option);
-    if (inside === undefined) yield { option, next: isGroup ? { top, inside: 0 } : { top: top + 1 } };
-    if (isGroup) {
-      for await (const { option: child, at } of listed(api, { ...walk, parent: option._id }, inside ?? 0)) {
-        yield { option: { ...child, parent: option._id }, next: { top, inside: at + 1 } };
-      }
+  const read = sideBySide({
+    source: (signal) => stretchesFrom(api, { ...walk, signal }, from.top),
+    map: (stretch, signal) => withChildren(api, { ...walk, signal }, stretch, from),
+    signal: walk.signal,
+    pace: api.pace,
+  });
+  const told = new Set<string>();
+  const walked = { topLevel: 0, subOptions: 0 };
+  const one = (kind: keyof Walked): Walked => {
+    walked[kind] += 1;
+    return { ...walked };
+  };
+  const isTop = walk.parent === undefined ? "topLevel" : "subOptions";
+  const isNew = ({ _id }: OptionRecord): boolean => !told.has(_id) && told.add(_id).size > 0;
+  for await (const { value } of read) {
+    if (value === undefined) continue;
+    const { at, options, group, children, inside } = value;
+    for (const [index, option] of options.entries()) {
+      const top = at + index;
+      const isBehind = from.inside !== undefined && top === from.top;
+      if (isBehind || !isNew(option)) continue;
+      const behind = option === group ? { top, inside: 0 } : { top: top + 1 };
+      const countWithChildren = option === group ? sum([group, ...children]) : undefined;
+      yield { option, next: behind, walked: one(isTop), countWithChildren };
     }
-    inside = undefined;
+    if (group === undefined) continue;
+    const top = at + options.length - 1;
+    for (const [index, child] of children.entries()) {
+      const next = { top, inside: inside + index + 1 };
+      if (!isNew(child)) continue;
+      const option = { ...child, parent: group._id };
+      yield { option, next, walked: one("subOptions"), groupName: group.name };
+    }
   }
 }
 
-/** Every option that one List Options query gives, with its place in the list. */
-async function* listed(api: ManagementApi, list: Walk, from: number) {
-  for await (const { at, options } of listPages(api, list, { from, totalMayChange: list.totalMayChange === true })) {
-    for (const [index, option] of options.entries()) yield { option, at: at + index };
+/** A stretch of top-level options, the first of which stands at `at`, with the sub-options of its group. */
+interface ReadStretch extends Stretch<OptionRecord> {
+  readonly at: number;
+  readonly children: readonly OptionRecord[];
+  /** How many sub-options stand before these. */
+  readonly inside: number;
+}
+
+function withChildren(
+  api: ManagementApi,
+  walk: Walk,
+  stretch: Stretch<OptionRecord> & { readonly at: number },
+  from: WalkPosition,
+): ReadStretch | Promise<ReadStretch> {
+  const { at, options, group } = stretch;
+  if (group === undefined) return { ...stretch, children: [], inside: 0 };
+  const inside = at + options.length - 1 === from.top ? (from.inside ?? 0) : 0;
+  const read = subOptions(api, { ...walk, parent: group._id }, inside);
+  return read.then((children) => ({ ...stretch, children, inside }));
+}
+
+function sum(options: readonly OptionRecord[]): number | undefined {
+  let count = 0;
+  for (const { contextCount } of options) {
+    if (contextCount === undefined) return undefined;
+    count += contextCount;
+  }
+  return count;
+}
+
+/** The top-level options from a place on; those of a group have no groups among them. */
+async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
+  const { parent, totalMayChange = false } = walk;
+  for await (const { at: first, options } of listPages(api, walk, { from, totalMayChange })) {
+    let at = first;
+    for (const stretch of stretches(options, (option) => parent === undefined && hasSubOptions(option))) {
+      yield { ...stretch, at };
+      at += stretch.options.length;
+    }
+  }
+}
+
+/** Cuts options behind each group. */
+export function* stretches<Option>(
+  options: readonly Option[],
+  isGroup: (option: Option) => boolean,
+): Generator<Stretch<Option>> {
+  let from = 0;
+  for (const [index, option] of options.entries()) {
+    if (!isGroup(option)) continue;
+    yield { options: options.slice(from, index + 1), group: option };
+    from = index + 1;
+  }
+  if (from < options.length) yield { options: options.slice(from), group: undefined };
+}
+
+/** The sub-options of a group. Where the group is gone by now, they stand elsewhere: the list that named it shifted. */
+async function subOptions(api: ManagementApi, list: OptionList, from: number): Promise<readonly OptionRecord[]> {
+  try {
+    return await readList(api, list, (option) => option, from);
+  } catch (thrown) {
+    if (isMissing(thrown)) throw new ListError("listOptions", "shifts");
+    throw thrown;
   }
 }
 

@@ -1,11 +1,10 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
+import { type ContentsSource, contextIdsOf } from "./contents-store.ts";
 import { isMissing } from "./find-options.ts";
-import { mapConcurrently, readOptionContents } from "./option-contents.ts";
+import { readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";
-
-/** How many options are read at the same time, and given on together. */
-const BATCH = 8;
+import { sideBySide } from "./side-by-side.ts";
 
 /** An option, and where it is a sub-option the name of its group. */
 export interface PlacedOption {
@@ -39,32 +38,38 @@ export async function* placedOptions(
 }
 
 /**
- * Options with their Context IDs, as files for `bulk_add_options` have them, a few at a time. Takes one Get an Option
- * for each option that has Context IDs; one that is gone meanwhile is left out. Throws ApiErrors.
+ * Options with their Context IDs, as files for `bulk_add_options` have them. Takes one Get an Option for each option that
+ * has Context IDs, unless `kept` says where they may be already; one that is gone meanwhile is left out. Throws
+ * ApiErrors.
  */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
   signal: AbortSignal,
-): AsyncGenerator<readonly SavedOption[]> {
-  const read = async (placed: PlacedOption): Promise<SavedOption | undefined> => {
-    const { option } = placed;
-    if (option.contextCount === 0) return savedOption(placed, []);
+  kept?: ContentsSource,
+): AsyncGenerator<SavedOption> {
+  const contextsOf = (option: OptionRecord, within: AbortSignal): Promise<readonly string[]> =>
+    kept === undefined
+      ? readOptionContents(api, option._id, within).then(({ contexts }) => contexts)
+      : contextIdsOf(api, option, kept, within);
+  const read = async (placed: PlacedOption, within: AbortSignal): Promise<SavedOption | undefined> => {
     try {
-      return savedOption(placed, (await readOptionContents(api, option._id, signal)).contexts);
+      return savedOption(placed, await contextsOf(placed.option, within));
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
       throw thrown;
     }
   };
-  let batch: PlacedOption[] = [];
-  for await (const placed of options) {
-    batch.push(placed);
-    if (batch.length < BATCH) continue;
-    yield await mapConcurrently(batch, read);
-    batch = [];
-  }
-  if (batch.length > 0) yield await mapConcurrently(batch, read);
+  const rows = sideBySide({
+    async *source() {
+      await kept?.store?.refresh();
+      yield* options;
+    },
+    map: (placed, within) => (placed.option.contextCount === 0 ? savedOption(placed, []) : read(placed, within)),
+    signal,
+    pace: api.pace,
+  });
+  for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
 /**

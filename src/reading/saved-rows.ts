@@ -3,14 +3,9 @@ import type { SavedFormat } from "../files/save-file.ts";
 import type { SavedOption } from "./saved-options.ts";
 
 /** Options as a file that `bulk_add_options` reads; in CSV with one Context ID a row, since these may hold any sign. */
-export async function* optionLines(
-  rows: AsyncIterable<readonly SavedOption[]>,
-  format: SavedFormat,
-): AsyncGenerator<string> {
+export async function* optionLines(rows: AsyncIterable<SavedOption>, format: SavedFormat): AsyncGenerator<string> {
   if (format === "csv") yield BYTE_ORDER_MARK + csvLine(["name", "contextId", "parentName", "type", "exposeChildren"]);
-  for await (const batch of rows) {
-    yield batch.map((row) => (format === "csv" ? optionCsv(row) : `${JSON.stringify(row)}\n`)).join("");
-  }
+  for await (const row of rows) yield format === "csv" ? optionCsv(row) : `${JSON.stringify(row)}\n`;
 }
 
 function optionCsv({ name, contexts = [], parentName, type, exposeChildren }: SavedOption): string {

@@ -1,20 +1,28 @@
+import { createHash } from "node:crypto";
 import type * as z from "zod";
+import { parseJson } from "../platform/json.ts";
 
 /** What an answer may hold in all, data and text together. */
 const PAGE_TOKENS = 3500;
 
-/** What the sentences and fields around the rows take at most. */
+/** What the sentences and fields around the rows take at most, where it is not said what they are. */
 const AROUND_TOKENS = 350;
 
 /**
  * How many of the rows fit an answer: at least one, where there is one. A row travels as data, and as the line that
- * `lineOf` gives for it; `beside` is what else the answer holds as data.
+ * `lineOf` gives for it; `beside` is what else the answer holds as data. `around`: the tokens of all sentences and fields
+ * but the rows, where they are known.
  */
-export function rowsThatFit<Row>(rows: readonly Row[], lineOf: (row: Row) => string, beside: unknown = null): number {
-  let left = PAGE_TOKENS - AROUND_TOKENS - tokensOf(JSON.stringify(beside));
+export function rowsThatFit<Row>(
+  rows: readonly Row[],
+  lineOf: (row: Row) => string,
+  beside: unknown = null,
+  around = AROUND_TOKENS,
+): number {
+  let left = PAGE_TOKENS - around - tokensOf(JSON.stringify(beside));
   let count = 0;
   for (const row of rows) {
-    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row)) + 2;
+    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row)) + 1;
     if (left < 0) break;
     count += 1;
   }
@@ -34,48 +42,61 @@ export function withinTokens(text: string, most: number): string {
 
 /** No word of a language goes on for longer in lower-case letters. */
 const LONGEST_WORD = 12;
-const [SPACE, QUOTE, UNDERSCORE, LOWER_A, LOWER_Z, LAST_PRINTED] = [0x20, 0x22, 0x5f, 0x61, 0x7a, 0x7e] as const;
+const LONGEST_NUMBER = 3;
+const WORD_WEIGHT = 0.3;
+/** A sign or letter that follows one of its kind; many pairs of capitals are one token. */
+const FURTHER_WEIGHT = 0.7;
+const FURTHER_CAPITAL_WEIGHT = 0.6;
 const OUTSIDE_BMP = 0xffff;
 
+/** What stands together in the JSON of our answers, with its tokens. */
+const KNOWN: ReadonlyMap<string, number> = new Map([
+  ...['{"', '{"_', '":"', '","', '":', ',"', '"}', '":["', '"]', '"],"'].map((signs) => [signs, 1] as const),
+  ...["id", "name", "type", "atomic", "collection", "parent", "matched", "in"].map((word) => [word, 1] as const),
+  ...["contextCount", "childCount", "parentName", "contexts", "targeting"].map((word) => [word, 2] as const),
+]);
+/** Characters of a kind: a token spans one kind only, but for the space before a word. */
+const RUNS = /(?<![a-z])(?:contextCount|childCount|parentName)(?![a-z])|\d+|[A-Z]+|[a-z]+|[!-/:-@[-`{-~]+|./gsu;
+
 /**
- * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap;
- * identifiers (letters mixed with digits and signs, or endless) are dear; a rare letter of any script but Latin takes
- * a token for each of its bytes in UTF-8.
+ * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap,
+ * and so are digits (three a token); identifiers (letters mixed with digits and signs, or endless) are dear; a rare
+ * letter of any script but Latin takes a token for each of its bytes in UTF-8.
  */
 function measure(text: string, most: number): { readonly tokens: number; readonly end: number } {
   let tokens = 0;
-  let word = 0;
-  let previous: number = SPACE;
-  for (let end = 0; end < text.length; ) {
-    const character = text.codePointAt(end) ?? 0;
-    word = isLower(character) ? word + 1 : 0;
-    const goesOn = isLower(previous) || previous === SPACE || previous === QUOTE || previous === UNDERSCORE;
-    const weight = word > 0 && goesOn && word <= LONGEST_WORD ? WORD_WEIGHT : weightOf(character);
-    if (tokens + weight > most) return { tokens, end };
-    tokens += weight;
-    end += character > OUTSIDE_BMP ? 2 : 1;
-    previous = character;
+  let before = " ";
+  for (const { 0: run, index } of text.matchAll(RUNS)) {
+    const known = KNOWN.get(run);
+    let end = index;
+    for (const [at, character] of [...run].entries()) {
+      const weight = known === undefined ? weightOf(character, at, before) : known / run.length;
+      if (tokens + weight > most) return { tokens, end };
+      tokens += weight;
+      end += character.length;
+    }
+    before = run.at(-1) ?? "";
   }
   return { tokens, end: text.length };
 }
 
-const WORD_WEIGHT = 0.3;
-
-function weightOf(character: number): number {
-  if (character === SPACE) return WORD_WEIGHT;
-  if (character > SPACE && character <= LAST_PRINTED) return 0.7;
-  return character > OUTSIDE_BMP ? 4 : 3;
-}
-
-function isLower(character: number): boolean {
-  return character >= LOWER_A && character <= LOWER_Z;
+/** What a character adds that is the `at`th of its run; `before` stands in front of the run. */
+function weightOf(character: string, at: number, before: string): number {
+  if (character === " ") return WORD_WEIGHT;
+  if (character >= "0" && character <= "9") return at % LONGEST_NUMBER === 0 ? 1 : 0;
+  const isWord = character >= "a" && character <= "z" && /[ "_]/.test(before) && at < LONGEST_WORD;
+  if (isWord) return WORD_WEIGHT;
+  if (character >= "A" && character <= "Z" && at > 0) return FURTHER_CAPITAL_WEIGHT;
+  if (character > " " && character <= "~") return at === 0 ? 1 : FURTHER_WEIGHT;
+  return (character.codePointAt(0) ?? 0) > OUTSIDE_BMP ? 4 : 3;
 }
 
 /**
- * A cursor: where a list goes on. `query` is what was asked, so that a cursor cannot go on with another question.
+ * A cursor: where a list goes on. It begins with a digest of what was asked, so that it cannot go on with another
+ * question, and stays short.
  */
 export function writeCursor(query: unknown, position: unknown): string {
-  return Buffer.from(JSON.stringify([query, position])).toString("base64url");
+  return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
 /** The position in a cursor of the same query; undefined when it is no such cursor. */
@@ -84,15 +105,15 @@ export function readCursor<Schema extends z.ZodType>(
   query: unknown,
   position: Schema,
 ): z.output<Schema> | undefined {
-  const content = parseBase64Json(cursor);
-  if (!Array.isArray(content) || JSON.stringify(content[0]) !== JSON.stringify(query)) return undefined;
-  return position.safeParse(content[1]).data;
+  const digest = digestOf(query);
+  if (!cursor.startsWith(digest)) return undefined;
+  const content = parseJson(Buffer.from(cursor.slice(digest.length), "base64url").toString("utf8"));
+  return position.safeParse(content).data;
 }
 
-function parseBase64Json(text: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
-  } catch {
-    return undefined;
-  }
+function digestOf(query: unknown): string {
+  return createHash("sha256")
+    .update(JSON.stringify(query) ?? "")
+    .digest("base64url")
+    .slice(0, 8);
 }

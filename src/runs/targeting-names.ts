@@ -1,3 +1,5 @@
+import type { NameMatch } from "../spec/name-match.ts";
+
 /** A targeting that was seen: its name may have changed since. */
 export interface SeenTargeting {
   readonly _id: string;
@@ -5,11 +7,6 @@ export interface SeenTargeting {
   /** Milliseconds since 1970. */
   readonly seenAt: number;
 }
-
-/** What a name stands for: one targeting, or those that may have been meant. */
-type NameResolution =
-  | { readonly kind: "one"; readonly _id: string }
-  | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly SeenTargeting[] };
 
 /** The targetings of one project that were seen before: the service has no operation that lists them. */
 export interface TargetingMemory {
@@ -19,6 +16,6 @@ export interface TargetingMemory {
   forget(ids: readonly string[]): Promise<void>;
   /** All of them, the last seen first. */
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Finds the targeting of a name, as it is written. */
-  resolve(name: string): Promise<NameResolution>;
+  /** Finds the targeting of a name, as a `NameIndex` does; of an unknown one the last seen are candidates, too. */
+  resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }

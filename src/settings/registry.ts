@@ -140,6 +140,12 @@ export const SETTINGS = {
     45_000,
     "milliseconds until a call answers with what it has, while its run goes on",
   ),
+  readConcurrency: setting(
+    "TARGETING_MCP_READ_CONCURRENCY",
+    wholeNumber(1, 256),
+    16,
+    "reads of one call at the same time; fewer for a while after a 429 or 5xx",
+  ),
   keepDays: setting(
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),

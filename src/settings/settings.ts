@@ -27,6 +27,8 @@ export interface Settings {
   readonly requestTimeoutMs: number;
   readonly retryBudgetMs: number;
   readonly waitMs: number;
+  /** How many reads of one call run at the same time. */
+  readonly readConcurrency: number;
   /** How long finished runs are kept, and how many of each caller. */
   readonly keep: { readonly days: number; readonly runs: number };
   /** Base64; undefined: one is made in the state folder. */
@@ -96,6 +98,7 @@ export function readSettings(input: SettingsInput): Settings {
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
+    readConcurrency: read(SETTINGS.readConcurrency),
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) },
     sealKey,
     http: forHttp,

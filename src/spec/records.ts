@@ -43,6 +43,8 @@ export interface OptionPage {
 export interface OptionWithContexts {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
+  /** The service's clock when it answered, as in OptionPage. */
+  readonly serverTime?: number;
 }
 
 /** A sub-option to create with its group (assumed). */

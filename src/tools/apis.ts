@@ -38,7 +38,8 @@ function eitherHalf(
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
 ): ManagementApi {
-  if (context.management !== undefined) return readingWithinWait(context.management, context);
+  const { management } = context;
+  if (management !== undefined) return readingWithinWait(management.forCall?.() ?? management, context);
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
 

@@ -5,7 +5,7 @@ import type { Runs } from "../changes/runs.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { ContextIdShelf } from "../reading/context-id-shelf.ts";
+import type { ContentsStore } from "../reading/contents-store.ts";
 import type { TargetingMemory } from "../runs/targeting-names.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
@@ -33,8 +33,8 @@ export interface ToolServices {
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   /** The targetings that were seen before, by name. */
   readonly memory: TargetingMemory;
-  /** Context IDs read a short while ago. */
-  readonly shelf: ContextIdShelf;
+  /** Context IDs that were read before; absent where none are kept. */
+  readonly contents?: ContentsStore;
   /** Plans, starts and finds runs; absent where the management API is not configured. */
   readonly runs?: Runs;
   /** Starts and finds runs of events; absent where the event API is not configured. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
-import { contextIdShelf } from "../../src/reading/context-id-shelf.ts";
+import { fileContentsStore } from "../../src/reading/contents-file.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
@@ -15,6 +15,9 @@ export interface HeldOption extends OptionRecord {
   readonly contexts?: readonly string[];
   readonly subOptions?: readonly HeldOption[];
 }
+
+/** The clock of the fake service. */
+export const SERVER_TIME = Date.parse("2025-06-01T00:00:00Z");
 
 /** A management API that only reads, from memory; `reads` says what was asked. */
 export function readingApi(options: readonly HeldOption[], onRead: () => void = () => {}) {
@@ -46,7 +49,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
       const held = find(optionId);
       if (held === undefined) throw new Error("no such option");
       const { contexts = [], subOptions, ...option } = held;
-      return { option, contexts: contexts.slice(offset, offset + limit) };
+      return { option, contexts: contexts.slice(offset, offset + limit), serverTime: SERVER_TIME };
     },
   };
   return { api, reads };
@@ -55,6 +58,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
 /** What servers and tools share, without any API; `clock` tells the time. */
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const sealKey = randomBytes(32);
+  const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   return {
     environment: "sandbox",
     memory: targetingMemory({
@@ -63,8 +67,13 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
         throw problem;
       },
     }),
-    shelf: contextIdShelf(clock),
-    suites: suiteStore(join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "suites")),
+    contents: fileContentsStore({
+      file: join(folder, "contents.ndjson"),
+      onProblem: (problem) => {
+        throw problem;
+      },
+    }),
+    suites: suiteStore(join(folder, "suites")),
     readOnly: false,
     confirm: "ask",
     sealKey: async () => sealKey,

@@ -3,6 +3,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
 import { moveOver } from "../../platform/move-over.ts";
+import { NameIndex } from "../../spec/name-match.ts";
 import type { SeenTargeting, TargetingMemory } from "../targeting-names.ts";
 
 /** Where and how a memory is kept. */
@@ -69,11 +70,10 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
       }),
     async resolve(name) {
       const seen = await recent();
-      const [first, ...others] = seen.filter((one) => one.name === name);
-      if (first === undefined) return { kind: "unknown", candidates: similarTo(name, seen) };
-      return others.length === 0
-        ? { kind: "one", _id: first._id }
-        : { kind: "ambiguous", candidates: [first, ...others].slice(0, CANDIDATES) };
+      const found = new NameIndex(seen).find(name);
+      if (found.kind !== "unknown") return found;
+      const near = new Set([...found.candidates, ...seen]);
+      return { kind: "unknown", candidates: [...near].slice(0, CANDIDATES) };
     },
   };
 }
@@ -82,16 +82,6 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
   if (targetings.size <= MOST_REMEMBERED) return targetings;
   const kept = [...targetings.values()].sort((one, other) => other.seenAt - one.seenAt).slice(0, MOST_REMEMBERED);
   return new Map(kept.map((one) => [one._id, one]));
-}
-
-/** Names that hold the asked one or are held by it, before others; the last seen first. */
-function similarTo(name: string, seen: readonly SeenTargeting[]): readonly SeenTargeting[] {
-  const asked = name.toLowerCase();
-  const isNear = (one: SeenTargeting) => {
-    const other = one.name.toLowerCase();
-    return other.includes(asked) || asked.includes(other);
-  };
-  return [...seen.filter(isNear), ...seen.filter((one) => !isNear(one))].slice(0, CANDIDATES);
 }
 
 /** The file's targetings; undefined where there is none to read. A damaged file counts as empty. */

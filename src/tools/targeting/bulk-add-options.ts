@@ -3,7 +3,7 @@ import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, openedFile } from "../input-file.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
 import { optionFields } from "./option-arguments.ts";
-import { needTargetingId, targetingArguments } from "./targeting-name.ts";
+import { neededTargeting, noting, targetingArguments } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
@@ -41,8 +41,8 @@ export const bulkAddOptions = {
   async handler({ items, file, encoding, onExisting, dryRun, ...given }, context) {
     const opened = await openedFile({ file, encoding }, { items }, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
-    const targetingId = await needTargetingId(given, context);
+    const { _id: targetingId, note } = await neededTargeting(given, context);
     const input = { targetingId, items: items ?? [], file: opened?.file, onExisting };
-    return write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context);
+    return noting(note, await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

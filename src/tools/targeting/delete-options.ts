@@ -2,7 +2,7 @@ import * as z from "zod";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { findTargetingId, targetingArguments } from "./targeting-name.ts";
+import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
@@ -27,13 +27,13 @@ export const deleteOptions = {
   output: runOutput,
   async handler({ ids, names, confirmation: token, dryRun, ...given }, context) {
     const tool = "delete_options";
-    const targetingId = await findTargetingId(given, context);
+    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
     if (names !== undefined && targetingId === undefined) {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
     const call = isGiven ? ({ tool, input: { ids, names, targetingId } } as const) : undefined;
-    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
-    return write(call, { dryRun }, context);
+    if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
+    return noting(note, await write(call, { dryRun }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,21 +1,31 @@
 import * as z from "zod";
 import { RejectedError } from "../../api/errors.ts";
 import { rowsThatFit } from "../../render/page.ts";
-import { seenLine, seenText, targetingRow, targetingText } from "../../render/reading.ts";
+import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../render/reading.ts";
+import type { SeenTargeting } from "../../runs/targeting-names.ts";
+import { folded } from "../../spec/name-match.ts";
 import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolAnswer, ToolDefinition } from "../definition.ts";
-import { findTargetingId, targetingArguments } from "./targeting-name.ts";
+import { findTargeting, noting, type TargetingReference, targetingArguments } from "./targeting-name.ts";
 
-const input = () => z.strictObject(targetingArguments());
+const input = () =>
+  z.strictObject({
+    ...targetingArguments(),
+    targetingName: z.string().optional().describe("Or the name, or a part of it, of one seen before"),
+    summary: z
+      .boolean()
+      .optional()
+      .describe("Also count top-level options, groups, sub-options, empty ones, Context IDs"),
+  });
 
 /** Reads one targeting, or lists those seen before. */
 export const getTargeting = {
   name: "get_targeting",
   title: "Get a targeting",
   description:
-    "Reads one targeting by ID, or by name where it was seen before. Without arguments: the targetings seen before " +
-    "(the service cannot list targetings).",
+    "Reads one targeting by ID, or by name where it was seen before; a part of a name lists those that have it. Without " +
+    "arguments: the targetings seen before (the service cannot list targetings).",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,
@@ -24,21 +34,33 @@ export const getTargeting = {
     z.looseObject({
       environment: z.string(),
       targeting: z.looseObject({}).optional(),
+      summary: z.looseObject({}).optional(),
       targetings: z.array(z.looseObject({})).optional(),
     }),
-  async handler(reference, context) {
-    const targetingId = await findTargetingId(reference, context);
-    return targetingId === undefined ? seenBefore(context) : readOne(targetingId, context);
+  async handler({ summary = false, ...reference }, context) {
+    const candidates = await withPart(reference, context);
+    if (candidates !== undefined) return candidates;
+    const found = await findTargeting(reference, context);
+    if (found === undefined) return seenBefore(context);
+    return noting(found.note, await readOne(found._id, summary, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-async function readOne(targetingId: string, context: ToolContext): Promise<ToolAnswer> {
+async function readOne(targetingId: string, isSummed: boolean, context: ToolContext): Promise<ToolAnswer> {
   const { environment, memory, signal } = context;
+  const api = managementOf(context);
   try {
-    const targeting = await managementOf(context).getTargeting(targetingId, { signal });
+    const targeting = await api.getTargeting(targetingId, { signal });
     await memory.remember([targeting]);
     const row = targetingRow(targeting);
-    return { structured: { environment, targeting: row }, text: targetingText(row), isError: false };
+    const summary = isSummed
+      ? await (await import("./targeting-summary.ts")).summaryOf(targetingId, api, context)
+      : undefined;
+    return {
+      structured: { environment, targeting: row, ...(summary && { summary }) },
+      text: targetingText(row, summary),
+      isError: false,
+    };
   } catch (thrown) {
     if (thrown instanceof RejectedError && thrown.errorCode === "TARGETING_NOT_FOUND")
       await memory.forget([targetingId]);
@@ -48,11 +70,31 @@ async function readOne(targetingId: string, context: ToolContext): Promise<ToolA
 
 async function seenBefore({ environment, memory }: ToolContext): Promise<ToolAnswer> {
   const all = await memory.recent();
-  const seen = all.slice(0, rowsThatFit(all, seenLine));
-  const omitted = all.length - seen.length;
+  const { seen, omitted } = fitting(all);
   return {
     structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
     text: seenText(seen, omitted),
     isError: false,
   };
+}
+
+/** The targetings whose names have the given one as a part, where none has it as its name. */
+async function withPart(
+  { targetingId, targetingName }: TargetingReference,
+  { environment, memory }: ToolContext,
+): Promise<ToolAnswer | undefined> {
+  if (targetingId || !targetingName || (await memory.resolve(targetingName)).kind !== "unknown") return undefined;
+  const part = folded(targetingName);
+  const { seen, omitted } = fitting((await memory.recent()).filter(({ name }) => folded(name).includes(part)));
+  if (seen.length === 0) return undefined;
+  return {
+    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
+    text: candidatesText(targetingName, seen, omitted),
+    isError: false,
+  };
+}
+
+function fitting(all: readonly SeenTargeting[]): { readonly seen: readonly SeenTargeting[]; readonly omitted: number } {
+  const seen = all.slice(0, rowsThatFit(all, seenLine));
+  return { seen, omitted: all.length - seen.length };
 }

@@ -1,27 +1,34 @@
 import * as z from "zod";
-import { ListError } from "../../api/errors.ts";
-import { isLastPage } from "../../reading/pages.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import { optionLine, optionRow, optionsText } from "../../render/reading.ts";
-import { trimContextId } from "../../spec/context-ids.ts";
+import { shown } from "../../render/fence.ts";
+import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import type { OptionRecord } from "../../spec/records.ts";
-import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
-import { searchOptions } from "./option-search.ts";
-import { saveOptions } from "./save-options.ts";
-import { needTargetingId, targetingArguments, ulidArgument } from "./targeting-name.ts";
+import type { ListForm, OptionsQuery } from "./option-query.ts";
+import { optionsOutput } from "./options-output.ts";
+import { neededTargeting, noting, targetingArguments, ulidArgument } from "./targeting-name.ts";
+
+const MOST_CONTEXT_IDS = 50;
 
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    parent: z.string().optional().describe("ULID of an option group: its sub-options instead of top-level options"),
-    search: z.string().optional().describe("Part of a name; finds sub-options too"),
-    contextId: z.string().optional().describe("Finds the options that hold this Context ID; slow, goes on by cursor"),
+    parent: z.string().optional().describe("ULID of a group: its sub-options only"),
+    all: z.boolean().optional().describe("Sub-options too, each group before its own"),
+    search: z.string().optional().describe("Part of a name, any case"),
+    contextIds: z
+      .array(z.string())
+      .min(1)
+      .max(MOST_CONTEXT_IDS)
+      .optional()
+      .describe("Options that hold any of these (at most 50), and which; goes on by cursor"),
+    contextId: z.string().optional().describe("One of them"),
+    empty: z.boolean().optional().describe("Only those without Context IDs (groups: and without sub-options)"),
+    sortBy: z.enum(["contextCount", "name"]).optional().describe("contextCount: the largest first"),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
     cursor: z.string().optional().describe("From the last answer; the other arguments stay the same"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
+    fresh: z.boolean().optional().describe("Read Context IDs anew, also where nothing seems to have changed"),
     saveTo: z
       .string()
       .optional()
@@ -33,120 +40,58 @@ export const listOptions = {
   name: "list_options",
   title: "List or find options",
   description:
-    "Lists the top-level options of a targeting, or with parent the sub-options of a group. With search or contextId: " +
-    "finds options by part of their name, or by a Context ID they hold, sub-options included.",
+    "Lists the top-level options of a targeting with their counts. all, search, contextIds, empty and sortBy look at " +
+    "sub-options, too; several of them narrow it down. An answer holds about 55 options; a note says why a page is short.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,
   input,
-  output: () =>
-    z.looseObject({
-      environment: z.string(),
-      options: z.array(z.looseObject({})).optional(),
-      total: z.number().optional(),
-      scanned: z.number().optional(),
-      cursor: z.string().optional(),
-      note: z.string().optional(),
-      savedTo: z.string().optional(),
-      counts: z.looseObject({}).optional(),
-    }),
+  output: optionsOutput,
   async handler({ limit, detail, cursor, saveTo, ...given }, context) {
-    const query = {
-      targetingId: await needTargetingId(given, context),
+    const { _id: targetingId, note } = await neededTargeting(given, context);
+    const query: OptionsQuery = {
+      targetingId,
       parent: given.parent ? ulidArgument("parent", given.parent) : undefined,
+      all: given.all || undefined,
       search: given.search || undefined,
-      contextId: given.contextId ? trimContextId(given.contextId) : undefined,
+      contextIds: wantedContextIds(given),
+      empty: given.empty || undefined,
+      sortBy: given.sortBy,
     };
-    if (saveTo) return saveOptions(query, saveTo, context);
-    const from = startOf(cursor, query);
-    const isSearch = query.search !== undefined || query.contextId !== undefined;
-    const part = isSearch ? await find(query, from, limit, context) : await list(query, from, limit, context);
-    return answer(query, part, detail, context);
+    return noting(note, await answerOf(query, { limit, detail, cursor, saveTo, fresh: given.fresh }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-interface Query {
-  readonly targetingId: string;
-  readonly parent: string | undefined;
-  readonly search: string | undefined;
-  readonly contextId: string | undefined;
+// Loaded late: what reads and shows options is not needed by a server that is only asked for its tools.
+async function answerOf(
+  query: OptionsQuery,
+  { saveTo, ...form }: ListForm & { readonly saveTo: string | undefined },
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  if (saveTo) {
+    const { saveOptions } = await import("./save-options.ts");
+    return saveOptions(query, saveTo, form.fresh, context);
+  }
+  const { listedOptions } = await import("./option-list.ts");
+  return listedOptions(query, form, context);
 }
 
-const position = z.strictObject({
-  top: z.int().min(0),
-  inside: z.int().min(0).optional(),
-  /** What the page before began with, so that one that repeats is noticed. */
-  first: z.string().optional(),
-});
-type Position = z.output<typeof position>;
-
-/** Options in order, each with the position behind it; `next` is where more would be. */
-interface Part {
-  readonly steps: readonly { readonly option: OptionRecord; readonly next: Position }[];
-  readonly next: Position | undefined;
-  readonly total?: number | undefined;
-  readonly scanned?: number;
-  readonly note?: string;
-}
-
-function startOf(cursor: string | undefined, query: Query): Position {
-  if (!cursor) return { top: 0 };
-  const start = readCursor(cursor, query, position);
-  if (start !== undefined) return start;
-  throw new ToolError(
-    "cursor is not one that this list gave",
-    "Take cursor from the last answer and leave the other arguments as they were, or leave it out to begin anew.",
-  );
-}
-
-async function list(query: Query, { top, first }: Position, limit: number, context: ToolContext): Promise<Part> {
-  const { targetingId, parent } = query;
-  const page = await managementOf(context).listOptions(
-    targetingId,
-    { limit, offset: top, ...(parent !== undefined && { parent }) },
-    { signal: context.signal },
-  );
-  const end = top + page.items.length;
-  const [begin] = page.items;
-  if (begin !== undefined && begin._id === first) throw new ListError("listOptions", "repeats");
-  const behind = (place: number): Position => ({ top: place, ...(begin !== undefined && { first: begin._id }) });
-  return {
-    steps: page.items.map((option, index) => ({ option, next: behind(top + index + 1) })),
-    next: isLastPage(page, end, limit) ? undefined : behind(end),
-    total: page.total,
-  };
-}
-
-async function find(query: Query, from: Position, most: number, context: ToolContext): Promise<Part> {
-  const { targetingId, parent, search, contextId } = query;
-  const walk = { targetingId, parent, signal: context.signal };
-  const found = await searchOptions(managementOf(context), context, {
-    walk,
-    from,
-    wanted: { search, contextId },
-    most,
-  });
-  const note = "One wait has passed; the options behind this point were not looked at yet. The cursor goes on.";
-  return { ...found, ...(found.stopped && { note }) };
-}
-
-/** As many options as an answer can hold, and a cursor where there are more. */
-function answer(query: Query, part: Part, detail: "concise" | "detailed", { environment }: ToolContext): ToolAnswer {
-  const { total, scanned, note } = part;
-  const all = part.steps.map(({ option }) => optionRow(option, detail));
-  const rows = all.slice(0, rowsThatFit(all, optionLine));
-  const next = rows.length < all.length ? part.steps[rows.length - 1]?.next : part.next;
-  const cursor = next && writeCursor(query, next);
-  return {
-    structured: {
-      environment,
-      options: rows,
-      ...(total !== undefined && { total }),
-      ...(scanned !== undefined && { scanned }),
-      ...(cursor !== undefined && { cursor }),
-      ...(note !== undefined && { note }),
-    },
-    text: optionsText({ rows, total, scanned, note, cursor }),
-    isError: false,
-  };
+/** The Context IDs that are looked for. Throws a ToolError for one that cannot be one. */
+function wantedContextIds({
+  contextId,
+  contextIds = [],
+}: {
+  readonly contextId?: string | undefined;
+  readonly contextIds?: readonly string[] | undefined;
+}): readonly string[] | undefined {
+  const all = [...(contextId ? [contextId] : []), ...contextIds].map(trimContextId);
+  for (const id of all) {
+    if (contextIdProblem(id) === undefined) continue;
+    const list = id.includes(",") ? " A list of several is an array: contextIds." : "";
+    throw new ToolError(
+      `${shown(id)} cannot be a Context ID`,
+      `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.${list}`,
+    );
+  }
+  return all.length === 0 ? undefined : [...new Set(all)];
 }

@@ -3,12 +3,15 @@ import { fenced, shown } from "../../render/fence.ts";
 import { seenLine } from "../../render/reading.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";
-import { ToolError } from "../definition.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 
 /** The two arguments with which a tool takes a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
-  targetingName: z.string().optional().describe("Instead of targetingId: name of a targeting seen before"),
+  targetingName: z
+    .string()
+    .optional()
+    .describe("Or the name of a targeting seen before, exactly; if none, case is overlooked"),
 });
 
 /** A targeting by ID or by name. Empty texts count as absent. */
@@ -17,21 +20,30 @@ export interface TargetingReference {
   readonly targetingName?: string | undefined;
 }
 
+/** A targeting that was found, and what is to be said about how. */
+export interface FoundTargeting {
+  readonly _id: string;
+  readonly note?: string;
+}
+
 /**
  * The ID that a reference means; undefined where it names nothing. Throws a ToolError when both are given, when the
  * ID is no ULID, and when a name is unknown or ambiguous: it then lists the candidates.
  */
-export async function findTargetingId(
+export async function findTargeting(
   { targetingId, targetingName }: TargetingReference,
   { memory }: Pick<ToolContext, "memory">,
-): Promise<string | undefined> {
+): Promise<FoundTargeting | undefined> {
   if (targetingId && targetingName) {
     throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
   }
-  if (targetingId) return ulidArgument("targetingId", targetingId);
+  if (targetingId) return { _id: ulidArgument("targetingId", targetingId) };
   if (!targetingName) return undefined;
   const found = await memory.resolve(targetingName);
-  if (found.kind === "one") return found._id;
+  if (found.kind === "one") {
+    const { _id, name } = found.thing;
+    return found.isExact ? { _id } : { _id, note: `${shown(targetingName)} was taken for ${shown(name)}.` };
+  }
   const problem =
     found.kind === "unknown"
       ? `no targeting named ${shown(targetingName)} has been seen`
@@ -43,11 +55,22 @@ export async function findTargetingId(
   throw new ToolError(problem, `Give targetingId instead (a ULID, shown in the web console). ${candidates}`);
 }
 
-/** The ID that a reference means. Throws a ToolError also where it names nothing. */
-export async function needTargetingId(reference: TargetingReference, context: ToolContext): Promise<string> {
-  const id = await findTargetingId(reference, context);
-  if (id !== undefined) return id;
+/** The targeting that a reference means. Throws a ToolError also where it names nothing. */
+export async function neededTargeting(
+  reference: TargetingReference,
+  context: Pick<ToolContext, "memory">,
+): Promise<FoundTargeting> {
+  const found = await findTargeting(reference, context);
+  if (found !== undefined) return found;
   throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
+}
+
+/** An answer that also says how a name was understood; a question stays as it is. */
+export function noting<Outcome extends ToolOutcome>(note: string | undefined, outcome: Outcome): Outcome | ToolAnswer {
+  if (note === undefined || "ask" in outcome) return outcome;
+  const { structured, text, isError } = outcome;
+  const all = typeof structured.note === "string" ? `${note} ${structured.note}` : note;
+  return { structured: { ...structured, note: all }, text: `${note}\n${text}`, isError };
 }
 
 /** An argument that must be a ULID. Throws a ToolError where it is none. */

@@ -3,7 +3,7 @@ import type { ToolDefinition } from "../definition.ts";
 import { fileArguments, openedFile } from "../input-file.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { findTargetingId, targetingArguments } from "./targeting-name.ts";
+import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
 
 const ids = (what: string) => z.array(z.string()).optional().describe(what);
 
@@ -46,10 +46,10 @@ export const updateContexts = {
   async handler({ items, file, encoding, confirmation: token, dryRun, ...given }, context) {
     const tool = "update_contexts";
     const opened = await openedFile({ file, encoding }, { items }, context);
-    const targetingId = await findTargetingId(given, context);
+    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
     const call =
       (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file: opened?.file } } as const);
-    if (token !== undefined) return confirmed({ tool, token, call, targetingId, dryRun }, context);
-    return write(call, { dryRun, bytes: opened?.bytes }, context);
+    if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
+    return noting(note, await write(call, { dryRun, bytes: opened?.bytes }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -60,7 +60,7 @@ test("names are found as they are written, and candidates told otherwise", async
     { _id: "3", name: "Cooking" },
     { _id: "4", name: "Cooking" },
   ]);
-  expect(await memory.resolve("Sports")).toEqual({ kind: "one", _id: "1" });
+  expect(await memory.resolve("Sports")).toMatchObject({ kind: "one", thing: { _id: "1" }, isExact: true });
   expect(await memory.resolve("sports f")).toMatchObject({ kind: "unknown", candidates: [{ _id: "2" }, {}, {}, {}] });
   expect(await memory.resolve("Cooking")).toMatchObject({ kind: "ambiguous", candidates: [{}, {}] });
   await memory.forget(["4"]);
@@ -85,6 +85,6 @@ test("a folder that cannot be made costs the memory only its file", async () => 
   await open().remember([{ _id: "1", name: "One" }]);
   const memory = open(join(file, "below", "a-file.json"));
   await memory.remember([{ _id: "2", name: "Two" }]);
-  expect(await memory.resolve("Two")).toEqual({ kind: "one", _id: "2" });
+  expect(await memory.resolve("Two")).toMatchObject({ kind: "one", thing: { _id: "2" } });
   expect(problems.length).toBeGreaterThan(0);
 });

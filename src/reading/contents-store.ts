@@ -1,0 +1,62 @@
+import type { ManagementApi } from "../api/management.ts";
+import type { OptionRecord } from "../spec/records.ts";
+import { readOptionContents } from "./option-contents.ts";
+
+/** An option, and what its record said when its Context IDs were read. */
+export interface SeenOption {
+  readonly targetingId: string;
+  readonly optionId: string;
+  readonly updatedAt: string;
+  readonly contextCount: number;
+}
+
+/**
+ * Context IDs that were read before, so that they need not be read again while the option's record says that nothing
+ * changed. Only for what an answer shows or a file holds: whatever takes something away reads afresh.
+ */
+export interface ContentsStore {
+  /** Takes note of what was kept meanwhile, by this process and others: before many are looked for. */
+  refresh(): Promise<void>;
+  /** The Context IDs that were kept of an option with exactly this record; undefined where there are none. */
+  get(option: SeenOption): Promise<readonly string[] | undefined>;
+  /** Keeps the Context IDs of an option. What cannot be kept is not: that costs another read, and no more. */
+  put(option: SeenOption, contexts: readonly string[]): Promise<void>;
+}
+
+/** Where contents come from: `store` absent, everything is read; `fresh`, everything is read and kept. */
+export interface ContentsSource {
+  readonly targetingId: string;
+  readonly store?: ContentsStore | undefined;
+  readonly fresh?: boolean | undefined;
+}
+
+/**
+ * A record as old as this when its Context IDs were read cannot have changed within the same tick of `updatedAt` and be
+ * taken for unchanged: in milliseconds, against the service's clock.
+ */
+const SETTLED_MS = 60_000;
+
+/**
+ * Every Context ID of an option whose record was read just now: those that were kept, where its record is the same, or
+ * read now. That `updatedAt` changes with Context IDs is an assumption. Throws what `readOptionContents` throws.
+ */
+export async function contextIdsOf(
+  api: ManagementApi,
+  option: OptionRecord,
+  { targetingId, store, fresh = false }: ContentsSource,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const seen = seenOption(targetingId, option);
+  const kept = fresh || seen === undefined ? undefined : await store?.get(seen);
+  if (kept !== undefined) return kept;
+  const { option: read, contexts, serverTime = 0 } = await readOptionContents(api, option._id, signal);
+  const now = seenOption(targetingId, read);
+  const isSettled = now !== undefined && Date.parse(now.updatedAt) < serverTime - SETTLED_MS;
+  if (isSettled && now.contextCount === contexts.length) await store?.put(now, contexts);
+  return contexts;
+}
+
+function seenOption(targetingId: string, { _id, updatedAt, contextCount }: OptionRecord): SeenOption | undefined {
+  if (updatedAt === undefined || contextCount === undefined) return undefined;
+  return { targetingId, optionId: _id, updatedAt, contextCount };
+}

@@ -1,0 +1,174 @@
+/** How many reads run at the same time where the API does not say it. */
+const READS_AT_A_TIME = 16;
+
+/** How many results wait for one before them, for each read that may run: so memory does not grow with the source. */
+const RESULTS_AHEAD = 2;
+
+/** What is read side by side. */
+export interface SideBySide<From, To> {
+  /** What is read of; `signal` is aborted when nobody wants more. */
+  readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
+  /** Reads one; gives undefined where there is nothing to tell about it. What needs no read is given at once. */
+  readonly map: (from: From, signal: AbortSignal) => To | undefined | Promise<To | undefined>;
+  readonly signal?: AbortSignal | undefined;
+  /** How many reads may run at the same time by now. */
+  readonly pace?: { readonly width: number } | undefined;
+}
+
+/** A value, and what it was read of. Of several in a row that have no value only the last one need be told. */
+export interface Told<From, To> {
+  readonly from: From;
+  readonly value: To | undefined;
+}
+
+interface Slot<From, To> extends Told<From, To> {
+  value: To | undefined;
+  failure?: { readonly thrown: unknown };
+  /** Undefined once it is settled. */
+  settling: Promise<void> | undefined;
+}
+
+/**
+ * Reads with a few reads at the same time, and gives the results in the order of the source. It reads only as far ahead
+ * as the next result makes it wait. When the caller takes no more, or gives up, what is under way is aborted. Throws the
+ * error of a read after the results before it.
+ */
+export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Told<From, To>, void> {
+  const stop = new AbortController();
+  const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
+  const reading = new Reading(job, signal);
+  try {
+    for (;;) {
+      const [head] = reading.slots;
+      if (head !== undefined && head.settling === undefined) {
+        reading.slots.shift();
+        if (head.failure !== undefined) throw head.failure.thrown;
+        yield head;
+        continue;
+      }
+      const pulling = reading.pull();
+      if (head === undefined && pulling === undefined) return reading.checkSource();
+      await Promise.race([head?.settling, pulling].filter((waited) => waited !== undefined));
+    }
+  } finally {
+    stop.abort(new DOMException("no more is wanted", "AbortError"));
+    reading.end();
+  }
+}
+
+class Reading<From, To> {
+  /** What was taken of the source, in its order. */
+  readonly slots: Slot<From, To>[] = [];
+  readonly #job: SideBySide<From, To>;
+  readonly #signal: AbortSignal;
+  readonly #source: AsyncIterator<From> | Iterator<From>;
+  #running = 0;
+  #pulling: Promise<void> | undefined;
+  #isOver = false;
+  #failure: { readonly thrown: unknown } | undefined;
+
+  constructor(job: SideBySide<From, To>, signal: AbortSignal) {
+    this.#job = job;
+    this.#signal = signal;
+    const source = job.source(signal);
+    this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  }
+
+  /** Takes the next of the source where there is room; undefined where there is none, or nothing is left. */
+  pull(): Promise<void> | undefined {
+    const width = this.#job.pace?.width ?? READS_AT_A_TIME;
+    const hasRoom = this.#running < width && this.slots.length < width * RESULTS_AHEAD;
+    if (this.#pulling === undefined && !this.#isOver && hasRoom) this.#pulling = this.#pull();
+    return this.#pulling;
+  }
+
+  /** Tells the source that nothing more is taken; what it throws by then concerns nobody. */
+  end(): void {
+    if (this.#isOver) return;
+    Promise.resolve(this.#source.return?.()).catch(() => undefined);
+  }
+
+  /** Throws what the source threw. */
+  checkSource(): void {
+    if (this.#failure !== undefined) throw this.#failure.thrown;
+  }
+
+  async #pull(): Promise<void> {
+    try {
+      const next = await this.#source.next();
+      if (next.done === true) this.#isOver = true;
+      else this.#take(next.value);
+    } catch (thrown) {
+      this.#isOver = true;
+      this.#failure = { thrown };
+    } finally {
+      this.#pulling = undefined;
+    }
+  }
+
+  #take(from: From): void {
+    const value = this.#job.map(from, this.#signal);
+    const slot: Slot<From, To> = { from, value: undefined, settling: undefined };
+    if (value instanceof Promise) {
+      this.#running += 1;
+      slot.settling = value
+        .then(
+          (told) => {
+            slot.value = told;
+          },
+          (thrown: unknown) => {
+            slot.failure = { thrown };
+          },
+        )
+        .finally(() => {
+          this.#running -= 1;
+          slot.settling = undefined;
+        });
+    } else slot.value = value;
+    const before = this.slots.at(-1);
+    const isNothing = before !== undefined && before.settling === undefined && before.value === undefined;
+    if (isNothing && before.failure === undefined) this.slots.pop();
+    this.slots.push(slot);
+  }
+}
+
+/** Pages that are probably wanted next, read before they are asked for. */
+export class PagesAhead<Page> {
+  readonly #read: (offset: number, signal: AbortSignal) => Promise<Page>;
+  readonly #about: Pick<SideBySide<number, Page>, "signal" | "pace">;
+  #ahead: AsyncGenerator<Told<number, Page>, void> | undefined;
+  readonly #stop = new AbortController();
+
+  constructor(
+    read: (offset: number, signal: AbortSignal) => Promise<Page>,
+    about: Pick<SideBySide<number, Page>, "signal" | "pace">,
+  ) {
+    this.#read = read;
+    this.#about = about;
+  }
+
+  /** The page that begins at `offset`: one that is on its way already, or read now. Throws what reading it throws. */
+  async at(offset: number): Promise<Page> {
+    const next = await this.#ahead?.next();
+    if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
+      return next.value.value;
+    await this.stop();
+    return this.#read(offset, this.#about.signal ?? this.#stop.signal);
+  }
+
+  /** Says that pages from `offset` on, each `step` behind the one before, up to `end`, are wanted one after the other. */
+  expect(offset: number, step: number, end: number): void {
+    if (this.#ahead !== undefined || step <= 0) return;
+    const offsets = function* () {
+      for (let at = offset; at < end; at += step) yield at;
+    };
+    this.#ahead = sideBySide({ ...this.#about, source: offsets, map: this.#read });
+  }
+
+  /** Aborts what is on its way. */
+  async stop(): Promise<void> {
+    const ahead = this.#ahead;
+    this.#ahead = undefined;
+    await ahead?.return();
+  }
+}

@@ -1,0 +1,105 @@
+import * as z from "zod";
+import type { ManagementApi } from "../../api/management.ts";
+import { readOptionContents } from "../../reading/option-contents.ts";
+import { shown } from "../../render/fence.ts";
+import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
+import { type ContextList, comparedText, optionRow } from "../../render/reading.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
+import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
+import { optionsNamed } from "./option-name.ts";
+
+/**
+ * The option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError where a name is
+ * unknown, and ApiErrors.
+ */
+export async function otherOption(
+  given: string,
+  { _id, targetingId }: AskedOption,
+  api: ManagementApi,
+  { signal }: ToolContext,
+): Promise<AskedOption> {
+  if (isUlid(given)) return { _id: given };
+  const own = targetingId ?? (await api.getOption(_id, { limit: 1 }, { signal })).option.targeting;
+  if (own !== undefined) return optionsNamed(own, api, signal)(given);
+  throw new ToolError("compareWith is a name, and its targeting is not known", "Give targetingId too, or an ID.");
+}
+
+const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
+const place = z.strictObject({
+  onlyHere: z.int().min(0),
+  onlyThere: z.int().min(0),
+  shared: z.int().min(0),
+});
+
+/**
+ * What two options share and what only one of them holds: the numbers, and of the Context IDs as many as the page holds,
+ * those that only one holds first. Throws ApiErrors, and a ToolError for a cursor of something else.
+ */
+export async function compareOptions(
+  optionId: string,
+  otherId: string,
+  { limit, cursor: given }: PageAsked,
+  api: ManagementApi,
+  { environment, signal }: ToolContext,
+): Promise<ToolAnswer> {
+  const query = { optionId, otherId };
+  const from = given ? readCursor(given, query, place) : { onlyHere: 0, onlyThere: 0, shared: 0 };
+  if (from === undefined) throw strangeCursor();
+  const [here, there] = await Promise.all([
+    readOptionContents(api, optionId, signal),
+    readOptionContents(api, otherId, signal),
+  ]);
+  const [inHere, inThere] = [new Set(here.contexts), new Set(there.contexts)];
+  const all = {
+    onlyHere: here.contexts.filter((id) => !inThere.has(id)),
+    onlyThere: there.contexts.filter((id) => !inHere.has(id)),
+    shared: here.contexts.filter((id) => inThere.has(id)),
+  };
+  const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
+  // In turn, so that a page shows some of each kind.
+  const rest = inTurn(KINDS.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
+  const shownIds = rest.slice(
+    0,
+    rowsThatFit(
+      rest.map(({ id }) => id),
+      shown,
+      [row, other, row, other],
+    ),
+  );
+  const of = (kind: (typeof KINDS)[number]): ContextList => ({
+    total: all[kind].length,
+    contexts: shownIds.flatMap((each) => (each.kind === kind ? [each.id] : [])),
+  });
+  const lists = { shared: of("shared"), onlyHere: of("onlyHere"), onlyThere: of("onlyThere") };
+  const behind = {
+    onlyHere: from.onlyHere + lists.onlyHere.contexts.length,
+    onlyThere: from.onlyThere + lists.onlyThere.contexts.length,
+    shared: from.shared + lists.shared.contexts.length,
+  };
+  const hasMore = KINDS.some((kind) => behind[kind] < all[kind].length);
+  const cursor = hasMore ? writeCursor(query, behind) : undefined;
+  const note =
+    hasMore && shownIds.length < rest.length
+      ? `This page ends after ${shownIds.length} of ${limit} Context IDs, since an answer holds no more.`
+      : undefined;
+  return {
+    structured: {
+      environment,
+      option: row,
+      other,
+      ...lists,
+      ...(note !== undefined && { note }),
+      ...(cursor !== undefined && { cursor }),
+    },
+    text: comparedText({ row, other, ...lists, note, cursor }),
+    isError: false,
+  };
+}
+
+/** The entries of several lists: the first of each, then the second of each, and so on. */
+function inTurn<Entry>(lists: readonly (readonly Entry[])[]): readonly Entry[] {
+  const longest = Math.max(...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, at) => lists.flatMap((list) => list.slice(at, at + 1))).flat();
+}

@@ -1,0 +1,89 @@
+import type { Hit } from "../../reading/option-scan.ts";
+import { rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
+import { groupLine, listLine, type OptionRow, optionRow, optionsText } from "../../render/reading.ts";
+import type { ToolContext } from "../context.ts";
+import type { ToolAnswer } from "../definition.ts";
+
+/** Options in order, and what is known of the list that they are of. */
+export interface Part<Position> {
+  /** Each with the position behind it. */
+  readonly hits: readonly (Hit & { readonly behind: Position })[];
+  /** Where more would be, behind all hits; undefined where there is no more. */
+  readonly next: Position | undefined;
+  /** How many options the caller wanted. */
+  readonly limit: number;
+  readonly total?: number | undefined;
+  readonly topLevel?: number | undefined;
+  readonly subOptions?: number | undefined;
+  readonly scanned?: number | undefined;
+  readonly complete?: boolean | undefined;
+  /** Why the page is short, where that is not for want of room. */
+  readonly note?: string | undefined;
+  readonly isFiltered: boolean;
+}
+
+/** Rows as the caller asked for them; `contexts`, by ID, are the first Context IDs of options. */
+export function rowsOf(
+  hits: readonly Hit[],
+  detail: "concise" | "detailed",
+  contexts: ReadonlyMap<string, readonly string[]> = new Map(),
+): readonly OptionRow[] {
+  return hits.map(({ step: { option, groupName, countWithChildren }, matched }) => {
+    const first = contexts.get(option._id);
+    return {
+      ...optionRow(option, detail),
+      ...(groupName !== undefined && { parentName: groupName }),
+      ...(option.type === "collection" &&
+        countWithChildren !== undefined && { contextCountWithChildren: countWithChildren }),
+      ...(matched !== undefined && { matched }),
+      ...(first !== undefined && { contexts: first }),
+    };
+  });
+}
+
+/** As many options as an answer can hold, with a note that says why there are no more, and a cursor where there are. */
+export function optionsAnswer<Position>(
+  query: unknown,
+  part: Part<Position>,
+  all: readonly OptionRow[],
+  { environment }: Pick<ToolContext, "environment">,
+): ToolAnswer {
+  const { hits, next, limit, isFiltered } = part;
+  const { total, topLevel, subOptions, scanned, complete } = part;
+  const counts = { total, topLevel, subOptions, scanned, complete };
+  const answer = (rows: readonly OptionRow[], cursor: string | undefined, note: string | undefined): ToolAnswer => ({
+    structured: { environment, options: rows, ...told({ ...counts, cursor, note }) },
+    text: optionsText({ rows, ...counts, note, cursor, isFiltered }),
+    isError: false,
+  });
+  const position = hits.at(-1)?.behind ?? next;
+  const around = answer([], position && writeCursor(query, position), `${part.note ?? ""} ${fullNote(0, limit)}`);
+  const frame = tokensOf(JSON.stringify(around.structured)) + tokensOf(around.text) + FENCE_TOKENS;
+  const rows = all.slice(0, rowsThatFit(all, lineOnce(), null, frame));
+  const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
+  const note = rows.length < all.length ? fullNote(rows.length, Math.min(limit, all.length)) : part.note;
+  return answer(rows, behind && writeCursor(query, behind), note);
+}
+
+/** The two lines of a fence and the words of the columns, beside an answer without rows. */
+const FENCE_TOKENS = 45;
+
+/** The line of a row, and once the line of its group. */
+function lineOnce(): (row: OptionRow) => string {
+  const named = new Set<string>();
+  return (row) => {
+    const { _id, parent, parentName } = row;
+    named.add(_id);
+    if (typeof parent !== "string" || typeof parentName !== "string" || named.has(parent)) return listLine(row);
+    named.add(parent);
+    return `${listLine(row)}\n${groupLine(parent, parentName)}`;
+  };
+}
+
+function fullNote(shown: number, wanted: number): string {
+  return `This page ends after ${shown} of ${wanted}, since an answer holds no more; the cursor goes on.`;
+}
+
+function told(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
