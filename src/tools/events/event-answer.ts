@@ -5,9 +5,9 @@ import type { EventRun } from "../../events/run/event-run.ts";
 import { EventRunState, settledEntry } from "../../events/run/event-run-state.ts";
 import { type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
+import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
 import { RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
-import { toldFailures } from "../../render/failures.ts";
-import { type RenderedReport, renderReport } from "../../render/report.ts";
+import { toldFailures } from "../../render/failures/failures.ts";
 import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */

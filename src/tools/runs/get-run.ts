@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { ListedRun } from "../../changes/run.ts";
+import { renderReport, resultLine } from "../../render/changes/report.ts";
+import { runLine, runsText } from "../../render/changes/runs.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import { renderReport, resultLine } from "../../render/report.ts";
-import { runLine, runsText } from "../../render/runs.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";

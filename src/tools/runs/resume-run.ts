@@ -2,8 +2,8 @@ import * as z from "zod";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "../../changes/confirmation.ts";
 import { isWithdrawn } from "../../changes/kept-runs.ts";
 import type { Run } from "../../changes/run.ts";
-import { renderReport } from "../../render/report.ts";
-import { undecidedStep } from "../../render/undecided.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { undecidedStep } from "../../render/changes/undecided.ts";
 import type { ToolContext } from "../context.ts";
 import {
   type ToolDefinition,

@@ -1,12 +1,12 @@
-import type { PlannedRequest } from "../changes/pack/requests.ts";
-import type { StrandedName } from "../changes/settle/stranded-names.ts";
-import type { ObjectResult, ReportCounts, RunStatus } from "../runs/report.ts";
-import { type VerdictRow, verdictLine } from "./events/event-report.ts";
-import { cut, failureRow, type ToldFailure } from "./failures.ts";
-import { fenced, plain, shown } from "./fence.ts";
-import { OPERATION_WORDS, OUTCOME_WORDS } from "./messages.ts";
-import { tokensOf } from "./page.ts";
-import type { Row } from "./row.ts";
+import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
+import { type VerdictRow, verdictLine } from "../events/event-report.ts";
+import { cut, failureRow, type ToldFailure } from "../failures/failures.ts";
+import { OPERATION_WORDS, OUTCOME_WORDS } from "../failures/messages.ts";
+import { fenced, plain, shown } from "../fence.ts";
+import { tokensOf } from "../page.ts";
+import type { Row } from "../row.ts";
 import { strandedWords } from "./stranded-names.ts";
 
 /** What an answer about a write may hold in all, data and text together (contract). */

@@ -1,6 +1,6 @@
-import type { Loss } from "../changes/plan/plan.ts";
-import { fenced, shown } from "./fence.ts";
-import { tokensOf } from "./page.ts";
+import type { Loss } from "../../changes/plan/plan.ts";
+import { fenced, shown } from "../fence.ts";
+import { tokensOf } from "../page.ts";
 
 const MOST_NAMED = 10;
 /** What the names may cost an agent, in tokens; a person is shown all ten. */

@@ -1,8 +1,8 @@
-import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../runs/report.ts";
-import { isUlid } from "../spec/ulid.ts";
-import { shown, shownBriefly } from "./fence.ts";
+import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../../runs/report.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { shown, shownBriefly } from "../fence.ts";
+import type { Row } from "../row.ts";
 import { codeWords, messageFor, OUTCOME_WORDS } from "./messages.ts";
-import type { Row } from "./row.ts";
 
 /** What callers gave as name or ID may be of any length; no valid one is longer than this. */
 const LONGEST_TEXT = 120;

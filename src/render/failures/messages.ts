@@ -1,12 +1,12 @@
 import * as z from "zod";
-import type { Outcome, Reason } from "../runs/outcome.ts";
-import { LIMITS } from "../spec/limits.ts";
-import type { BulkOperation } from "../spec/routes.ts";
-import { isUlid } from "../spec/ulid.ts";
-import { EVENT_SENTENCES } from "./events/event-messages.ts";
-import { shown, shownBriefly } from "./fence.ts";
+import type { Outcome, Reason } from "../../runs/outcome.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { BulkOperation } from "../../spec/routes.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { EVENT_SENTENCES } from "../events/event-messages.ts";
+import { shown, shownBriefly } from "../fence.ts";
+import type { Message } from "../message.ts";
 import { notSupported } from "./group-rules.ts";
-import type { Message } from "./message.ts";
 import { planningFailure } from "./request-failures.ts";
 import { rowMessage } from "./row-messages.ts";
 
