@@ -90,7 +90,7 @@ async function askAgain(
   if (confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
     checkNotExpired(given, context);
-    if (given.digest === digest) return undefined;
+    if (given.standsFor(digest)) return undefined;
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
   const open = pending + unattempted + unknown;

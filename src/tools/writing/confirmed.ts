@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type WriteCall, type WriteTool, writeCall } from "../../changes/call.ts";
-import { type Confirmation, lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
+import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { isWithdrawn } from "../../changes/kept-runs.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import type { Run } from "../../changes/run.ts";
@@ -9,6 +9,7 @@ import type { Runs } from "../../changes/runs.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import { isGoing, planInTime } from "./planning.ts";
 import { needsYes, reportRun, runsOf, startOrFind } from "./write.ts";
@@ -47,7 +48,7 @@ async function startConfirmed(
   checkNotExpired(confirmation, context);
   const bytes = runs.part(header.runId, "input");
   const isAsAgreed = (plan: Plan): boolean =>
-    lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
+    confirmation.standsFor(lossDigest(plan.losses)) || !needsConfirmation(header.call, plan);
   await checkAllowed(header.call, bytes, context);
   const plan = await plannedOrStarted(header.runId, runs, () =>
     planInTime((signal) => runs.plan(header.call, signal, bytes), context),
