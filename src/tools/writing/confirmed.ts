@@ -6,6 +6,7 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import type { Run } from "../../changes/run.ts";
 import type { ChangeHeader } from "../../changes/run-form.ts";
 import type { Runs } from "../../changes/runs.ts";
+import { changedEffect } from "../../render/changes/effect.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
@@ -47,8 +48,11 @@ async function startConfirmed(
 ): Promise<ToolOutcome> {
   checkNotExpired(confirmation, context);
   const bytes = runs.part(header.runId, "input");
-  const isAsAgreed = (plan: Plan): boolean =>
-    confirmation.standsFor(lossDigest(plan.losses)) || !needsConfirmation(header.call, plan);
+  const isAsAgreed = (plan: Plan): boolean => {
+    const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
+    plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
+    return isAgreed || !needsConfirmation(header.call, plan);
+  };
   await checkAllowed(header.call, bytes, context);
   const plan = await plannedOrStarted(header.runId, runs, () =>
     planInTime((signal) => runs.plan(header.call, signal, bytes), context),
@@ -59,7 +63,9 @@ async function startConfirmed(
     return reportRun(await runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
   }
   if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
-  const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
+  const before = (await runs.find(header.runId))?.state.facts.effect;
+  const how = before === undefined ? "" : `: ${changedEffect(before, plan.losses)}`;
+  const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
   return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }
 

@@ -80,6 +80,10 @@ export function notDone(call: WriteCall, plan: Plan, { environment }: ToolContex
     counts: countsOf(state),
     failures: toldFailures(state),
     results: [],
-    nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
+    asked: "declined_in_client",
+    nextSteps: [
+      "the person did not agree: nothing was changed; do not try again unless they ask for it",
+      ...(plan.losses.length > 0 ? [`they were shown: ${effectText(plan.losses)}`] : []),
+    ],
   });
 }

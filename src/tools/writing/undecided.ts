@@ -48,7 +48,10 @@ export async function undecided(
       const stopping = new AbortController();
       const anew = runs.plan(call, stopping.signal, runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
-      const isAgreed = (made: Plan): boolean => lossDigest(made.losses) === digest || !needsConfirmation(call, made);
+      const isAgreed = (made: Plan): boolean => {
+        made.askedBy("agreed_in_client");
+        return lossDigest(made.losses) === digest || !needsConfirmation(call, made);
+      };
       await runs.prepare(header, planning, isAgreed, state);
     },
   };
