@@ -15,7 +15,7 @@ import { EVENT_FORM } from "../src/events/run/event-form.ts";
 import { EventRuns } from "../src/events/run/event-runs.ts";
 import { sourceOfEvents } from "../src/events/run/event-source.ts";
 import { systemClock } from "../src/platform/clock.ts";
-import { reasonWords } from "../src/render/messages.ts";
+import { reasonWords } from "../src/render/failures/messages.ts";
 import { fileRunStore } from "../src/runs/file/run-store.ts";
 import { ROUTES } from "../src/spec/routes.ts";
 import { ulidSource } from "../src/spec/ulid.ts";

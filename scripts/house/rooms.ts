@@ -16,7 +16,8 @@ const PARTS = ["changes/state", "changes/rows"];
 const CHANGES = ["changes", "changes/send", "changes/settle", "changes/pack", "changes/plan", ...PARTS];
 const EVENTS = ["events/suites", "events/watch", "events/run", "events/check"];
 const KINDS = [...CHANGES, ...EVENTS, ...READING];
-const ANSWERS = ["render", "render/events", ...KINDS];
+const RENDER = ["render/changes", "render/failures", "render/events", "render"];
+const ANSWERS = [...RENDER, ...KINDS];
 const TOOLS = ["tools", "tools/targeting", "tools/runs", "tools/events", "tools/writing"];
 const SERVER = ["server/http", "server/stdio", "server", "server/resources", "server/arguments"];
 const SANDBOX = ["sandbox", "sandbox/http", "sandbox/management", "sandbox/events"];
@@ -86,11 +87,21 @@ export const ROOMS: readonly Room[] = [
     uses: ["tools", "tools/runs", ...ANSWERS],
   },
   {
-    path: "render",
-    holds: "the sentences of answers: a message for each code, budgets, fencing of foreign text",
-    uses: ["render/events", ...KINDS],
+    path: "render/changes",
+    holds: "the sentences about runs: results, what changed, what a person is asked, what to do next",
+    uses: [...RENDER, ...KINDS],
+  },
+  {
+    path: "render/failures",
+    holds: "a message and a remedy for each reason, and failures as groups",
+    uses: ["render", "render/events", ...KINDS],
   },
   { path: "render/events", holds: "the sentences about events and suites", uses: ["render", ...KINDS] },
+  {
+    path: "render",
+    holds: "what all answers share: budgets, fencing of foreign text, pages, and the sentences about reads",
+    uses: KINDS,
+  },
   {
     path: "changes",
     holds: "changes of targetings and options: the runs that make them",

@@ -30,6 +30,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** How long this one request may take, in milliseconds, where that is less than requests may take in general. */
   readonly timeoutMs?: number;
+  /** How often a read is tried at the most, where it is one that can be gone without. */
+  readonly mostTries?: number;
 }
 
 /** A page of List Options (management-api 8.1 for the bounds). */

@@ -49,12 +49,14 @@ async function again<Value>(
   read: (options: RequestOptions) => Promise<Value>,
 ): Promise<Value> {
   const end = clock.now() + budgetMs;
+  const { mostTries = Number.POSITIVE_INFINITY, timeoutMs = LONGEST_TRY_MS } = options ?? {};
   for (let tries = 1; ; tries += 1) {
     try {
-      const timeoutMs = Math.min(firstTryMs * 2 ** (tries - 1), LONGEST_TRY_MS);
-      return await pace.run(() => read({ ...options, timeoutMs }), options?.signal);
+      const thisTryMs = Math.min(firstTryMs * 2 ** (tries - 1), timeoutMs);
+      return await pace.run(() => read({ ...options, timeoutMs: thisTryMs }), options?.signal);
     } catch (thrown) {
       if (!isApiError(thrown) || thrown instanceof RejectedError) throw thrown;
+      if (tries >= mostTries) throw thrown;
       if (thrown instanceof NotSentError && tries >= TRIES_TO_REACH) throw thrown;
       options?.signal?.throwIfAborted();
       const asked = thrown.effect === "busy" ? thrown.retryAfterMs : 0;

@@ -83,7 +83,8 @@ function unstartedStatus({ unplanned }: ChangeHeader, planned: boolean): RunStat
 
 /** What is told of a plan to those who look at a run that waits: its objects, without what would be sent. */
 export function* proposalOf(plan: Plan): Generator<JournalEntry> {
-  for (const entry of plan.entries()) if (entry.t === "objects" || entry.t === "settled") yield entry;
+  for (const entry of plan.entries())
+    if (entry.t === "objects" || entry.t === "settled" || entry.t === "facts") yield entry;
 }
 
 /** Whether a run was cancelled before it was started: nobody agreed to it, and nothing of it may be sent any more. */

@@ -14,7 +14,7 @@ import { suiteStore } from "../events/suites/suite-store.ts";
 import { observerOf } from "../events/watch/observe.ts";
 import { systemClock } from "../platform/clock.ts";
 import { fileContentsStore } from "../reading/contents-file.ts";
-import { reasonWords } from "../render/messages.ts";
+import { reasonWords } from "../render/failures/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import { machineLock } from "../runs/file/project-lock.ts";
 import { fileRunStore } from "../runs/file/run-store.ts";

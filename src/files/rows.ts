@@ -1,6 +1,6 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import type { Reason, ReportedObject } from "../runs/outcome.ts";
+import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import { type CsvRecord, csvRecords } from "./csv.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
@@ -65,6 +65,8 @@ export interface Row<Item> {
   readonly index: number;
   /** Where it came from a file: the line on which it begins, counted from 1. */
   readonly line?: number;
+  /** How many empty rows were passed over right before it; absent where none was. */
+  readonly skipped?: number;
 }
 
 /** A row of a file, with its text for a reject file. */
@@ -136,11 +138,17 @@ function rowsIn<Item>(
   { count, read }: Columns<Item>,
 ): readonly FileRow<Item>[] {
   const rows: FileRow<Item>[] = [];
+  let skipped = 0;
   for (const { line, cells } of records) {
-    if (cells[0] === "" && cells.every(isEmpty)) continue;
+    if (cells[0] === "" && cells.every(isEmpty)) {
+      skipped += 1;
+      continue;
+    }
     const tooMany = cells.length > count && !cells.slice(count).every(isEmpty);
     const content = tooMany ? invalidRow("tooManyCells", { columns: count }) : read(cells);
-    rows.push({ content, index: from + rows.length, line, raw: cells });
+    const row = { content, index: from + rows.length, line, raw: cells };
+    rows.push(skipped === 0 ? row : { ...row, skipped });
+    skipped = 0;
   }
   return rows;
 }
@@ -194,10 +202,13 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
 }
 
 /** What a caller gave: an item, or why it cannot be used; `line` where it came from a file. */
-export type Given<Item> = { readonly index: number; readonly line?: number } & (
-  | { readonly item: Item }
-  | { readonly reason: Reason }
-);
+export type Given<Item> = {
+  readonly index: number;
+  readonly line?: number;
+  /** How many further rows of the file were merged into it, and how many empty ones passed over. */
+  readonly merged?: number;
+  readonly skipped?: number;
+} & ({ readonly item: Item } | { readonly reason: Reason });
 
 /** Where something given stands, as it is reported. */
 export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
@@ -224,24 +235,28 @@ export async function itemsIn<Item>(
   shape: RowShape<Item>,
 ): Promise<readonly Given<Item>[]> {
   const given: Given<Item>[] = [];
+  const merged = new Map<number, number>();
   const byKey = new Map<string, number>();
   const spoilt = new Map<string, number>();
   for await (const rows of rowsOf(bytes, file, shape)) {
-    for (const { index, line, content } of rows) {
+    for (const { index, line, content, skipped } of rows) {
       const { key } = content;
+      const passed = skipped === undefined ? {} : { skipped };
       if ("reason" in content) {
-        given.push({ index, line, reason: content.reason });
+        given.push({ index, line, ...passed, reason: content.reason });
         if (key !== undefined) spoilt.set(key, line);
         continue;
       }
-      const before = key === undefined ? undefined : given[byKey.get(key) ?? -1];
+      const owner = key === undefined ? -1 : (byKey.get(key) ?? -1);
+      const before = given[owner];
       if (before === undefined || "reason" in before) {
         if (key !== undefined) byKey.set(key, given.length);
-        given.push({ index, line, item: content.item });
+        given.push({ index, line, ...passed, item: content.item });
         continue;
       }
       const clash = shape.merge(before.item, content.item);
-      if (clash !== undefined) given.push({ index, line, reason: clash });
+      if (clash !== undefined) given.push({ index, line, ...passed, reason: clash });
+      else merged.set(owner, (merged.get(owner) ?? 0) + 1);
     }
   }
   for (const [key, line] of spoilt) {
@@ -249,9 +264,25 @@ export async function itemsIn<Item>(
     const whole = given[position];
     if (whole === undefined) continue;
     const reason = ownReason("INVALID_ROW", { problem: "spoilt", line });
-    given[position] = { index: whole.index, ...(whole.line !== undefined && { line: whole.line }), reason };
+    const { index, line: begin, skipped } = whole;
+    given[position] = {
+      ...placeOf({ index, ...(begin !== undefined && { line: begin }) }),
+      ...(skipped && { skipped }),
+      reason,
+    };
+  }
+  for (const [position, rows] of merged) {
+    const whole = given[position];
+    if (whole !== undefined) given[position] = { ...whole, merged: rows };
   }
   return given;
+}
+
+/** How many rows of a file came to what it gives. */
+export function rowCounts(given: readonly Given<unknown>[]): RowCounts {
+  const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
+  const merged = sum("merged");
+  return { read: given.length + merged, merged, skipped: sum("skipped") };
 }
 
 function listed(names: readonly string[]): string {

@@ -11,6 +11,18 @@ export const reason = z.object({
   sent: z.array(z.string()).exactOptional(),
 });
 
+const side = z
+  .union([
+    z.string(),
+    z.object({
+      name: z.string().exactOptional(),
+      parent: z.string().nullable().exactOptional(),
+      parentName: z.string().nullable().exactOptional(),
+    }),
+  ])
+  .exactOptional();
+const some = z.number().exactOptional();
+
 /** What is counted and reported by itself, as it is read back. */
 export const reportedObject = z.object({
   index: z.number(),
@@ -20,4 +32,8 @@ export const reportedObject = z.object({
   name: z.string().exactOptional(),
   _id: z.string().exactOptional(),
   uid: z.string().exactOptional(),
+  mended: z.array(z.string()).exactOptional(),
+  change: z
+    .object({ from: side, to: side, added: some, removed: some, alreadyThere: some, absent: some })
+    .exactOptional(),
 });

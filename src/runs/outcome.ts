@@ -17,6 +17,37 @@ export interface Reason {
   readonly sent?: readonly string[];
 }
 
+/** Where an option stands: its group, null at the top level. */
+export interface OptionPlace {
+  readonly parent: string | null;
+  readonly parentName?: string | null;
+}
+
+/** What an object is to change, where what was there was read before (contract, Settled details, Rows). */
+export interface KnownChange {
+  /** Of a rename the names, of a move the groups, of both together all of it. */
+  readonly from?: string | Partial<OptionPlace & { readonly name: string }>;
+  readonly to?: string | Partial<OptionPlace & { readonly name: string }>;
+  /** How many Context IDs come and go, and of how many nothing is to be done. */
+  readonly added?: number;
+  readonly removed?: number;
+  readonly alreadyThere?: number;
+  readonly absent?: number;
+}
+
+/** What a run did with an object. */
+export type Did = "created" | "changed" | "deleted" | "same";
+
+/** Who agreed to a run, and where (contract, Confirmation). */
+export type Asked = "agreed_in_client" | "agreed_in_view" | "agreed_on_page" | "agreed_by_token" | "not_needed";
+
+/** How many rows of a file were read, how many of them added to an item before, and how many empty ones passed over. */
+export interface RowCounts {
+  readonly read: number;
+  readonly merged: number;
+  readonly skipped: number;
+}
+
 /** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
 export interface ReportedObject {
   /** Position in the caller's `items`, or the data row of the file, counted from 0. */
@@ -32,6 +63,9 @@ export interface ReportedObject {
   readonly _id?: string;
   /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
   readonly uid?: string;
+  /** Of an event: which of its names were put right, each as `eventName addToCart → add_to_cart`. */
+  readonly mended?: readonly string[];
+  readonly change?: KnownChange;
 }
 
 /** How a run stopped: `finished` when nothing is left to try, else why it did not go on. */

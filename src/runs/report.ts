@@ -1,4 +1,4 @@
-import type { Outcome, Reason, ReportedObject, Standing, StopCause } from "./outcome.ts";
+import type { Did, KnownChange, Outcome, Reason, ReportedObject, Standing, StopCause } from "./outcome.ts";
 import { type Counts, OUTCOMES } from "./outcome.ts";
 import type { RunHeader, RunSummary } from "./store.ts";
 
@@ -33,6 +33,10 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
+  /** What the run did with an object that is settled; absent where it makes nothing. */
+  didOf?(object: number): Did | undefined;
+  /** Where it was taken up again: how everything stood then. */
+  readonly resumed?: { readonly counts: Counts } | undefined;
   /** Absent where a run foretells nothing. */
   predictionOf?(object: number): Prediction | undefined;
 }
@@ -41,16 +45,18 @@ export interface ReportedState {
 export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
 
 /** One object of a run with how it ended. */
-export interface ObjectResult extends Partial<Prediction> {
+export interface ObjectResult extends Partial<Prediction>, KnownChange {
   readonly index: number;
   readonly line?: number;
   readonly child?: number;
   readonly grandchild?: number;
   readonly outcome: Standing;
+  readonly did?: Did;
   readonly _id?: string;
   readonly name?: string;
   /** Of an event: the SHA-256 hash of its `uid`. */
   readonly uid?: string;
+  readonly mended?: readonly string[];
   readonly reason?: Reason;
 }
 
@@ -61,13 +67,21 @@ export interface FailureGroup {
   readonly count: number;
   /** The caller's indexes of the first ones. */
   readonly indexes: readonly number[];
-  /** Where they come from a file: the lines of the first ones. */
-  readonly lines?: readonly number[];
+  /** Where all of them are, as people count: lines of a file, or items from 1 on; ranges, as many as are kept. */
+  readonly places: readonly PlaceRange[];
+  readonly placesOmitted: boolean;
+  /** Whether places are lines of a file. */
+  readonly byLine: boolean;
+  /** How many Context IDs they give together, where the reason says that of each. */
+  readonly contextIds?: number;
   /** Name or ID of the first. */
   readonly ref?: string;
   /** Where their details differ: those of the first ones, each with its place, in the order of `indexes`. */
   readonly details?: readonly FailureDetail[];
 }
+
+/** Places that follow each other, both ends included. */
+export type PlaceRange = readonly [from: number, to: number];
 
 /** What the reason of one object says besides its code. */
 export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
@@ -75,6 +89,7 @@ export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "
 }
 
 const INDEXES_SHOWN = 20;
+const RANGES_KEPT = 20;
 
 /** Counts of a run's state. */
 export function countsOf(state: ReportedState): ReportCounts {
@@ -106,18 +121,56 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const about: ReportedObject = state.objects.at(object) ?? { index: object };
   const _id = state.idOf(object);
   const reason = state.reason(object);
+  const outcome = state.standing(object);
+  const did = state.didOf?.(object);
+  // What was to change says nothing of what did not, or may not have.
+  const isDone = outcome === "succeeded" || outcome === "alreadyDone";
   return {
     index: about.index,
     ...(about.line === undefined ? {} : { line: about.line }),
     ...(about.child === undefined ? {} : { child: about.child }),
     ...(about.grandchild === undefined ? {} : { grandchild: about.grandchild }),
-    outcome: state.standing(object),
+    outcome,
+    ...(did === undefined ? {} : { did }),
     ...(_id === undefined ? {} : { _id }),
     ...(about.name === undefined ? {} : { name: about.name }),
+    ...(isDone ? about.change : {}),
     ...(about.uid === undefined ? {} : { uid: about.uid }),
+    ...(about.mended === undefined ? {} : { mended: about.mended }),
     ...state.predictionOf?.(object),
     ...(reason === undefined ? {} : { reason }),
   };
+}
+
+/**
+ * The objects of a run that say most: those that failed or are unknown first, then the others, both in their order; as
+ * many as there are up to `most`.
+ */
+export function tellingResults(state: ReportedState, most: number): readonly ObjectResult[] {
+  const { failed, unknown, unattempted } = state.counts();
+  const wanted: number[] = [];
+  const isTelling = (object: number): boolean => {
+    const standing = state.standing(object);
+    return standing === "failed" || standing === "unknown" || standing === "unattempted";
+  };
+  const telling = Math.min(most, failed + unknown + unattempted);
+  for (let object = 0; wanted.length < telling && object < state.objects.length; object += 1)
+    if (isTelling(object)) wanted.push(object);
+  for (let object = 0; wanted.length < most && object < state.objects.length; object += 1)
+    if (!isTelling(object)) wanted.push(object);
+  return wanted.map((object) => objectResult(state, object));
+}
+
+/** How many objects a run did what with; undefined where it makes nothing. */
+export function didCounts(state: ReportedState): Readonly<Record<Did, number>> | undefined {
+  if (state.didOf === undefined) return undefined;
+  const counts = { created: 0, changed: 0, deleted: 0, same: 0 };
+  for (let object = 0; object < state.objects.length; object += 1) {
+    if (state.standing(object) !== "succeeded") continue;
+    const did = state.didOf(object);
+    if (did !== undefined) counts[did] += 1;
+  }
+  return counts;
 }
 
 /** Objects of a run in their order, from one on, as many as there are up to `most`. */
@@ -136,7 +189,10 @@ interface Collected {
   readonly reason: Reason;
   count: number;
   readonly indexes: number[];
-  readonly lines?: number[];
+  readonly places: [from: number, to: number][];
+  placesOmitted: boolean;
+  readonly byLine: boolean;
+  contextIds?: number;
   readonly ref?: string;
   readonly details: FailureDetail[];
 }
@@ -166,10 +222,12 @@ export function failureGroups(
     const group = groups.get(key) ?? collect(outcome, reason, about, state.idOf(object));
     groups.set(key, group);
     group.count += 1;
+    addPlace(group, about.line ?? about.index + 1);
+    const contextIds = reason.detail?.contextIds;
+    if (typeof contextIds === "number") group.contextIds = (group.contextIds ?? 0) + contextIds;
     if (group.details.length < INDEXES_SHOWN) group.details.push({ ...placeOf(about), reason });
     if (group.indexes.length >= INDEXES_SHOWN || group.indexes.at(-1) === about.index) continue;
     group.indexes.push(about.index);
-    if (about.line !== undefined) group.lines?.push(about.line);
   }
   return [...groups.values()]
     .sort((a, b) => b.count - a.count)
@@ -178,8 +236,15 @@ export function failureGroups(
 
 function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: string | undefined): Collected {
   const ref = about.name ?? id;
-  const lines = about.line === undefined ? {} : { lines: [] };
-  return { outcome, reason, count: 0, indexes: [], details: [], ...lines, ...(ref !== undefined && { ref }) };
+  const places = { places: [], placesOmitted: false, byLine: about.line !== undefined };
+  return { outcome, reason, count: 0, indexes: [], details: [], ...places, ...(ref !== undefined && { ref }) };
+}
+
+function addPlace(group: Collected, place: number): void {
+  const last = group.places.at(-1);
+  if (last !== undefined && place >= last[0] && place <= last[1] + 1) last[1] = Math.max(last[1], place);
+  else if (group.places.length < RANGES_KEPT) group.places.push([place, place]);
+  else group.placesOmitted = true;
 }
 
 /** Reasons with the same mark are one. */

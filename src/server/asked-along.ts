@@ -1,5 +1,5 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import { UNDECIDED_WORDS } from "../render/undecided.ts";
+import { UNDECIDED_WORDS } from "../render/changes/undecided.ts";
 import type { Reply, ToolContext } from "../tools/context.ts";
 import type { ToolOutcome, ToolQuestion, Undecided, UndecidedAnswer } from "../tools/definition.ts";
 import { atMostOneWait } from "../tools/writing/follow-run.ts";

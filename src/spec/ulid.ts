@@ -57,3 +57,23 @@ function increment(digits: readonly number[]): number[] | undefined {
   }
   return undefined;
 }
+
+const ULID_BYTES = 16;
+
+/** The 16 bytes of a ULID. Takes a valid ULID. */
+export function ulidBytes(ulid: string): Uint8Array {
+  let rest = 0n;
+  for (const letter of ulid) rest = rest * 32n + BigInt(ALPHABET.indexOf(letter));
+  return Buffer.from(rest.toString(16).padStart(ULID_BYTES * 2, "0"), "hex");
+}
+
+/** The ULID of 16 bytes. */
+export function ulidOfBytes(bytes: Uint8Array): string {
+  let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
+  let text = "";
+  for (let place = 0; place < 26; place += 1) {
+    text = ALPHABET.charAt(Number(rest % 32n)) + text;
+    rest /= 32n;
+  }
+  return text;
+}

@@ -3,8 +3,9 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { openConfirmation, sealConfirmation } from "../../src/changes/confirmation.ts";
+import { lossDigest } from "../../src/changes/confirmation.ts";
 import { sealKeys } from "../../src/server/seal-key.ts";
+import { sealConfirmation } from "../../src/tools/writing/confirmation-seal.ts";
 import { type Answer, textOf } from "../support/clients.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
@@ -31,6 +32,14 @@ async function refused(client: Client, name: string, args: Record<string, unknow
   return textOf(answer);
 }
 
+function callersIn(audit: string): readonly string[] {
+  const line = z.looseObject({ caller: z.string() });
+  return audit
+    .trim()
+    .split("\n")
+    .map((text) => line.parse(JSON.parse(text)).caller);
+}
+
 async function start(more: Readonly<Record<string, string>> = {}, answer?: Answer) {
   const service = await startService();
   const server = await startHttp({ ...service.live, ...more });
@@ -41,17 +50,22 @@ async function start(more: Readonly<Record<string, string>> = {}, answer?: Answe
 
 test("a confirmation that has expired, or is sealed with another key or for somebody else, starts nothing", async () => {
   const sealKey = randomBytes(32).toString("base64");
-  const { service, client, targetingId } = await start({ TARGETING_MCP_SEAL_KEY: sealKey });
-  const { confirmation } = await call(client, "delete_targeting", { ids: [targetingId] });
+  const { service, server, client, targetingId } = await start({ TARGETING_MCP_SEAL_KEY: sealKey });
+  const { confirmation, runId } = await call(client, "delete_targeting", { ids: [targetingId] });
+  expect(confirmation.token).toMatch(/^[\w-]{40}$/);
   const key = await sealKeys({ sealKey, stateDir: "/nowhere" })("confirmation");
-  const opened = openConfirmation(key, confirmation.token);
-  if (opened === undefined) throw new Error("the server seals with another key");
+  const digest = lossDigest([{ name: "Spring", _id: targetingId, kind: "targeting", count: 0 }]);
+  const [caller] = callersIn(await readFile(join(server.stateDir, "audit.ndjson"), "utf8"));
+  const sealed = { run: runId, digest, caller: caller ?? "", expiresAt: Date.now() + TEN_MINUTES };
   const act = (token: string) => refused(client, "delete_targeting", { confirmation: token });
-  const expired = sealConfirmation(key, { ...opened, expiresAt: Date.now() - 1 });
+  const expired = sealConfirmation(key, { ...sealed, expiresAt: Date.now() - 1 });
   expect(await act(expired)).toContain("has expired; nothing was done");
-  expect(await act(sealConfirmation(key, { ...opened, caller: "token:somebody" }))).toContain("not a token that");
-  expect(await act(sealConfirmation(randomBytes(32), opened))).toContain("not a token that");
-  expect(await act(sealConfirmation(key, { ...opened, run: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain("is gone");
+  expect(await act(sealConfirmation(key, { ...sealed, caller: "token:somebody" }))).toContain("not a token that");
+  expect(await act(sealConfirmation(randomBytes(32), sealed))).toContain("not a token that");
+  expect(await act(sealConfirmation(key, { ...sealed, run: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain("is gone");
+  const other = `${confirmation.token.slice(0, -1)}${confirmation.token.endsWith("A") ? "B" : "A"}`;
+  const asked = await call(client, "delete_targeting", { confirmation: other });
+  expect(asked, "made for another effect").toMatchObject({ status: "needs_confirmation" });
   expect(await service.count("deleteTargetings")).toBe(0);
   const done = await call(client, "delete_targeting", { confirmation: confirmation.token });
   expect(done.status).toBe("succeeded");

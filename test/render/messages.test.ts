@@ -3,8 +3,8 @@ import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
 import { StepMaker, sentFields } from "../../src/changes/rows/step-maker.ts";
 import { requestReason } from "../../src/changes/state/api-reasons.ts";
-import { messageFor } from "../../src/render/messages.ts";
-import { requestFailure } from "../../src/render/request-failures.ts";
+import { messageFor } from "../../src/render/failures/messages.ts";
+import { requestFailure } from "../../src/render/failures/request-failures.ts";
 import type { Reason } from "../../src/runs/outcome.ts";
 import { OWN_CODES } from "../../src/runs/reasons.ts";
 

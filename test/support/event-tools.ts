@@ -7,7 +7,7 @@ import { EVENT_FORM } from "../../src/events/run/event-form.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { observerOf } from "../../src/events/watch/observe.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { reasonWords } from "../../src/render/messages.ts";
+import { reasonWords } from "../../src/render/failures/messages.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";

@@ -13,6 +13,8 @@ const failure = z.strictObject({
   count: z.int().min(1),
   outcome: z.enum(["failed", "unattempted", "unknown"]),
   indexes: z.array(count).min(1).max(20),
+  lines: z.array(count).min(1).max(20).optional(),
+  contextIds: count.optional(),
   ref: z.string().optional(),
   errorCode: z.string(),
   statusCode: z.int().optional(),
@@ -24,6 +26,14 @@ const failure = z.strictObject({
   message: z.string().min(10),
   remedy: z.string().min(5),
 });
+const side = z.union([
+  z.string(),
+  z.strictObject({
+    name: z.string().optional(),
+    parent: z.string().nullable().optional(),
+    parentName: z.string().nullable().optional(),
+  }),
+]);
 const result = z.strictObject({
   index: count,
   child: count.optional(),
@@ -32,6 +42,14 @@ const result = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),
   errorCode: z.string().optional(),
+  did: z.enum(["created", "changed", "deleted", "same"]).optional(),
+  from: side.optional(),
+  to: side.optional(),
+  added: count.optional(),
+  removed: count.optional(),
+  alreadyThere: count.optional(),
+  absent: count.optional(),
+  line: count.optional(),
 });
 
 /** The result of a tool that writes, as the contract has it. */
@@ -62,9 +80,12 @@ const reportSchema = z.strictObject({
   requests: z.strictObject({ planned: count, sent: count, resent: count, waitedMs: count }).optional(),
   failures: z.array(failure).max(10).default([]),
   failuresOmitted: count.optional(),
-  results: z.array(result).max(10).default([]),
+  results: z.array(result).max(50).default([]),
   resultsOmitted: count.optional(),
   resultsUri: z.string().optional(),
+  asked: z.enum(["agreed_in_client", "agreed_by_token", "not_needed", "declined_in_client"]).optional(),
+  totals: z.strictObject({ targetingId: z.string(), name: z.string(), optionCount: count }).optional(),
+  notes: z.array(z.string()).default([]),
   plan: z.array(z.looseObject({ operation: z.string(), items: count, bytes: count })).optional(),
   planOmitted: count.optional(),
   confirmation: z.strictObject({ token: z.string(), effect: z.string(), expiresAt: z.iso.datetime() }).optional(),
@@ -107,7 +128,8 @@ function checkText(report: Report, text: string): void {
   const { tool, environment, runId = "", counts, failures, results, plan = [], confirmation, nextSteps } = report;
   const said = [tool, environment, runId, `${counts.items} item`, ...nextSteps];
   for (const { errorCode, message, remedy } of failures) said.push(errorCode, message, remedy);
-  for (const { _id = "", index } of results) said.push(/^[0-9A-Z]*$/.test(_id) ? _id : "", `${index}`);
+  for (const { _id = "", index } of results) said.push(/^[0-9A-Z]*$/.test(_id) ? _id : "", `item ${index + 1}`);
+  said.push(...report.notes, report.totals?.name ?? "");
   for (const { items, bytes } of plan) said.push(`${items} items`, `${bytes} bytes`);
   if (confirmation !== undefined) {
     const [sentence = ""] = confirmation.effect.split("\n");

@@ -31,6 +31,10 @@ export async function planAddOptions(
   const drafts = new OptionDrafts(plan, input.targetingId);
   for await (const batch of rows) drafts.take(batch);
   await placeAll(plan, input, drafts, context);
+  plan.facts = {
+    within: input.targetingId,
+    ...(input.file !== undefined && { rows: drafts.rowCounts() }),
+  };
   return plan;
 }
 

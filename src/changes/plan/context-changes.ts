@@ -3,6 +3,7 @@ import type { Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { parts, tooManyForOption } from "./checks.ts";
+import { type AskedChange, noteRows } from "./context-effects.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
 import type { Plan } from "./plan.ts";
 
@@ -10,6 +11,8 @@ import type { Plan } from "./plan.ts";
 export interface ContextWish {
   readonly optionId: string;
   readonly objects: number[];
+  /** What each of its items asks for, in their order. */
+  readonly asked: AskedChange[];
   add: Set<string>;
   remove: Set<string>;
   set: Set<string> | undefined;
@@ -42,6 +45,7 @@ export function planContextChanges(
   const room = roomInProject(changes);
   const moving = movingBetweenGroups(changes);
   for (const change of changes) {
+    if (change.contents !== undefined) noteRows(plan, change.wish.asked, change.contents);
     noteLoss(plan, change);
     planChange(plan, change, { room, moving });
   }

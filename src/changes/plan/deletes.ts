@@ -6,6 +6,7 @@ import type { PlacedOption } from "../../reading/saved-options.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../state/api-reasons.ts";
+import { noteWithin } from "./before.ts";
 import { badId } from "./checks.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
@@ -46,6 +47,7 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
   });
   for (const { about, targeting } of read) {
     const { _id, name, optionCount = 0 } = targeting;
+    for (const object of about) plan.objects.amend(object, { name });
     plan.losses.push({ name, _id, kind: "targeting", count: optionCount });
     plan.removed.push({ kind: "targeting", _id });
     plan.add(plan.make.deleteTargeting(_id, { objects: about }));
@@ -76,10 +78,15 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
   const ordered = groupsBeforeTheirLast(there);
   for (const option of ordered) {
     const about = { objects: objects.get(option._id) ?? [] };
+    for (const object of about.objects) plan.objects.amend(object, { name: option.name });
     plan.add(plan.make.deleteOption({ id: option._id }, isGroup(option) || isSubOption(option), about));
   }
   plan.losses.push(...(await mapConcurrently(ordered, (option) => lossOf(option, context))));
   if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
+  noteWithin(
+    plan,
+    ordered.map(({ targeting }) => targeting),
+  );
   return plan;
 }
 

@@ -1,5 +1,5 @@
 import { placeOf, type Row } from "../../files/rows.ts";
-import type { Reason } from "../../runs/outcome.ts";
+import type { Reason, RowCounts } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { AddOptionInput } from "../rows/inputs.ts";
 import { type OptionRow, optionRows } from "../rows/option-rows.ts";
@@ -43,6 +43,9 @@ export class OptionDrafts {
   readonly #failed = new Set<string>();
   readonly #candidates: Candidate[] = [];
   readonly #otherNames = new Map<string, number>();
+  /** The lines of what is not plain, by index. */
+  readonly #otherLines = new Map<number, number>();
+  readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
   /** The index of a name's first use. */
   readonly #names: NamesInUse = {
     get: (name) => {
@@ -50,6 +53,12 @@ export class OptionDrafts {
       return plain === undefined ? this.#otherNames.get(name) : this.#plan.objects.indexOf(plain);
     },
     set: (name, index) => void this.#otherNames.set(name, index),
+    lineOf: (name) => {
+      const plain = this.#plain.get(name);
+      return plain === undefined
+        ? this.#otherLines.get(this.#otherNames.get(name) ?? -1)
+        : this.#plan.objects.at(plain)?.line;
+    },
   };
 
   constructor(plan: Plan, targetingId: string) {
@@ -61,6 +70,8 @@ export class OptionDrafts {
   take(rows: readonly Row<AddOptionInput>[]): void {
     for (const row of rows) {
       const { content } = row;
+      this.#rowCounts.read += 1;
+      this.#rowCounts.skipped += row.skipped ?? 0;
       if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
       else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
       else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item.name);
@@ -73,12 +84,18 @@ export class OptionDrafts {
     const open = this.#open.get(key) ?? this.#grow(key);
     if (open !== undefined) {
       const clash = optionRows.merge(open.item, item);
-      if (clash !== undefined) this.#plan.failGiven({ ...placeOf(row), reason: clash });
+      if (clash === undefined) this.#rowCounts.merged += 1;
+      else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
       // The row was read with its Context IDs checked, and no row had its name before.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, name)) this.#failed.add(key);
     } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
+  }
+
+  /** How many rows were taken, and what they came to. */
+  rowCounts(): RowCounts {
+    return { ...this.#rowCounts };
   }
 
   /** The options and groups that need a closer look, once all rows were taken. */
@@ -109,7 +126,8 @@ export class OptionDrafts {
   }
 
   #takeFull(row: Row<AddOptionInput>, item: AddOptionInput): void {
-    const { index } = row;
+    const { index, line } = row;
+    if (line !== undefined) this.#otherLines.set(index, line);
     const object = this.#plan.object({ ...placeOf(row), name: item.name });
     const children = (item.children ?? []).map((child, position) =>
       this.#plan.object({ ...placeOf(row), child: position, name: child.name }),

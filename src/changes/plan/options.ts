@@ -29,6 +29,8 @@ export interface NewOption extends Child {
 export interface NamesInUse {
   get(name: string): number | undefined;
   set(name: string, index: number): unknown;
+  /** The line of its first use, where that was in a file. */
+  lineOf?(name: string): number | undefined;
 }
 
 /**
@@ -82,7 +84,7 @@ function badTypes(input: OptionInput): Reason | undefined {
 }
 
 /** Checks a name and its Context IDs; gives them as they are sent, or why they cannot be. */
-export function checkOne(input: ChildInput, names: Pick<NamesInUse, "get">): CheckedOption | Reason {
+export function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
   const checked = checkContextIds(input.contexts ?? []);
@@ -90,7 +92,11 @@ export function checkOne(input: ChildInput, names: Pick<NamesInUse, "get">): Che
   const tooMany = tooManyForOption(checked.ids);
   if (tooMany !== undefined) return tooMany;
   const first = names.get(input.name);
-  if (first !== undefined) return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: first, field: "name" });
+  if (first !== undefined) {
+    const line = names.lineOf?.(input.name);
+    const at = line === undefined ? {} : { duplicateOfLine: line };
+    return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: first, ...at, field: "name" });
+  }
   return { name: input.name, contexts: checked.ids };
 }
 

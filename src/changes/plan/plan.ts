@@ -2,8 +2,8 @@ import type { ManagementApi } from "../../api/management.ts";
 import { placeOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
-import type { Reason, ReportedObject } from "../../runs/outcome.ts";
-import type { JournalEntry, Settlement, Step } from "../rows/entries.ts";
+import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
+import type { JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
 import type { UpdateContextsItem } from "../rows/inputs.ts";
 import { ObjectList } from "../rows/object-list.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
@@ -53,10 +53,17 @@ export class Plan {
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
   readonly make = new StepMaker(() => this.steps.length);
+  /** What is told of the run as a whole; whoever starts it adds who agreed to it. */
+  facts: RunFacts = {};
 
   /** Adds something that is counted and reported by itself; gives its position. */
   object(object: ReportedObject): number {
     return this.objects.add(object);
+  }
+
+  /** Says who agreed to it, for the report. */
+  askedBy(asked: Asked): void {
+    this.facts = { ...this.facts, asked };
   }
 
   /** An object that cannot work fails here, before any request. */
@@ -100,6 +107,7 @@ export class Plan {
     }
     yield* this.#objects(told, this.objects.length);
     yield { t: "settled", settlements: this.settlements };
+    if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
   /** The steps in their order: blocks of rows whose objects no earlier step names, and a few other steps at a time. */

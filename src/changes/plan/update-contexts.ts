@@ -1,5 +1,5 @@
 import { RejectedError } from "../../api/errors.ts";
-import { type Given, type InputFile, placeOf } from "../../files/rows.ts";
+import { type Given, type InputFile, placeOf, rowCounts } from "../../files/rows.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptionNames } from "../../reading/option-lists.ts";
 import type { Reason } from "../../runs/outcome.ts";
@@ -7,8 +7,11 @@ import { ownReason } from "../../runs/reasons.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { UpdateContextsItem } from "../rows/inputs.ts";
 import { requestReason } from "../state/api-reasons.ts";
+import { noteWithin } from "./before.ts";
 import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
 import { type ContextWish, planContextChanges } from "./context-changes.ts";
+import { noteRows } from "./context-effects.ts";
+import { gentleReads } from "./gentle-reads.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /** The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named. */
@@ -57,8 +60,25 @@ export async function planUpdateContexts(
       plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
     }
   }
-  const contents = await readWhereNeeded([...wishes.values()], context);
-  planContextChanges(plan, [...wishes.values()], contents);
+  const all = [...wishes.values()];
+  const contents = await readWhereNeeded(all, context);
+  planContextChanges(plan, all, contents);
+  const unread = all.filter(({ optionId }) => !contents.has(optionId));
+  const there = await gentleReads(context).contents(unread.map(({ optionId }) => optionId));
+  for (const { optionId, asked } of unread) {
+    const held = there.get(optionId);
+    if (held !== undefined) noteRows(plan, asked, held);
+  }
+  const onlyNames = items.every(({ _id, _ids }) => (_id ?? _ids) === undefined);
+  noteWithin(
+    plan,
+    all.flatMap(({ optionId }) => {
+      const read = contents.get(optionId) ?? there.get(optionId);
+      if (read !== undefined && "code" in read) return [];
+      return [onlyNames ? input.targetingId : read?.option.targeting];
+    }),
+  );
+  if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
   return plan;
 }
 
@@ -135,12 +155,14 @@ function addWish(wishes: Map<string, ContextWish>, optionId: string, object: num
   const wish = wishes.get(optionId) ?? {
     optionId,
     objects: [],
+    asked: [],
     add: new Set<string>(),
     remove: new Set<string>(),
     set: undefined,
   };
   wishes.set(optionId, wish);
   wish.objects.push(object);
+  wish.asked.push({ object, ...wanted });
   if (wanted.set !== undefined) {
     wish.set = new Set(wanted.set);
     wish.add = new Set();

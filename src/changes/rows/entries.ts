@@ -1,4 +1,4 @@
-import type { Outcome, Reason, ReportedObject, StopCause } from "../../runs/outcome.ts";
+import type { Asked, Outcome, Reason, ReportedObject, RowCounts, StopCause } from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
@@ -123,6 +123,16 @@ export interface MadeRows {
   readonly ids: readonly (string | null)[];
 }
 
+/** What is told of a run as a whole. */
+export interface RunFacts {
+  /** The one targeting in which all options are that it changes. */
+  readonly within?: string;
+  readonly asked?: Asked;
+  readonly rows?: RowCounts;
+  /** What a person is asked to agree to, in a sentence of counts: to be told apart from what it is later. */
+  readonly effect?: string;
+}
+
 /** One line of a run's journal. Applying all lines in order gives the run's state. */
 export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
@@ -131,6 +141,7 @@ export type JournalEntry =
   | Rows
   /** What was planned before was cut off by a crash, before anything was sent: it is planned anew. */
   | { readonly t: "replan" }
+  | { readonly t: "facts"; readonly facts: RunFacts }
   | { readonly t: "planned"; readonly requests: number; readonly at: number }
   /** The newest top-level option of a targeting before anything was sent; null where it had none. */
   | { readonly t: "newest"; readonly targeting: string; readonly _id: string | null }

@@ -20,6 +20,12 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
+  /** Adds what is known of an object by now; of a row nothing can be added. */
+  amend(object: number, more: Partial<ReportedObject>): void {
+    const part = this.#parts[object];
+    if (part !== undefined && !(part instanceof RowBlock)) this.#parts[object] = { ...part, ...more };
+  }
+
   /** Puts rows that were planned in the place of the same rows. */
   setRows(block: RowBlock): void {
     this.#parts.fill(block, block.firstObject, block.firstObject + block.length);

@@ -161,8 +161,15 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   return _id === undefined ? { step: step.id, to: "done" } : { step: step.id, to: "done", _id };
 }
 
-/** One code stands for the nine cases of management-api 7.4: what was sent tells them apart. */
+/**
+ * One code stands for the nine cases of management-api 7.4, and one for three limits of 8.1: what was sent tells them
+ * apart.
+ */
 function whatWasSent(step: Step, reason: Reason): Reason {
+  if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
+    const { contextIds } = step.weight;
+    return { ...reason, detail: { ...reason.detail, contextIds }, sent: sentFields(step) };
+  }
   return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
 }
 
@@ -170,9 +177,10 @@ function whatWasSent(step: Step, reason: Reason): Reason {
 function inCallersTerms(driver: Driver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
-  const index = first === undefined ? undefined : driver.state.objects.at(first)?.index;
-  if (index === undefined) return reason;
-  return { ...reason, detail: { ...reason.detail, duplicateOfIndex: index } };
+  const about = first === undefined ? undefined : driver.state.objects.at(first);
+  if (about === undefined) return reason;
+  const line = about.line === undefined ? {} : { duplicateOfLine: about.line };
+  return { ...reason, detail: { ...reason.detail, duplicateOfIndex: about.index, ...line } };
 }
 
 type Create = StepOf<"createTargetings" | "addOptions">;

@@ -1,6 +1,6 @@
-import type { Counts, Reason, Standing, StopCause } from "../../runs/outcome.ts";
+import type { Counts, Did, Reason, Standing, StopCause } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import type { Binding, JournalEntry, Step } from "../rows/entries.ts";
+import type { Binding, JournalEntry, RunFacts, Step } from "../rows/entries.ts";
 import type { ObjectList } from "../rows/object-list.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/step-list.ts";
@@ -17,6 +17,10 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
+  /** What is told of the run as a whole. */
+  facts: RunFacts = {};
+  /** How everything stood when the run was taken up again last. */
+  resumed: { readonly counts: Counts } | undefined;
   /** Steps that may have left when another process wrote already. */
   late: readonly number[] = [];
 
@@ -29,6 +33,7 @@ export class RunState {
   /** The state of a run with what is planned for it. */
   constructor(plan?: PlannedWork) {
     this.#work = new RunWork(plan);
+    this.facts = { ...plan?.facts };
   }
 
   /**
@@ -38,6 +43,7 @@ export class RunState {
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");
     this.#work = new RunWork(plan);
+    this.facts = { ...plan.facts };
   }
 
   get objects(): Pick<ObjectList, "length" | "at" | "indexOf"> {
@@ -70,6 +76,9 @@ export class RunState {
         return;
       case "replan":
         throw new RangeError("a plan that is made anew needs a state of its own");
+      case "facts":
+        this.facts = { ...this.facts, ...entry.facts };
+        return;
       case "planned":
         this.planned = true;
         this.requests.planned = entry.requests;
@@ -102,6 +111,7 @@ export class RunState {
         return;
       case "resume":
         this.stopped = undefined;
+        this.resumed = { counts: this.counts() };
         this.#work.reopen();
         return;
     }
@@ -127,6 +137,11 @@ export class RunState {
   /** The ID of an object: as the service gave it, else as the caller did. */
   idOf(object: number): string | undefined {
     return this.#work.outcomes.idOf(object);
+  }
+
+  /** What the run did with an object that is settled. */
+  didOf(object: number): Did | undefined {
+    return this.#work.didOf(object);
   }
 
   /** When a suspect step first left, in our clock; undefined for any other step. */
@@ -162,6 +177,11 @@ export class RunState {
       const isPossible = isSure || this.suspectSince(id) !== undefined;
       return step !== undefined && isPossible ? [{ step, isSure }] : [];
     });
+  }
+
+  /** How many things got a temporary name. */
+  temporaryNames(): number {
+    return this.preparingSteps().filter(({ step, isSure }) => isSure && step.formerName !== undefined).length;
   }
 
   /** Whether a step was applied. */

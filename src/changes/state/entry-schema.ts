@@ -119,6 +119,17 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
     line: z.number().exactOptional(),
     items: z.array(rowItem),
   }),
+  z.object({
+    t: z.literal("facts"),
+    facts: z.object({
+      within: z.string().exactOptional(),
+      asked: z
+        .enum(["agreed_in_client", "agreed_in_view", "agreed_on_page", "agreed_by_token", "not_needed"])
+        .exactOptional(),
+      rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
+      effect: z.string().exactOptional(),
+    }),
+  }),
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
   z.object({ t: z.literal("newest"), targeting: z.string(), _id: z.string().nullable() }),

@@ -1,6 +1,6 @@
-import type { Reason, ReportedObject } from "../../runs/outcome.ts";
+import type { Did, Reason, ReportedObject } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import type { MadeRows, Rows, Settlement, Step, StepChange } from "../rows/entries.ts";
+import type { MadeRows, Rows, RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
 import { ObjectList } from "../rows/object-list.ts";
 import { RowWriter } from "../rows/row-block.ts";
 import { StepList } from "../rows/step-list.ts";
@@ -13,6 +13,7 @@ export interface PlannedWork {
   readonly steps: StepList;
   /** The objects that need no request. */
   readonly settlements: readonly Settlement[];
+  readonly facts?: RunFacts;
 }
 
 /** How a step ends that did not do what it was to do. */
@@ -125,6 +126,31 @@ export class RunWork {
       this.standings.set(step, "unknown");
       for (const object of this.steps.at(step)?.objects ?? []) this.outcomes.doubt(object, reason);
     }
+  }
+
+  /** What was done with an object that succeeded or needed nothing; undefined for any other. */
+  didOf(object: number): Did | undefined {
+    const outcome = this.outcomes.standing(object);
+    if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
+    let did: Did = "same";
+    for (const id of this.standings.ofObject(object)) {
+      const standing = this.standings.at(id);
+      const operation = this.steps.partAt(id)?.operation;
+      const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
+      // What is gone already was deleted by an earlier attempt.
+      if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
+      if (standing !== "done" || operation === undefined) continue;
+      if (operation === "addOptions" || operation === "createTargetings") return "created";
+      if (!this.#changesNothing(object)) did = "changed";
+    }
+    return did;
+  }
+
+  /** Whether what was there before is what is wanted, as far as that was read. */
+  #changesNothing(object: number): boolean {
+    const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
+    if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
+    return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
   }
 
   /** Leaves open steps as they are without an answer: sent is `unknown`, never sent is `unattempted`. */

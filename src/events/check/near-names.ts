@@ -111,15 +111,44 @@ export function nearestName(name: string, valid: readonly string[]): string | un
 
 /** A `nearestName` that remembers its answers, for the many events of one batch that share a mistake. */
 export function rememberingNearestName(): NearestName {
+  return remembering(nearestName);
+}
+
+/** What finds names, remembering its answers. */
+export function remembering(find: NearestName): NearestName {
   const answers = new Map<readonly string[], Map<string, string | undefined>>();
   return (name, valid) => {
     const known = answers.get(valid) ?? new Map<string, string | undefined>();
     if (known.size === 0) answers.set(valid, known);
     if (known.has(name)) return known.get(name);
-    const nearest = nearestName(name, valid);
+    const nearest = find(name, valid);
     if (known.size < REMEMBERED_NAMES) known.set(name, nearest);
     return nearest;
   };
+}
+
+/**
+ * The entry of `valid` that `name` plainly is but for its spelling: other case or separators, or a few letters mistyped
+ * and no other entry as near. No synonym, which may mean something else, and nothing that differs in a digit.
+ */
+export function misspelt(name: string, valid: readonly string[]): string | undefined {
+  if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
+  const plain = withoutSeparators(name);
+  const same = valid.filter((candidate) => withoutSeparators(candidate) === plain);
+  if (same.length > 0) return same.length === 1 ? same[0] : undefined;
+  const most = Math.min(2, Math.floor(plain.length / 4));
+  const digits = digitsOf(plain);
+  for (let distance = 1; distance <= most; distance += 1) {
+    const near = valid.filter((candidate) => editDistance(plain, withoutSeparators(candidate), distance) <= distance);
+    const [only, ...others] = near;
+    if (only !== undefined)
+      return others.length === 0 && digitsOf(withoutSeparators(only)) === digits ? only : undefined;
+  }
+  return undefined;
+}
+
+function digitsOf(name: string): string {
+  return name.replace(/\D/g, "");
 }
 
 function bare(name: string): string {

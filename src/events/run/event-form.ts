@@ -31,6 +31,7 @@ const eventVerdict = z.object({
 const keptEvents = z.object({
   digest: z.string(),
   file: z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() }).exactOptional(),
+  mend: z.literal(true).exactOptional(),
 });
 
 /** Runs that send events. */

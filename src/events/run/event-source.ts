@@ -5,6 +5,8 @@ import { type InputFile, type OpenedFile, rowsOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { isJsonObject } from "../check/catalogue.ts";
+import { mendEvent } from "../check/mend.ts";
+import { misspelt, remembering } from "../check/near-names.ts";
 import { eventRows } from "./event-rows.ts";
 
 /** Events that are to be sent: what they are, and their content, which is kept in the folder of their run. */
@@ -18,6 +20,8 @@ export interface KeptEvents {
   /** SHA-256 of the content: the same for the same events. */
   readonly digest: string;
   readonly file?: InputFile | undefined;
+  /** Whether names that are plainly misspelt are put right as the events are read. */
+  readonly mend?: true;
 }
 
 /** An event with its place in the call or the file. */
@@ -31,12 +35,14 @@ export interface GivenEvent {
   readonly text?: string;
   /** Why a row cannot be read as an event. */
   readonly reason?: Reason;
+  /** Which names were put right. */
+  readonly mended?: readonly string[];
 }
 
 const EVENTS_PER_CHUNK = 500;
 
 /** The events of a call. */
-export function sourceOfEvents(events: readonly object[]): EventSource {
+export function sourceOfEvents(events: readonly object[], mend = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
   for (let from = 0; from < events.length; from += EVENTS_PER_CHUNK) {
@@ -45,16 +51,35 @@ export function sourceOfEvents(events: readonly object[]): EventSource {
     hash.update(chunk);
     chunks.push(chunk);
   }
-  return { kept: { digest: hash.digest("hex") }, bytes: () => each(chunks) };
+  return { kept: { digest: hash.digest("hex"), ...(mend && MEND) }, bytes: () => each(chunks) };
 }
 
 /** The events of a file. */
-export function sourceOfFile({ file, bytes }: OpenedFile): EventSource {
-  return { kept: { digest: file.digest, file }, bytes };
+export function sourceOfFile({ file, bytes }: OpenedFile, mend = false): EventSource {
+  return { kept: { digest: file.digest, file, ...(mend && MEND) }, bytes };
 }
 
+const MEND = { mend: true } as const;
+
 /** Reads events in order, piece by piece. Throws a FileError where the file as a whole cannot be read. */
-export async function* eventsIn({ kept: { file }, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+export async function* eventsIn(source: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+  if (!source.kept.mend) {
+    yield* eventsAsGiven(source);
+    return;
+  }
+  const spelt = remembering(misspelt);
+  for await (const batch of eventsAsGiven(source)) {
+    yield batch.map((given) => {
+      const { event, mended } = mendEvent(given.event, spelt);
+      if (mended.length === 0) return given;
+      const { text: _, ...rest } = given;
+      return { ...rest, event, mended };
+    });
+  }
+}
+
+/** Reads events in order as they were given, whatever is to be put right in them. Throws as `eventsIn` does. */
+export async function* eventsAsGiven({ kept: { file }, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
   if (file !== undefined) {
     for await (const rows of rowsOf(bytes, file, eventRows)) {
       yield rows.map(({ index, line, content }) =>
@@ -70,8 +95,12 @@ export async function* eventsIn({ kept: { file }, bytes }: EventSource): AsyncGe
 }
 
 /** An event as runs report it: the identifier of its user only as the hash that the service keeps, too. */
-export function objectOf({ index, line, event }: GivenEvent): ReportedObject {
-  const place = line === undefined ? { index } : { index, line };
+export function objectOf({ index, line, event, mended }: GivenEvent): ReportedObject {
+  const at = line === undefined ? { index } : { index, line };
+  const place =
+    mended === undefined
+      ? at
+      : { ...at, mended: mended.slice(0, MENDED_KEPT).map((one) => one.slice(0, LONGEST_MENDED)) };
   if (!isJsonObject(event)) return place;
   const { eventName, uid } = event;
   return {
@@ -82,6 +111,8 @@ export function objectOf({ index, line, event }: GivenEvent): ReportedObject {
 }
 
 const LONGEST_NAME = 100;
+const MENDED_KEPT = 10;
+const LONGEST_MENDED = 160;
 
 /** What stands for an event that is not kept any more. It holds the place, so that the others keep theirs. */
 const GONE = { cells: ["-"], text: "{}" } as const;

@@ -17,6 +17,11 @@ export interface KeptSuite {
   readonly report?: SuiteReport;
 }
 
+const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
+
+/** Tests that wait for a person's yes: the suite, and the file for the report; empty where there is to be none. */
+export type PlannedTests = Readonly<z.output<typeof plannedTests>>;
+
 /** Where suites are kept; each is seen only by the caller who made it. Throws a RunStoreError where a file cannot be used. */
 export interface SuiteStore {
   /** Keeps a suite; the same one in the same form has the same ID. */
@@ -30,6 +35,10 @@ export interface SuiteStore {
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Whether something was run for a yes. */
   wasRun(yes: string): Promise<boolean>;
+  /** Keeps tests that wait for a person's yes, which will be given as `yes`. */
+  keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
+  /** Tests that wait for a yes, or were run for it; undefined where there are none, or no longer. */
+  planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
   /** A suite by its ID; undefined where there is none, or no longer. */
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
   /** The caller's suites, the newest first. */
@@ -40,6 +49,7 @@ export interface SuiteStore {
 const MOST_SUITES = 100;
 const MOST_RUNS = 1000;
 const YES = "yes";
+const PLANNED = "planned";
 
 const keptSuite: z.ZodType<KeptSuite> = z.object({
   suiteId: z.string(),
@@ -56,6 +66,7 @@ export function suiteStore(folder: string): SuiteStore {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
   const fileOf = (caller: string, suiteId: string) => join(folderOf(caller), `${suiteId}.json`);
   const yesFile = (yes: string) => join(folder, YES, `${hashOf(yes)}.json`);
+  const plannedFile = (caller: string, yes: string) => join(folder, PLANNED, `${hashOf(`${caller} ${yes}`)}.json`);
   const put = (caller: string, kept: KeptSuite) =>
     usable(folder, async () => {
       await mkdir(folderOf(caller), { recursive: true, mode: 0o700 });
@@ -89,6 +100,13 @@ export function suiteStore(folder: string): SuiteStore {
       await usable(folder, () => replace(file, given));
       return given;
     },
+    keepPlanned: (caller, yes, tests) =>
+      usable(folder, async () => {
+        await mkdir(join(folder, PLANNED), { recursive: true, mode: 0o700 });
+        await removeOldest(join(folder, PLANNED), MOST_RUNS);
+        await replace(plannedFile(caller, yes), tests);
+      }),
+    planned: (caller, yes) => usable(folder, () => readAs(plannedFile(caller, yes), plannedTests)),
     wasRun: (yes) => usable(folder, () => isThere(yesFile(yes))),
     async list(caller) {
       const files = (await usable(folder, () => newestFirst(folderOf(caller)))).filter((file) =>

@@ -1,5 +1,5 @@
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
-import { messageFor } from "../../render/messages.ts";
+import { messageFor } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { RunPart } from "../../runs/store.ts";

@@ -5,10 +5,10 @@ import type { EventRun } from "../../events/run/event-run.ts";
 import { EventRunState, settledEntry } from "../../events/run/event-run-state.ts";
 import { type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
+import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
 import { RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
-import { toldFailures } from "../../render/failures.ts";
-import { type RenderedReport, renderReport } from "../../render/report.ts";
-import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
+import { toldFailures } from "../../render/failures/failures.ts";
+import { countsOf, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -18,8 +18,8 @@ export const onUnknownArgument = () => ({
     .describe("When an answer is lost: report it as unknown, or send again at the risk of recording it twice"),
 });
 
-/** How many results a report looks at; it shows at most ten. */
-const RESULTS_READ = 10;
+/** How many results a report looks at: those that fit are shown. */
+const RESULTS_READ = 50;
 
 /** The report about events, in the form of every write. */
 function eventReport(about: {
@@ -108,7 +108,7 @@ function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
 
 /** The first results; of a single event only how it ended, since the caller knows it and the verdict says the rest. */
 function firstResults(state: EventRunState, tool: string): readonly ObjectResult[] {
-  const results = state.objects.slice(0, RESULTS_READ).map((_, object) => objectResult(state, object));
+  const results = tellingResults(state, RESULTS_READ);
   if (tool !== "track_event") return results;
   return results.map(({ uid, predicted, rule, observed, ...result }) => result);
 }

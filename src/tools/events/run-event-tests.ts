@@ -10,9 +10,9 @@ import { inOnePiece, saveFile } from "../../files/save-file.ts";
 import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { parseJson } from "../../platform/json.ts";
+import { confirmationText } from "../../render/changes/report.ts";
 import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
-import { confirmationText } from "../../render/report.ts";
+import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "../definition.ts";
@@ -141,9 +141,10 @@ async function runLive(
       "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
     );
   }
-  // The token stands for the whole call, so that it is enough by itself.
-  const digest = JSON.stringify([newToken(), saveTo ?? ""]);
-  const confirmation = await askFor({ run: kept.suiteId, digest }, effect, context);
+  // What the token stands for is kept, so that it is enough by itself.
+  const run = ulidOfBytes(randomBytes(16));
+  await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
+  const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
   const nextSteps = ["show the effect to the person and wait for their decision"];
   return {
     structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
@@ -152,26 +153,27 @@ async function runLive(
   };
 }
 
-const planned = z.tuple([z.string(), z.string()]);
+/** What a person agrees to, beside the suite that the planned run names. */
+const LIVE_TESTS = "live tests";
 
 /** Runs the tests that a token stands for; used again it gives the report of that run. */
 async function confirmed(token: string, given: Input, context: ToolContext): Promise<ToolAnswer> {
   refuseReadOnly(context);
   const { suites, caller } = context;
   const confirmation = await confirmationIn(token, context);
-  const plan = planned.safeParse(parseJson(confirmation.digest));
-  const kept = plan.success ? await suites.find(caller, confirmation.run) : undefined;
+  const planned = confirmation.standsFor(LIVE_TESTS) ? await suites.planned(caller, confirmation.run) : undefined;
+  const kept = planned && (await suites.find(caller, planned.suiteId));
   if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
-  const saveTo = plan.data?.[1] ?? "";
+  const saveTo = planned?.saveTo ?? "";
   const isGiven = given.suite !== undefined || given.suiteId !== undefined || given.file !== undefined;
   const isOther = isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId;
   const isElsewhere = given.saveTo !== undefined && given.saveTo !== saveTo;
   if (isOther || isElsewhere) {
     throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
   }
-  if (await suites.wasRun(confirmation.digest)) return runOnce(confirmation.digest, kept, undefined, context);
+  if (await suites.wasRun(confirmation.run)) return runOnce(confirmation.run, kept, undefined, context);
   checkNotExpired(confirmation, context);
-  return runOnce(confirmation.digest, kept, await placeOf(saveTo, context), context);
+  return runOnce(confirmation.run, kept, await placeOf(saveTo, context), context);
 }
 
 function refuseReadOnly({ readOnly }: ToolContext): void {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { stopAskedHint } from "../../render/earlier-runs.ts";
+import { stopAskedHint } from "../../render/changes/earlier-runs.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { runOutput, runsOf } from "../writing/write.ts";

@@ -1,14 +1,17 @@
 import * as z from "zod";
 import type { ListedRun } from "../../changes/run.ts";
+import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { resultLine } from "../../render/changes/result-rows.ts";
+import { runLine, runsText } from "../../render/changes/runs.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import { renderReport, resultLine } from "../../render/report.ts";
-import { runLine, runsText } from "../../render/runs.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
-import { objectResult, type RunStatus } from "../../runs/report.ts";
+import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { reported, reportOf, runOutput } from "../writing/write.ts";
+import { givenOf } from "./given.ts";
 import { isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
@@ -30,7 +33,11 @@ const input = () =>
     runId: z.string().optional().describe("Without it: the recent runs"),
     status: z.enum(STATUSES).optional().describe("Of recent runs: only these"),
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]).optional(),
-    limit: z.int().min(1).max(1000).default(20),
+    given: z
+      .boolean()
+      .optional()
+      .describe("With what was given for each item that did not succeed: an event's body, a row of a file"),
+    limit: z.int().min(1).max(1000).optional().describe("Default 20, with given 50"),
     cursor: z.string().optional().describe("From the last answer"),
     waitMs: z
       .int()
@@ -54,53 +61,67 @@ export const getRun = {
   idempotent: true,
   input,
   output,
-  handler: ({ runId, status, outcome, limit, cursor, waitMs }, context) =>
+  handler: ({ runId, status, outcome, given = false, limit, cursor, waitMs }, context) =>
     runId === undefined || runId === ""
-      ? listRuns({ status, limit, cursor }, context)
-      : showRun({ runId, status, outcome, limit, cursor, waitMs }, context),
+      ? listRuns({ status, limit: limit ?? MOST_SHOWN, cursor }, context)
+      : showRun({ runId, status, outcome, given, limit, cursor, waitMs }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 interface RunQuery {
   readonly runId: string;
   readonly status: RunStatus | undefined;
   readonly outcome: (typeof OUTCOMES)[number] | "pending" | undefined;
-  readonly limit: number;
+  readonly given: boolean;
+  readonly limit: number | undefined;
   readonly cursor: string | undefined;
   readonly waitMs: number | undefined;
 }
 
 async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswer> {
+  const { runId, outcome, given } = query;
   if (query.status !== undefined) {
     throw new ToolError(
       "status and runId were both given, but status is for the list of runs",
       "Give one of them. outcome chooses among the items of one run.",
     );
   }
-  const run = await ownRun(query.runId, context);
+  const run = await ownRun(runId, context);
   if (query.waitMs !== undefined && run.status() === "running")
     await restOrTime(run, Math.min(query.waitMs, timeLeft(context)), context);
-  const asked = { runId: query.runId, outcome: query.outcome };
+  const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
   const { state } = run;
-  const page: number[] = [];
-  let next = from;
-  for (; next < state.objects.length && page.length < query.limit; next += 1) {
-    if (query.outcome === undefined || state.standing(next) === query.outcome) page.push(next);
-  }
-  const results = page.map((object) => objectResult(state, object));
-  const fitting = rowsThatFit(results, resultLine, FAILURES_ROOM);
-  const end = fitting < page.length ? (page[fitting] ?? next) : next;
-  const cursor = end < state.objects.length ? writeCursor(asked, end) : undefined;
-  return renderReport({
-    ...(isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment)),
-    results: results.slice(0, fitting),
-    page: { cursor },
-  });
+  const isWanted = (object: number): boolean => {
+    const standing = state.standing(object);
+    if (outcome !== undefined) return standing === outcome;
+    // Of what succeeded nothing is kept.
+    return !given || (standing !== "succeeded" && standing !== "alreadyDone");
+  };
+  const wanted: number[] = [];
+  for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
+  const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
+  const bodies = given ? await givenOf(run, page, context) : undefined;
+  const rows = page.map((object) => rowOf(objectResult(state, object), bodies?.get(object), given));
+  const report = isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment);
+  const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
+  const fitting = rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text]);
+  const end = wanted[fitting];
+  const cursor = end === undefined ? undefined : writeCursor(asked, end);
+  return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
 }
 
-/** What the failures beside a page may take. */
-const FAILURES_ROOM = "x".repeat(2500);
+/** How many rows a page has where it is not said: with what was given as many as fit. */
+const MOST_SHOWN = 20;
+const MOST_GIVEN = 50;
+const CURSOR_LETTERS = 110;
+
+/** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
+function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
+  if (!given) return result;
+  const { uid, name, predicted, rule, observed, reason, ...place } = result;
+  return body === undefined ? result : { ...place, given: shortened(body) };
+}
 
 async function listRuns(
   {
@@ -114,13 +135,13 @@ async function listRuns(
   const asked = { status };
   const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
   if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
-  const runs: ReturnType<typeof rowOf>[] = [];
+  const runs: ReturnType<typeof listedRow>[] = [];
   let more = false;
   for await (const run of ownRuns(context)) {
     if ((before !== undefined && run.runId >= before) || (status !== undefined && run.status !== status)) continue;
     more = runs.length === limit;
     if (more) break;
-    runs.push(rowOf(run));
+    runs.push(listedRow(run));
   }
   const fitting = rowsThatFit(runs, runLine);
   const shown = runs.slice(0, fitting);
@@ -133,7 +154,7 @@ async function listRuns(
   };
 }
 
-function rowOf({ runId, tool, status, counts, startedAt, updatedAt }: ListedRun) {
+function listedRow({ runId, tool, status, counts, startedAt, updatedAt }: ListedRun) {
   const at = (ms: number): string => new Date(ms).toISOString();
   return { runId, tool, status, counts, startedAt: at(startedAt), updatedAt: at(updatedAt) };
 }

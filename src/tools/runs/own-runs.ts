@@ -1,6 +1,6 @@
 import type { ListedRun, Run } from "../../changes/run.ts";
 import type { EventRun } from "../../events/run/event-run.ts";
-import { renderReport } from "../../render/report.ts";
+import { renderReport } from "../../render/changes/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { CONFIRMATION_MS, mayNeedConfirmation } from "../../changes/confirmation.ts";
 import { isWithdrawn } from "../../changes/kept-runs.ts";
 import type { Run } from "../../changes/run.ts";
-import { renderReport } from "../../render/report.ts";
-import { undecidedStep } from "../../render/undecided.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { undecidedStep } from "../../render/changes/undecided.ts";
 import type { ToolContext } from "../context.ts";
 import {
   type ToolDefinition,
@@ -90,7 +90,7 @@ async function askAgain(
   if (confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
     checkNotExpired(given, context);
-    if (given.digest === digest) return undefined;
+    if (given.standsFor(digest)) return undefined;
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
   const open = pending + unattempted + unknown;

@@ -1,6 +1,7 @@
-import { CONFIRMATION_MS, type Confirmation, openConfirmation, sealConfirmation } from "../../changes/confirmation.ts";
+import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError } from "../definition.ts";
+import { type Agreement, type Confirmation, openConfirmation, sealConfirmation } from "./confirmation-seal.ts";
 
 /** What stands for a person's yes that is still to come, in the form that answers have. */
 export interface AskedFor {
@@ -11,19 +12,22 @@ export interface AskedFor {
 
 /** Seals what a person is to agree to; `effect` says what it is. */
 export async function askFor(
-  planned: Pick<Confirmation, "run" | "digest">,
+  planned: Pick<Agreement, "run" | "digest">,
   effect: string,
   { clock, sealKey, caller }: ToolContext,
 ): Promise<AskedFor> {
-  const expiresAt = clock.now() + CONFIRMATION_MS;
+  const expiresAt = Math.floor((clock.now() + CONFIRMATION_MS) / 1000) * 1000;
   const token = sealConfirmation(await sealKey(), { ...planned, caller, expiresAt });
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
 /** What a token stands for, expired or not. Throws a ToolError when this server did not give it to this caller. */
-export async function confirmationIn(token: string, { sealKey, caller }: ToolContext): Promise<Confirmation> {
-  const confirmation = openConfirmation(await sealKey(), token);
-  if (confirmation !== undefined && confirmation.caller === caller) return confirmation;
+export async function confirmationIn(
+  token: string,
+  { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
+): Promise<Confirmation> {
+  const confirmation = openConfirmation(await sealKey(), token, { caller, now: clock.now() });
+  if (confirmation !== undefined) return confirmation;
   throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
 }
 

@@ -1,14 +1,16 @@
 import * as z from "zod";
 import { type WriteCall, type WriteTool, writeCall } from "../../changes/call.ts";
-import { type Confirmation, lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
+import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { isWithdrawn } from "../../changes/kept-runs.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import type { Run } from "../../changes/run.ts";
 import type { ChangeHeader } from "../../changes/run-form.ts";
 import type { Runs } from "../../changes/runs.ts";
+import { changedEffect } from "../../render/changes/effect.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
 import { isGoing, planInTime } from "./planning.ts";
 import { needsYes, reportRun, runsOf, startOrFind } from "./write.ts";
@@ -46,8 +48,11 @@ async function startConfirmed(
 ): Promise<ToolOutcome> {
   checkNotExpired(confirmation, context);
   const bytes = runs.part(header.runId, "input");
-  const isAsAgreed = (plan: Plan): boolean =>
-    lossDigest(plan.losses) === confirmation.digest || !needsConfirmation(header.call, plan);
+  const isAsAgreed = (plan: Plan): boolean => {
+    const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
+    plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
+    return isAgreed || !needsConfirmation(header.call, plan);
+  };
   await checkAllowed(header.call, bytes, context);
   const plan = await plannedOrStarted(header.runId, runs, () =>
     planInTime((signal) => runs.plan(header.call, signal, bytes), context),
@@ -58,7 +63,9 @@ async function startConfirmed(
     return reportRun(await runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
   }
   if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
-  const changed = "what would be taken away has changed since the person agreed, so nothing was done yet";
+  const before = (await runs.find(header.runId))?.state.facts.effect;
+  const how = before === undefined ? "" : `: ${changedEffect(before, plan.losses)}`;
+  const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
   return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }
 

@@ -1,4 +1,4 @@
-import { interruptedHint } from "../../render/earlier-runs.ts";
+import { interruptedHint } from "../../render/changes/earlier-runs.ts";
 import type { ToolContext } from "../context.ts";
 
 /** Names the caller's runs of either kind that were cut short, for the answer of a write; not the one it is about. */

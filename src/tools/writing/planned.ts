@@ -5,10 +5,10 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import type { Runs } from "../../changes/runs.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
-import { effectText } from "../../render/effect.ts";
-import { toldFailures } from "../../render/failures.ts";
-import { renderReport } from "../../render/report.ts";
-import { requestFailure } from "../../render/request-failures.ts";
+import { effectText } from "../../render/changes/effect.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { toldFailures } from "../../render/failures/failures.ts";
+import { requestFailure } from "../../render/failures/request-failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
@@ -80,6 +80,10 @@ export function notDone(call: WriteCall, plan: Plan, { environment }: ToolContex
     counts: countsOf(state),
     failures: toldFailures(state),
     results: [],
-    nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
+    asked: "declined_in_client",
+    nextSteps: [
+      "the person did not agree: nothing was changed; do not try again unless they ask for it",
+      ...(plan.losses.length > 0 ? [`they were shown: ${effectText(plan.losses)}`] : []),
+    ],
   });
 }

@@ -1,10 +1,10 @@
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import type { Runs } from "../../changes/runs.ts";
-import { effectText } from "../../render/effect.ts";
-import { toldFailures } from "../../render/failures.ts";
-import { renderReport } from "../../render/report.ts";
-import { undecidedStep } from "../../render/undecided.ts";
+import { effectText } from "../../render/changes/effect.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { undecidedStep } from "../../render/changes/undecided.ts";
+import { toldFailures } from "../../render/failures/failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
@@ -48,7 +48,10 @@ export async function undecided(
       const stopping = new AbortController();
       const anew = runs.plan(call, stopping.signal, runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
-      const isAgreed = (made: Plan): boolean => lossDigest(made.losses) === digest || !needsConfirmation(call, made);
+      const isAgreed = (made: Plan): boolean => {
+        made.askedBy("agreed_in_client");
+        return lossDigest(made.losses) === digest || !needsConfirmation(call, made);
+      };
       await runs.prepare(header, planning, isAgreed, state);
     },
   };

@@ -8,11 +8,12 @@ import type { ChangeHeader } from "../../changes/run-form.ts";
 import type { Runs } from "../../changes/runs.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
-import { endedHint, goesOnHint } from "../../render/earlier-runs.ts";
-import { effectText, questionText } from "../../render/effect.ts";
-import { toldFailures } from "../../render/failures.ts";
-import { type ReportedRun, renderReport } from "../../render/report.ts";
-import { countsOf, objectResults, type ReportedState, type RunStatus } from "../../runs/report.ts";
+import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
+import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import type { ReportedRun } from "../../render/changes/reported-run.ts";
+import { toldFailures } from "../../render/failures/failures.ts";
+import { countsOf, didCounts, type ReportedState, type RunStatus, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
@@ -21,10 +22,12 @@ import { interruptedHints } from "./earlier-runs.ts";
 import { followRun } from "./follow-run.ts";
 import { dryRun as dryRunOf, type Given, notDone, plannedState, tookTooLong } from "./planned.ts";
 import { isGoing, planInTime } from "./planning.ts";
+import { readQuestion, writeQuestion } from "./question-token.ts";
+import { totalsAfter } from "./totals.ts";
 import { undecided } from "./undecided.ts";
 
-/** How many results a report looks at; it shows at most ten. */
-const RESULTS_READ = 10;
+/** How many results a report looks at: those that fit are shown. */
+const RESULTS_READ = 50;
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
 export const runOutput = () =>
@@ -77,8 +80,10 @@ async function runOrQuestion(given: Given, runs: Runs, context: ToolContext): Pr
   const hints = ended?.open ? [endedHint(ended)] : [];
   const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, runs, context), hints);
-  if (!needsConfirmation(call, plan) || context.confirm === "off")
+  if (!needsConfirmation(call, plan) || context.confirm === "off") {
+    plan.askedBy("not_needed");
     return startOnce(given, plan, { runs, hints }, context);
+  }
   if (context.canAsk()) return ask(given, plan, { runs, hints }, context);
   if (context.confirm === "strict") {
     throw new ToolError(
@@ -130,15 +135,24 @@ async function goOn(given: Given, planning: Planning, runs: Runs, context: ToolC
   }
   if (asks) {
     const header = await runs.keep(call, caller, bytes, true);
-    const isAgreed = (plan: Plan): boolean => reply !== undefined && lossDigest(plan.losses) === reply.token;
-    return { run: await runs.prepare(header, planning, (plan) => !needsConfirmation(call, plan) || isAgreed(plan)) };
+    const mayStart = (plan: Plan): boolean => {
+      const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
+      plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
+      return isAgreed || !needsConfirmation(call, plan);
+    };
+    return { run: await runs.prepare(header, planning, mayStart) };
   }
   const made = await runs.once({ call, caller, arrivedAt: context.arrivedAt, bytes }, async (keep) => ({
-    run: await runs.start(await keep(), planning),
+    run: await runs.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
     isOurs: true,
   }));
   if (!("isOurs" in made)) planning.stop();
   return { run: made.run };
+}
+
+function unasked(plan: Plan): Plan {
+  plan.askedBy("not_needed");
+  return plan;
 }
 
 /** The runs, for a tool that is listed only where the management API is configured. */
@@ -168,12 +182,26 @@ async function ask(given: Given, plan: Plan, among: Among, context: ToolContext)
   const digest = lossDigest(plan.losses);
   const nobody = (why: Undecided): Promise<UndecidedAnswer> =>
     undecided(given, plan, why, { runs: among.runs, context });
-  const question = { outcome: { ask: { message: questionText(plan.losses), token: digest, undecided: nobody } } };
-  if (reply === undefined) return question;
+  const asking = (changed?: string) => {
+    const token = writeQuestion({
+      digest,
+      effect: effectSentence(plan.losses),
+      ...(changed !== undefined && { changed }),
+    });
+    const again = changed === undefined ? [] : [`Something has changed since you were asked: ${changed}`];
+    return {
+      outcome: { ask: { message: [...again, questionText(plan.losses)].join("\n"), token, undecided: nobody } },
+    };
+  };
+  if (reply === undefined) return asking();
   if (!reply.accepted) return { outcome: notDone(given.call, plan, context) };
+  const asked = readQuestion(reply.token);
   // Something changed since the person was asked: what they agreed to is not what would happen now.
-  if (reply.token !== digest) return question;
-  return startOnce(given, plan, among, context);
+  if (asked?.digest !== digest) return asking(changedEffect(asked?.effect ?? "", plan.losses));
+  plan.askedBy("agreed_in_client");
+  const hints =
+    asked.changed === undefined ? [] : [`the person was asked twice, since something changed: ${asked.changed}`];
+  return startOnce(given, plan, { ...among, hints: [...among.hints, ...hints] }, context);
 }
 
 /** Starts a kept run; where another process has started it, gives that. */
@@ -190,7 +218,8 @@ export async function reportRun(
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   await followRun(run, context);
   const told = [...nextSteps, ...(await interruptedHints(context, run.header.runId))];
-  return renderReport({ ...(await reportOf(run, context)), nextSteps: told });
+  const totals = await totalsAfter(run, context);
+  return renderReport({ ...(await reportOf(run, context)), ...(totals && { totals }), nextSteps: told });
 }
 
 /** A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to. */
@@ -198,7 +227,8 @@ export async function reportOf(run: Run, context: ToolContext): Promise<Reported
   const isAtRest = run.status() !== "running";
   const report = {
     ...reported(run, context.environment),
-    ...(isAtRest && { strandedNames: strandedNames(run.state) }),
+    ...run.state.facts,
+    ...(isAtRest && { strandedNames: strandedNames(run.state), temporaryNames: run.state.temporaryNames() }),
   };
   const losses = run.asks();
   if (losses === undefined || run.status() !== "needs_confirmation") return report;
@@ -216,6 +246,7 @@ interface Reportable {
 /** A run as reports tell it, with its first results. */
 export function reported(run: Reportable, environment: "live" | "sandbox"): ReportedRun {
   const { header, state } = run;
+  const did = didCounts(state);
   return {
     environment,
     runId: header.runId,
@@ -224,7 +255,10 @@ export function reported(run: Reportable, environment: "live" | "sandbox"): Repo
     counts: countsOf(state),
     requests: state.requests,
     failures: toldFailures(state),
-    results: objectResults(state, 0, RESULTS_READ),
+    results: tellingResults(state, RESULTS_READ),
+    lastAt: state.updatedAt,
+    ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
+    ...(did !== undefined && { did }),
     hasRejects:
       "file" in header.call.input &&
       header.call.input.file !== undefined &&
@@ -240,6 +274,7 @@ export async function needsYes(
   context: ToolContext,
   hints: readonly string[] = [],
 ): Promise<ToolAnswer> {
+  plan.facts = { ...plan.facts, effect: effectSentence(plan.losses) };
   const state = plannedState(plan);
   const { runId } = header;
   await runsOf(context).propose(runId, plan);

@@ -17,6 +17,7 @@ function held(before: readonly string[], set: readonly string[]) {
   const wish = {
     optionId: _id,
     objects: [plan.object({ index: 0, _id })],
+    asked: [],
     add: new Set<string>(),
     remove: new Set<string>(),
   };

@@ -37,10 +37,10 @@ test("a journal of the version before is read, and each line of it is written as
     state.apply(entry);
   }
   expect(objectResults(state)).toEqual([
-    { index: 0, line: 2, name: "One", outcome: "succeeded", _id: O },
-    { index: 1, line: 3, name: "Two", outcome: "succeeded" },
+    { index: 0, line: 2, name: "One", outcome: "succeeded", did: "created", _id: O },
+    { index: 1, line: 3, name: "Two", outcome: "succeeded", did: "created" },
     { index: 2, line: 4, name: "Group", outcome: "pending", _id: MADE },
-    { index: 3, line: 5, name: "Child", outcome: "succeeded" },
+    { index: 3, line: 5, name: "Child", outcome: "succeeded", did: "created" },
     { index: 4, name: "T", outcome: "pending" },
     { index: 5, _id: T, outcome: "pending" },
   ]);

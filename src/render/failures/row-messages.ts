@@ -1,5 +1,5 @@
-import { shown } from "./fence.ts";
-import type { Message } from "./message.ts";
+import { shown } from "../fence.ts";
+import type { Message } from "../message.ts";
 
 type Detail = Readonly<Record<string, unknown>>;
 

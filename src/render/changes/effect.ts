@@ -1,6 +1,6 @@
-import type { Loss } from "../changes/plan/plan.ts";
-import { fenced, shown } from "./fence.ts";
-import { tokensOf } from "./page.ts";
+import type { Loss } from "../../changes/plan/plan.ts";
+import { fenced, shown } from "../fence.ts";
+import { tokensOf } from "../page.ts";
 
 const MOST_NAMED = 10;
 /** What the names may cost an agent, in tokens; a person is shown all ten. */
@@ -16,8 +16,16 @@ export function questionText(losses: readonly Loss[]): string {
   return [effectSentence(losses), ...lossLines(losses, Number.POSITIVE_INFINITY)].join("\n");
 }
 
+/** Says to a person who was asked before, or to the agent, what it was then and what it is now. */
+export function changedEffect(before: string, now: readonly Loss[]): string {
+  const sentence = effectSentence(now);
+  if (before === sentence)
+    return "names, groups or other details of what goes have changed since; the counts are the same";
+  return `before, it was: ${before} Now it is: ${sentence}`;
+}
+
 /** Counts of what goes, in one sentence. */
-function effectSentence(losses: readonly Loss[]): string {
+export function effectSentence(losses: readonly Loss[]): string {
   const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
   const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
@@ -40,14 +48,30 @@ function effectSentence(losses: readonly Loss[]): string {
 function lossLines(losses: readonly Loss[], tokens: number): readonly string[] {
   const named: string[] = [];
   let left = tokens;
-  for (const { name, _id, count } of losses.slice(0, MOST_NAMED)) {
-    const line = `${shown(name)} (${_id}): ${count}`;
+  // What is left empty is named first.
+  const first = losses.toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
+  for (const loss of first.slice(0, MOST_NAMED)) {
+    const line = `${shown(loss.name)} (${loss._id}): ${lossWords(loss)}`;
     left -= tokensOf(line);
     if (left < 0) break;
     named.push(line);
   }
   const more = losses.length - named.length;
   return more > 0 ? [...named, `and ${more} more`] : named;
+}
+
+/** What the number of a loss counts. */
+function lossWords({ kind, count, ownContextIds = 0, empties }: Loss): string {
+  switch (kind) {
+    case "targeting":
+      return `the targeting and its ${plural(count, "option")}`;
+    case "optionGroup":
+      return `the group and its ${plural(ownContextIds, "own Context ID")}; it has ${plural(count, "sub-option")}`;
+    case "option":
+      return `the option and its ${plural(count, "Context ID")}`;
+    case "contextIds":
+      return `loses ${plural(count, "Context ID")}${empties ? " and is empty then" : ""}`;
+  }
 }
 
 function plural(count: number, what: string): string {

@@ -1,5 +1,5 @@
-import type { Reason } from "../runs/outcome.ts";
-import type { Message } from "./message.ts";
+import type { Reason } from "../../runs/outcome.ts";
+import type { Message } from "../message.ts";
 
 /** The cases of management-api 7.4, told apart by what was sent. Case 8 is one of reading: `request-failures.ts`. */
 export function notSupported({ operation, sent = [] }: Reason): Message {

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { type ApiError, ListError, type ListProblem, RejectedError } from "../api/errors.ts";
-import { fenced, plain, shown } from "./fence.ts";
+import { type ApiError, ListError, type ListProblem, RejectedError } from "../../api/errors.ts";
+import { fenced, plain, shown } from "../fence.ts";
 
 /** What went wrong, in our own words, and what to do about it. */
 export interface Failure {

@@ -1,8 +1,9 @@
-import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../runs/report.ts";
-import { isUlid } from "../spec/ulid.ts";
-import { shown, shownBriefly } from "./fence.ts";
+import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../../runs/report.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { shown, shownBriefly } from "../fence.ts";
+import type { Row } from "../row.ts";
 import { codeWords, messageFor, OUTCOME_WORDS } from "./messages.ts";
-import type { Row } from "./row.ts";
+import { placesWords, placeWords } from "./places.ts";
 
 /** What callers gave as name or ID may be of any length; no valid one is longer than this. */
 const LONGEST_TEXT = 120;
@@ -17,6 +18,8 @@ export interface ToldFailure extends Omit<FailureGroup, "reason"> {
   readonly detail?: Detail | undefined;
   readonly message: string;
   readonly remedy: string;
+  /** Whether the message holds for the first one only: then each one's own is among its details. */
+  readonly isOfFirst: boolean;
 }
 
 /** What did not succeed of a run, in words: one group where code and remedy are the same. */
@@ -25,13 +28,15 @@ export function toldFailures(state: ReportedState): readonly ToldFailure[] {
     const { code, statusCode, detail } = reason;
     const { message, remedy } = messageFor(reason);
     const isShared = group.details === undefined;
+    const isOfFirst = !isSaidByAll(message, group.details);
     return {
       ...group,
       errorCode: code,
       statusCode,
       detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
-      message: isSaidByAll(message, group.details) ? message : `${message} (the first; each of the others is listed)`,
+      message: isOfFirst ? `${message} (the first; the others differ, each as listed)` : message,
       remedy,
+      isOfFirst,
     };
   });
 }
@@ -47,41 +52,62 @@ function factsOf({ finding, fix, ...facts }: Detail): Detail {
 
 /** A group of failures as a row; `mostDetails` says how many of its details are told. */
 export function failureRow(failure: ToldFailure, mostDetails: number): Row {
-  const { outcome, count, indexes, lines, errorCode, statusCode, message, remedy } = failure;
+  const { outcome, count, indexes, errorCode, statusCode, message, remedy, contextIds } = failure;
   const ref = cut(failure.ref);
   const details = (failure.details ?? []).slice(0, mostDetails);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
-  const more = count > indexes.length ? ", …" : "";
-  const place =
-    lines === undefined ? `items ${indexes.join(", ")}` : `rows ${indexes.join(", ")}, lines ${lines.join(", ")}`;
-  const each = details.length === 0 ? "" : ` Each: ${details.map(detailWords).join("; ")}.`;
+  const place = placesWords(failure.places, { byLine: failure.byLine, omitted: failure.placesOmitted });
+  const together =
+    contextIds === undefined || count === 1
+      ? ""
+      : ` Together they give ${contextIds.toLocaleString("en-US")} Context IDs.`;
+  const each =
+    details.length === 0 ? "" : ` Each: ${details.map((detail) => detailWords(detail, failure)).join("; ")}.`;
   return {
     data: {
       count,
       outcome,
       indexes,
-      ...(lines !== undefined && { lines }),
+      ...(failure.byLine && { lines: linesOf(failure.places) }),
+      ...(contextIds !== undefined && { contextIds }),
       ...(ref !== undefined && { ref }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
       ...(failure.detail !== undefined && { detail: short(failure.detail) }),
-      ...(details.length > 0 && { details: details.map(detailData) }),
+      ...(details.length > 0 && { details: details.map((detail) => detailData(detail, failure)) }),
       message,
       remedy,
     },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${more}${first}): ${codeWords(errorCode)}: ${message}. ${remedy}${each}`,
+    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${first}): ${codeWords(errorCode)}: ${message}. ${remedy}${together}${each}`,
   };
 }
 
-function detailData({ reason, ...place }: FailureDetail): Detail {
-  return { ...shortFields(factsOf(reason.detail ?? {})), ...place };
+/** What is told of one object's reason: what was found about it only where the message does not say it of all. */
+function detailOf(detail: Detail, { isOfFirst }: ToldFailure): Detail {
+  const { finding } = detail;
+  return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
+}
+
+/** The first lines, one by one, as `indexes` has the items. */
+function linesOf(places: ToldFailure["places"]): readonly number[] {
+  const lines: number[] = [];
+  for (const [from, to] of places)
+    for (let line = from; line <= to && lines.length < LINES_SHOWN; line += 1) lines.push(line);
+  return lines;
+}
+
+const LINES_SHOWN = 20;
+
+function detailData({ reason, ...place }: FailureDetail, failure: ToldFailure): Detail {
+  return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
 /** One object's own detail on a line: its place, and the values. */
-function detailWords({ index, line, child, grandchild, reason }: FailureDetail): string {
-  const place = [index, child, grandchild].filter((part) => part !== undefined).join(".");
-  const values = Object.entries(factsOf(reason.detail ?? {})).map(([field, value]) => `${word(field)} ${said(value)}`);
-  return `${line === undefined ? `item ${place}` : `line ${line}`} ${values.join(", ")}`;
+function detailWords({ reason, ...place }: FailureDetail, failure: ToldFailure): string {
+  const values = Object.entries(detailOf(reason.detail ?? {}, failure)).map(
+    ([field, value]) => `${word(field)} ${said(value)}`,
+  );
+  return `${placeWords(place)} ${values.join(", ")}`;
 }
 
 /** The names of documented fields are plain words; any other is foreign text. */

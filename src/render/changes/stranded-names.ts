@@ -1,5 +1,5 @@
-import type { StrandedName } from "../changes/settle/stranded-names.ts";
-import { plain, shown } from "./fence.ts";
+import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import { plain, shown } from "../fence.ts";
 
 const MOST_STRANDED = 3;
 

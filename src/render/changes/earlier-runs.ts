@@ -1,4 +1,4 @@
-import type { EndedRun, Interrupted } from "../runs/same-call.ts";
+import type { EndedRun, Interrupted } from "../../runs/same-call.ts";
 
 /** More interrupted runs than these are counted, not named. */
 const MOST_NAMED = 3;

@@ -1,0 +1,120 @@
+import type { Did, RowCounts } from "../../runs/outcome.ts";
+import type { RunStatus } from "../../runs/report.ts";
+import { OUTCOME_WORDS } from "../failures/messages.ts";
+import type { AskedOrDeclined, ReportedRun } from "./reported-run.ts";
+
+const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
+  succeeded: "Everything succeeded",
+  partial: "A part succeeded",
+  failed: "Nothing succeeded",
+  unknown: "Nothing is known to have succeeded",
+  running: "Still running",
+  interrupted: "Interrupted",
+  cancelled: "Cancelled",
+  planned: "Planned only: nothing was sent",
+  needs_confirmation: "Not done yet: a person has to agree first",
+};
+
+/** How a run stands, in a line: status, counts, and what was sent. */
+export function headline(run: ReportedRun): string {
+  const { items, ...outcomes } = run.counts;
+  const parts = Object.entries(OUTCOME_WORDS).flatMap(([outcome, words]) => {
+    const [count] = Object.entries(outcomes).flatMap(([name, value]) => (name === outcome ? [value] : []));
+    if (count === undefined || count === 0) return [];
+    return [`${count} ${words}${outcome === "succeeded" ? didWords(run) : ""}`];
+  });
+  const id = run.runId === undefined ? "" : `, run ${run.runId}`;
+  const counts = `${items} ${items === 1 ? "item" : "items"}${parts.length > 0 ? `: ${parts.join(", ")}` : ""}`;
+  return `${STATUS_WORDS[run.status]} (${run.tool}, ${run.environment}${id}). ${counts}.${requestWords(run)}`;
+}
+
+/** What was sent, without what says nothing. */
+function requestWords({ requests }: ReportedRun): string {
+  if (requests === undefined) return "";
+  const { planned, sent, resent, waitedMs } = requests;
+  const parts = [
+    `${sent}${sent === planned || planned === 0 ? "" : ` (${planned} planned)`}`,
+    resent > 0 && `${resent} of them again`,
+    waitedMs > 0 && `${waitedMs} ms waited`,
+  ].filter((part) => part !== false);
+  return ` Requests sent: ${parts.join(", ")}.`;
+}
+
+const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
+
+function didWords({ did, tool }: ReportedRun): string {
+  if (did === undefined) return "";
+  const words: Readonly<Record<Did, string>> = {
+    created: "created",
+    changed: tool === "bulk_add_options" ? "got Context IDs" : "changed",
+    deleted: "deleted",
+    same: "as before",
+  };
+  const parts = DID.flatMap((each) => (did[each] > 0 ? [`${did[each]} ${words[each]}`] : []));
+  return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
+}
+
+const ASKED_WORDS: Readonly<Record<AskedOrDeclined, string>> = {
+  agreed_in_client: "A person agreed to this in the client.",
+  agreed_in_view: "A person agreed to this in the view.",
+  agreed_on_page: "A person agreed to this on the page.",
+  agreed_by_token: "It was confirmed with the token: a person's yes, as the client says.",
+  not_needed: "Nobody had to be asked.",
+  declined_in_client: "A person said no to this in the client.",
+  declined_in_view: "A person said no to this in the view.",
+  declined_on_page: "A person said no to this on the page.",
+};
+
+/** Tools that ask a person where they take away much; others say nothing of it. */
+const ASKING_TOOLS: ReadonlySet<string> = new Set([
+  "delete_targeting",
+  "delete_options",
+  "update_contexts",
+  "apply_plan",
+  "resume_run",
+  "run_event_tests",
+]);
+
+/** Who agreed, where a tool asks and the run went past the question. */
+export function askedOf({ asked, tool, status }: ReportedRun): AskedOrDeclined | undefined {
+  if (asked === undefined || status === "planned" || status === "needs_confirmation") return undefined;
+  return ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
+}
+
+/** The line that says who agreed. */
+export function askedWords(asked: AskedOrDeclined): string {
+  return ASKED_WORDS[asked];
+}
+
+/** What the rows of a file came to, where that is not one item each. */
+export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
+  if (merged + skipped === 0) return [];
+  const parts = [
+    `the file's ${rows(read)} came to ${(read - merged).toLocaleString("en-US")} items`,
+    merged > 0 && `${rows(merged)} went into an item that an earlier row began`,
+    skipped > 0 && `${skipped === 1 ? "1 empty row was" : `${rows(skipped, "empty ")} were`} passed over`,
+  ].filter((part) => part !== false);
+  return [parts.join("; ")];
+}
+
+function rows(count: number, kind = ""): string {
+  return `${count.toLocaleString("en-US")} ${kind}${count === 1 ? "row" : "rows"}`;
+}
+
+/** What a run that was taken up again did now, and what had been done before. */
+export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
+  if (resumed === undefined) return [];
+  const before = resumed.succeeded + resumed.alreadyDone;
+  const now = counts.succeeded + counts.alreadyDone - before;
+  return [
+    `the run was taken up again: ${before} of ${counts.items} had been done before, ${now} ${now === 1 ? "was" : "were"} done since`,
+  ];
+}
+
+/** Why a run of renames sent more requests than it has items for. */
+export function ringsNote({ temporaryNames = 0 }: ReportedRun): readonly string[] {
+  if (temporaryNames === 0) return [];
+  const [names, rings] =
+    temporaryNames === 1 ? ["1 temporary name", "a ring"] : [`${temporaryNames} temporary names`, "rings"];
+  return [`names were passed round in ${rings}, which takes more requests: ${names} had to be given in between`];
+}

@@ -1,0 +1,115 @@
+import type { ToldFailure } from "../failures/failures.ts";
+import { placesWords } from "../failures/places.ts";
+import { WHERE_SET } from "../failures/words.ts";
+import type { ReportedRun } from "./reported-run.ts";
+import { strandedWords } from "./stranded-names.ts";
+
+/** What kind of cause a failure has, where no item can be mended for it. */
+type Cause = "key" | "route" | "eventKey" | "limit" | "campaign" | "busy";
+
+const CAUSES: Readonly<Record<string, Cause>> = {
+  UNAUTHORIZED: "key",
+  FORBIDDEN: "key",
+  PROJECT_NOT_FOUND: "key",
+  WRONG_ROUTE: "route",
+  REDIRECTED: "route",
+  NOT_SENT: "route",
+  EVENT_NOT_SENT: "eventKey",
+  EVENT_REQUEST_REJECTED: "eventKey",
+  EVENTS_ENDED: "eventKey",
+  TARGETING_CONTEXT_LIMIT_EXCEEDED: "limit",
+  TARGETING_CATEGORY_LIMIT_EXCEEDED: "limit",
+  AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: "limit",
+  TARGETING_LOCKED: "campaign",
+  TARGETING_CATEGORY_LOCKED: "campaign",
+  BUSY: "busy",
+  EVENT_BUSY: "busy",
+  CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
+};
+
+const SETTINGS = {
+  key: `nothing is to be mended in the items: the key TARGETING_API_KEY is not accepted for this. ${WHERE_SET}`,
+  route: `nothing is to be mended in the items: the address TARGETING_API_URL does not lead there. ${WHERE_SET}`,
+  eventKey: `nothing is to be mended in the events: EVENT_API_URL and EVENT_APP_KEY are to be checked. ${WHERE_SET}`,
+} as const;
+
+/** What is to be done next about a run, by what it came to and why. */
+export function nextStepsOf(run: ReportedRun): readonly string[] {
+  const steps = [...(run.nextSteps ?? [])];
+  const { runId, status, counts } = run;
+  const causes = new Set(run.failures.map(causeOf));
+  if (runId !== undefined && status === "running")
+    steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
+  for (const cause of ["key", "route", "eventKey"] as const) if (causes.has(cause)) steps.push(SETTINGS[cause]);
+  steps.push(...limitSteps(run));
+  if (runId === undefined) return steps;
+  steps.push(...strandedWords(runId, run.strandedNames ?? []));
+  const unknown = run.unknownIsFinal ? 0 : counts.unknown;
+  const isOver = status !== "running" && status !== "needs_confirmation";
+  const hasFixable = causes.has("key") || causes.has("route") || causes.has("eventKey");
+  if (isOver && unknown + counts.pending + waiting(run) + (hasFixable ? 1 : 0) > 0) {
+    steps.push(...(causes.has("busy") ? [busyStep(run, runId)] : [resumeStep(run, runId, hasFixable)]));
+  }
+  const toMend = run.failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === undefined);
+  if (toMend.length > 0) steps.push(mendStep(run, runId));
+  return steps;
+}
+
+function causeOf({ errorCode }: ToldFailure): Cause | undefined {
+  return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
+}
+
+function resumeStep({ counts, tool }: ReportedRun, runId: string, afterMending: boolean): string {
+  const when = afterMending ? "once that is mended, " : "";
+  const isEvents = tool === "track_events" || tool === "track_event";
+  if (counts.unknown > 0 && !isEvents) {
+    return `${when}call resume_run with runId ${runId}: it sends what is unknown or left again and tells what happened; nothing is made twice`;
+  }
+  return `${when}call resume_run with runId ${runId} to finish what was not attempted${isEvents && counts.unknown > 0 ? " and what is unknown" : ""}`;
+}
+
+/** A locked service: how long it was tried and when last, and who may go on from where. */
+function busyStep({ requests, lastAt }: ReportedRun, runId: string): string {
+  const seconds = Math.round((requests?.waitedMs ?? 0) / 1000);
+  const last = lastAt === undefined ? "" : `, last at ${new Date(lastAt).toISOString()}`;
+  return (
+    `the service was locked by other writes: it was tried ${requests?.sent ?? 0} times, waiting ${seconds} s${last}. ` +
+    `In a minute or later call resume_run with runId ${runId}, from any session of the same caller`
+  );
+}
+
+/** Where a limit stopped a run: what is in, and that nothing is to be mended. */
+function limitSteps({ failures, counts, status }: ReportedRun): readonly string[] {
+  const limited = failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === "limit");
+  const [first] = limited;
+  const place = first?.places[0]?.[0];
+  if (first === undefined || place === undefined) return [];
+  const left = limited.reduce((sum, { count }) => sum + count, 0);
+  const where = placesWords([[place, place]], { byLine: first.byLine });
+  if (status === "planned") return [`a limit would be met from ${where} on: ${left} would not fit`];
+  return [
+    `a limit was met: ${counts.succeeded + counts.alreadyDone} are in, ${left} did not fit, the first at ${where}; nothing was applied for those. ` +
+      "Nothing is to be mended in them: make room or leave them out, then send only those again",
+  ];
+}
+
+/** How the items that failed are mended: through tools alone, or as a file. */
+function mendStep({ hasRejects, tool, status }: ReportedRun, runId: string): string {
+  const seen = `get_run with runId ${runId}, outcome failed and given: true shows what each held`;
+  if (status === "needs_confirmation") return `${seen}; mend those first, or leave them out`;
+  const argument = tool === "delete_targeting" ? "ids" : tool === "delete_options" ? "ids or names" : "items";
+  const asFile = hasRejects
+    ? `, or as a file made from targeting://runs/${runId}/rejects, which has the rows with their reasons`
+    : "";
+  return `mend what failed as the remedies say, and send only that again: as ${argument} of ${tool} (${seen})${asFile}`;
+}
+
+/** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
+function waiting({ counts, failures }: ReportedRun): number {
+  return failures
+    .filter(
+      ({ outcome, errorCode }) =>
+        outcome === "unattempted" && (errorCode === "NEEDS_FAILED" || errorCode === "WITHDRAWN"),
+    )
+    .reduce((left, { count }) => left - count, counts.unattempted);
+}

@@ -1,0 +1,59 @@
+import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import type { Asked, Counts, Did, RowCounts } from "../../runs/outcome.ts";
+import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
+import type { VerdictRow } from "../events/event-report.ts";
+import type { ToldFailure } from "../failures/failures.ts";
+
+/** Who agreed to a run, or said no to it, and where. */
+export type AskedOrDeclined = Asked | "declined_in_client" | "declined_in_view" | "declined_on_page";
+
+/** A run as it is to be told. */
+export interface ReportedRun {
+  readonly environment: "live" | "sandbox";
+  /** Absent for a dry run, which leaves nothing behind. */
+  readonly runId?: string;
+  readonly tool: string;
+  readonly status: RunStatus;
+  readonly counts: ReportCounts;
+  readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
+  readonly failures: readonly ToldFailure[];
+  /** The objects that say most, or the page that was asked for. */
+  readonly results: readonly (ObjectResult & { readonly given?: unknown })[];
+  /** Present when the results are a page that was asked for: then all of them are shown, and fewer failures. */
+  readonly page?: {
+    readonly cursor: string | undefined;
+    /** How many objects there are within the filter that was asked for. */
+    readonly matching?: number;
+  };
+  /** The requests that would go out. */
+  readonly plan?: readonly PlannedRequest[];
+  /** Of events, each of which is a request: how many would go out, and how long they are. */
+  readonly eventRequests?: { readonly items: number; readonly bytes: number };
+  /** Of events: what was predicted and observed. */
+  readonly verdicts?: readonly VerdictRow[];
+  readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
+  readonly nextSteps?: readonly string[];
+  /** Things that have a temporary name, which a resumed run has to settle. */
+  readonly strandedNames?: readonly StrandedName[];
+  /** Whether the failed rows of its file are kept. */
+  readonly hasRejects?: boolean;
+  /** What was done with the objects that succeeded. */
+  readonly did?: Readonly<Record<Did, number>>;
+  /** Who agreed to it, or said no; told where a tool asks. */
+  readonly asked?: AskedOrDeclined;
+  /** What the targeting holds after a change of its options. */
+  readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
+  /** What the rows of its file came to. */
+  readonly rows?: RowCounts;
+  /** Where it was taken up again: how everything stood then. */
+  readonly resumed?: Counts;
+  /** How many names had to be given in between, since names were passed round. */
+  readonly temporaryNames?: number;
+  /** When anything of it changed last: milliseconds since 1970. */
+  readonly lastAt?: number;
+  /** What else is to be said of what happened. */
+  readonly notes?: readonly string[];
+  /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */
+  readonly unknownIsFinal?: boolean;
+}

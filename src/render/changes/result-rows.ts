@@ -1,0 +1,61 @@
+import type { KnownChange } from "../../runs/outcome.ts";
+import type { ObjectResult } from "../../runs/report.ts";
+import { cut } from "../failures/failures.ts";
+import { OUTCOME_WORDS } from "../failures/messages.ts";
+import { placeWords } from "../failures/places.ts";
+import { plain, seen, shown } from "../fence.ts";
+import type { Row } from "../row.ts";
+
+/** The line of a result, for counting what fits a page. */
+export function resultLine(result: ObjectResult): string {
+  return resultRow(result).line;
+}
+
+/** One object of a run as data and as a line: where it stands, how it ended, what it is, and what changed. */
+export function resultRow({ reason, given, ...result }: ObjectResult & { readonly given?: unknown }): Row {
+  const { outcome, did, predicted, rule, observed, mended = [] } = result;
+  const [_id, name] = [cut(result._id), cut(result.name)];
+  const data = {
+    ...result,
+    ...(_id !== undefined && { _id }),
+    ...(name !== undefined && { name }),
+    ...(reason !== undefined && { errorCode: reason.code }),
+    ...(given !== undefined && { given }),
+  };
+  const line = [
+    `${placeWords(result)}:`,
+    did === undefined || did === "same" ? OUTCOME_WORDS[outcome] : did,
+    _id && plain(_id),
+    name === undefined ? undefined : shown(name),
+    ...changeWords(result),
+    predicted && `predicted ${predicted}${rule === undefined ? "" : ` (${plain(rule)})`}`,
+    observed && `observed ${observed}`,
+    ...mended.map((one) => `mended ${plain(one)}`),
+    given === undefined ? undefined : seen(JSON.stringify(given)),
+  ];
+  return { data, line: line.filter((part) => part !== undefined).join(" ") };
+}
+
+/** What changed, where it was read before. */
+function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownChange): readonly string[] {
+  const ids = [
+    added !== undefined && `${count(added)} added`,
+    removed !== undefined && `${count(removed)} removed`,
+    alreadyThere !== undefined && alreadyThere > 0 && `${count(alreadyThere)} already there`,
+    absent !== undefined && absent > 0 && `${count(absent)} not there`,
+  ].filter((part) => part !== false);
+  const moves = from === undefined || to === undefined ? [] : [`from ${sideWords(from)} to ${sideWords(to)}`];
+  return [...moves, ...(ids.length > 0 ? [`(${ids.join(", ")})`] : [])];
+}
+
+function sideWords(side: NonNullable<KnownChange["from"]>): string {
+  if (typeof side === "string") return shown(cut(side));
+  const { name, parent, parentName } = side;
+  const group = parentName == null ? plain(cut(parent ?? "")) : shown(cut(parentName));
+  const place = parent === undefined ? undefined : parent === null ? "the top level" : `group ${group}`;
+  return [name === undefined ? undefined : shown(cut(name)), place].filter((part) => part !== undefined).join(" in ");
+}
+
+function count(number: number): string {
+  return number.toLocaleString("en-US");
+}

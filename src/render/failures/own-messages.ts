@@ -1,0 +1,192 @@
+import { LIMITS } from "../../spec/limits.ts";
+import type { Message } from "../message.ts";
+import { planningFailure } from "./request-failures.ts";
+import { rowMessage } from "./row-messages.ts";
+import {
+  because,
+  type Detail,
+  earlierItem,
+  list,
+  MORE_PATIENT,
+  number,
+  RESUME,
+  type Sentence,
+  saying,
+  text,
+  WHERE_SET,
+} from "./words.ts";
+
+const NAME_RULE =
+  "Names have 2 to 36 characters: Korean and English letters, digits, spaces, ~ % & + -, no space at either end.";
+
+function invalidName(detail: Detail): Message {
+  const problems: Readonly<Record<string, string>> = {
+    tooShort: `the name has ${number(detail.length)} characters, and needs at least ${LIMITS.nameMinLength.value}`,
+    tooLong: `the name has ${number(detail.length)} characters, and may have ${LIMITS.nameMaxLength.value}`,
+    outerSpace: "the name begins or ends with a space",
+    characters: `the name has characters that are not allowed: ${list(detail.characters, 5)}`,
+  };
+  return { message: problems[String(detail.rule)] ?? "the name breaks a rule", remedy: NAME_RULE };
+}
+
+const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
+  empty: "is empty",
+  halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
+};
+
+const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
+  childrenOfAtomic: {
+    message: "children was given with type atomic",
+    remedy: "Leave type out: children make it an option group.",
+  },
+  exposeChildrenOfAtomic: {
+    message: "exposeChildren was given for a regular option",
+    remedy: "Leave it out, or make it a group with type collection or children.",
+  },
+  parentAndParentName: { message: "parent and parentName were both given", remedy: "Give one of the two." },
+  groupWithParent: {
+    message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
+    remedy: "Leave out the parent, or what makes it a group.",
+  },
+  noChange: { message: "the item says nothing that would change", remedy: "Say what to change." },
+  ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
+  noOption: {
+    message: "the item names no option",
+    remedy: "Give _id or _ids, or name or names with targetingId.",
+  },
+  nameWithoutTargeting: {
+    message: "an option is given by name, and its targeting is not given",
+    remedy: "Give targetingId (or targetingName) beside items, or the option's _id.",
+  },
+  setWithAddOrRemove: {
+    message: "set was given beside add or remove",
+    remedy: "set alone says what the option holds afterwards; use add and remove without it.",
+  },
+  addAndRemove: {
+    message: "the same Context ID is to be added and removed",
+    remedy: "Say one of the two.",
+  },
+};
+
+/** What our own codes mean. */
+export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
+  INVALID_NAME: invalidName,
+  INVALID_ID: (detail) => ({
+    message: `${String(detail.field)} is ${text(detail.value)}, which is no ULID`,
+    remedy: "IDs have 26 digits and capital letters; take them from list_options or an earlier answer.",
+  }),
+  INVALID_CONTEXT_ID: (detail) => ({
+    message:
+      `${number(detail.count)} of its Context IDs cannot be kept: the first, at position ${number(detail.position)}, ` +
+      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
+    remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
+  }),
+  INVALID_ROW: rowMessage,
+  INVALID_ITEM: (detail) =>
+    ITEM_PROBLEMS[String(detail.problem)] ?? { message: "the item's fields do not go together", remedy: "Change it." },
+  DUPLICATE_IN_INPUT: (detail) => ({
+    message: `${earlierItem(detail)} of the same call has the same ${detail.field === "_id" ? "_id" : "name"} already`,
+    remedy: detail.field === "_id" ? "Say everything about one thing in one item." : "Give each one its own name.",
+  }),
+  NAME_NOT_FOUND: (detail) => ({
+    message: `no ${detail.field === "parentName" ? "option group" : "option"} of the targeting is named ${text(detail.value)}`,
+    remedy:
+      Array.isArray(detail.groups) && detail.groups.length > 0
+        ? `Groups there are: ${list(detail.groups, 5)}.`
+        : "list_options with search finds names.",
+  }),
+  NAME_AMBIGUOUS: (detail) => ({
+    message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
+    remedy: "Give the ID; rename one of them with update_options.",
+  }),
+  TOO_MANY_CONTEXT_IDS: (detail) => ({
+    message:
+      detail.count === undefined
+        ? "the option would hold more than 8 MB of Context IDs"
+        : `the option would hold ${number(detail.count)} Context IDs, and may hold ${number(detail.limit)}`,
+    remedy: "Spread them over several options.",
+  }),
+  ITEM_TOO_LARGE: () => ({ message: "the item does not fit into a request by itself", remedy: "Make it smaller." }),
+  EMPTY_GROUP: () => ({
+    message: "the option group would have neither sub-options nor Context IDs of its own (7.4 case 1)",
+    remedy: "Give it contexts, or a sub-option that can be made.",
+  }),
+  NEEDS_FAILED: () => ({
+    message: "the group or targeting that it belongs to was not made; this was not sent by itself",
+    remedy: "Mend what the group or targeting failed for, and send both again.",
+  }),
+  NO_ANSWER: (detail) => ({
+    message: `it was sent, and no usable answer came${because(detail)}: it may or may not have been applied`,
+    remedy: `${RESUME} It sends the same again and tells from the answer what happened; nothing is made twice.`,
+  }),
+  NOT_SENT: (detail) => ({
+    message: `the service could not be reached${because(detail)}`,
+    remedy: `Check the address in the settings and the network, then: ${RESUME}`,
+  }),
+  BUSY: () => ({
+    message: "the service was busy during the whole retry budget; this was not applied",
+    remedy: `${RESUME} ${MORE_PATIENT}`,
+  }),
+  CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  NOT_PLANNED: (detail) => {
+    const { message, remedy = "Mend that." } = planningFailure(detail);
+    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+  },
+  WITHDRAWN: () => ({
+    message: "the run was cancelled before it was started: nothing was sent",
+    remedy: "Make the call again if it is wanted after all.",
+  }),
+  DECLINED: () => ({
+    message: "the person did not agree: nothing was sent",
+    remedy: "Do not try again unless they ask for it.",
+  }),
+  INTERRUPTED: () => ({ message: "the server stopped before this was sent", remedy: RESUME }),
+  RUN_ENDED: (detail) => ({
+    message: `the run ended before this was sent, since an earlier request found no end${because(detail)}`,
+    remedy: RESUME,
+  }),
+  PARTLY_APPLIED: (detail) => ({
+    message: `a part of it was applied and the rest was not${because(detail)}`,
+    remedy: `${RESUME} It finishes what can be finished, and tells what happened.`,
+  }),
+  OWNER_UNCLEAR: (detail) => ({
+    message:
+      `something of this name (${list(detail.existingIds)}) appeared while no answer came: whether this call made it, ` +
+      "or somebody else, cannot be told",
+    remedy: "Look at it with get_option or get_targeting, and decide whether it is what was wanted.",
+  }),
+  STOPPED_BY_ERROR: (detail) => ({
+    message: `the run stopped, since its journal could not be kept (${text(detail.error)}); nothing is sent that is not journaled`,
+    remedy: `Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written. Then: ${RESUME}`,
+  }),
+  UNAUTHORIZED: () => ({
+    message: "the service does not accept the key",
+    remedy: `The key is missing, invalid or revoked: set TARGETING_API_KEY to a valid one, then resume_run. ${WHERE_SET}`,
+  }),
+  FORBIDDEN: () => ({
+    message: "the key lacks the scope context-targeting:write",
+    remedy:
+      "Scopes cannot be added to a key: create a new one in the console under Settings > Integrations, and set it as " +
+      `TARGETING_API_KEY. ${WHERE_SET}`,
+  }),
+  WRONG_ROUTE: (detail, { statusCode }) => ({
+    message: `the service does not know the route ${text(detail.route)} (status ${number(statusCode)}); nothing was applied`,
+    remedy: "Check TARGETING_API_URL, or set the right route in the file that TARGETING_MCP_ROUTES names.",
+  }),
+  REDIRECTED: (detail) => ({
+    message: `the address answers ${text(detail.route)} with a redirect, and redirects are not followed`,
+    remedy: "Set TARGETING_API_URL to the final address.",
+  }),
+  REJECTED: (detail, { statusCode }) => ({
+    message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
+    remedy: "The documents of the API do not list this status: look at the item in the web console.",
+  }),
+  TOO_LARGE: () => ({
+    message: "the service finds the item too large even by itself (413); nothing was applied",
+    remedy: "Make the item smaller.",
+  }),
+  VALIDATION: (detail) => ({
+    message: `the service refused it as invalid${saying(detail)}; nothing was applied`,
+    remedy: "Change the item as the message says.",
+  }),
+};

@@ -1,0 +1,169 @@
+import type { WriteCall } from "../../changes/call.ts";
+import { fileOf } from "../../changes/call-rows.ts";
+import { contextRows } from "../../changes/rows/context-rows.ts";
+import { optionRows } from "../../changes/rows/option-rows.ts";
+import type { Run } from "../../changes/run.ts";
+import { eventRows } from "../../events/run/event-rows.ts";
+import type { EventRun } from "../../events/run/event-run.ts";
+import { eventsAsGiven } from "../../events/run/event-source.ts";
+import { type InputFile, type RowShape, rowsOf } from "../../files/rows.ts";
+import type { ByteSource } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import type { ReportedObject } from "../../runs/outcome.ts";
+import type { ToolContext } from "../context.ts";
+import { type AnyRun, isWriteRun } from "./own-runs.ts";
+
+/** By object: what the caller gave for it. */
+export type GivenOf = ReadonlyMap<number, unknown>;
+
+/**
+ * What the caller gave for some objects of a run that did not succeed, as far as it is kept: of an event its body, of a
+ * row of a file what it says. Nothing is given of what succeeded, or where the content cannot be read any more.
+ */
+export async function givenOf(run: AnyRun, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
+  const wanted = objects.filter((object) => {
+    const standing = run.state.standing(object);
+    return standing !== "succeeded" && standing !== "alreadyDone";
+  });
+  if (wanted.length === 0) return new Map();
+  try {
+    return isWriteRun(run) ? await givenItems(run, wanted, context) : await givenEvents(run, wanted, context);
+  } catch (thrown) {
+    // A file that could not be read, for which the run failed.
+    if (thrown instanceof FileError) return new Map();
+    throw thrown;
+  }
+}
+
+async function givenEvents(
+  { header, state }: EventRun,
+  wanted: readonly number[],
+  { eventRuns }: ToolContext,
+): Promise<GivenOf> {
+  const given = new Map<number, unknown>();
+  if (eventRuns === undefined) return given;
+  const { runId, call } = header;
+  const open = new Set(wanted);
+  for await (const batch of eventsAsGiven({ kept: call.input.events, bytes: partOf(eventRuns, runId, "input") })) {
+    for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
+    if (open.size === 0) return given;
+  }
+  const { file } = call.input.events;
+  if (file === undefined || open.size === 0) return given;
+  // Once nothing is left to send, what failed of a file is in its reject file alone, in the order of its rows.
+  const rejects: InputFile = { ...file, format: file.format === "csv" ? "csv" : "ndjson", encoding: "utf-8" };
+  const failed = failedObjects(state);
+  let next = failed.next();
+  for await (const rows of rowsOf(partOf(eventRuns, runId, "rejects"), rejects, eventRows)) {
+    for (const { content } of rows) {
+      if (next.done) return given;
+      if ("item" in content && open.has(next.value)) given.set(next.value, content.item);
+      next = failed.next();
+    }
+  }
+  return given;
+}
+
+/** What stands for an event that is not kept any more. */
+function isGone(event: unknown): boolean {
+  return typeof event !== "object" || event === null || Object.keys(event).length === 0 || isPlaceholder(event);
+}
+
+function isPlaceholder(event: object): boolean {
+  const values: readonly unknown[] = Object.values(event);
+  return values.length === 1 && values[0] === "-";
+}
+
+function* failedObjects(state: EventRun["state"]): Generator<number> {
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const isUnattempted = state.standing(object) === "unattempted" && state.reason(object)?.code === "NEEDS_FAILED";
+    if (state.standing(object) === "failed" || isUnattempted) yield object;
+  }
+}
+
+interface Parts {
+  readonly part: (runId: string, part: "input" | "rejects") => ByteSource;
+}
+
+function partOf(runs: Parts, runId: string, part: "input" | "rejects"): ByteSource {
+  const bytes = runs.part(runId, part);
+  return async function* () {
+    yield* bytes();
+  };
+}
+
+async function givenItems({ header, state }: Run, wanted: readonly number[], { runs }: ToolContext): Promise<GivenOf> {
+  const { call, runId } = header;
+  const file = fileOf(call);
+  const about = new Map(wanted.flatMap((object) => placed(object, state.objects.at(object))));
+  const indexes = new Set([...about.values()].map(({ index }) => index));
+  const items =
+    file === undefined || runs === undefined
+      ? itemsOf(call, indexes)
+      : await itemsInFile(call, file, runs.part(runId, "input"), indexes);
+  const given = new Map<number, unknown>();
+  for (const [object, place] of about) {
+    const item = items.get(place.index);
+    if (item !== undefined) given.set(object, insideOf(item, place));
+  }
+  return given;
+}
+
+function placed(object: number, about: ReportedObject | undefined): readonly (readonly [number, ReportedObject])[] {
+  return about === undefined ? [] : [[object, about]];
+}
+
+function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
+  const items: readonly unknown[] =
+    "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];
+  return new Map([...indexes].map((index) => [index, items[index]]));
+}
+
+async function itemsInFile(
+  call: WriteCall,
+  file: InputFile,
+  bytes: ByteSource,
+  indexes: ReadonlySet<number>,
+): Promise<ReadonlyMap<number, unknown>> {
+  if (call.tool === "bulk_add_options") return rowsAt(bytes, file, optionRows, indexes);
+  return call.tool === "update_contexts" ? rowsAt(bytes, file, contextRows, indexes) : new Map();
+}
+
+/** What rows of a file say, those of one item together; a row that cannot be read as it stands. */
+async function rowsAt<Item>(
+  bytes: ByteSource,
+  file: InputFile,
+  shape: RowShape<Item>,
+  indexes: ReadonlySet<number>,
+): Promise<ReadonlyMap<number, unknown>> {
+  const given = new Map<number, unknown>();
+  const byKey = new Map<string, Item>();
+  for await (const rows of rowsOf(bytes, file, shape)) {
+    for (const { index, content, raw } of rows) {
+      const { key } = content;
+      const before = key === undefined ? undefined : byKey.get(key);
+      if ("reason" in content) {
+        if (indexes.has(index)) given.set(index, raw);
+      } else if (before !== undefined) shape.merge(before, content.item);
+      else if (indexes.has(index)) {
+        given.set(index, content.item);
+        if (key !== undefined) byKey.set(key, content.item);
+      }
+    }
+  }
+  return given;
+}
+
+/** Of an item the sub-option or option that an object is. */
+function insideOf(item: unknown, { child, grandchild }: ReportedObject): unknown {
+  const inner = child === undefined ? item : entryOf(item, ["children", "options"], child);
+  return grandchild === undefined ? inner : entryOf(inner, ["children"], grandchild);
+}
+
+function entryOf(item: unknown, fields: readonly string[], position: number): unknown {
+  if (typeof item !== "object" || item === null) return item;
+  for (const [field, list] of Object.entries(item)) {
+    if (fields.includes(field) && Array.isArray(list)) return list[position];
+  }
+  return item;
+}
