@@ -8,9 +8,14 @@ import { commandHelp, type HelpedCommand, programHelp } from "./settings/help.ts
 interface Command extends HelpedCommand {
   /** How many words may follow; none where absent. */
   readonly mostWords?: number;
+  /** The exit code where it is called in a wrong way; 2 where absent. */
+  readonly wrongUsage?: number;
   /** Runs until it is over; gives the exit code. */
   readonly run: (line: CommandLine) => Promise<number>;
 }
+
+const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, where the file does not say it" };
+const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything anew" } as const;
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   stdio: {
@@ -62,9 +67,52 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     mostWords: 1,
     run: async (line) => (await import("./commands/setup/setup.ts")).runSetup(line),
   },
+  export: {
+    usage: "export TARGETING [--to FILE] [--base-only] [--force] [--fresh]",
+    meaning:
+      "writes a targeting, by ID or name, as a desired state: YAML to standard output, or to a .yaml, .json, .csv or " +
+      ".ndjson file with its base beside it",
+    options: [
+      { flag: "to", meaning: "the file to write" },
+      { flag: "base-only", toggle: true, meaning: "renews only the base beside the file" },
+      { flag: "force", toggle: true, meaning: "replaces what is there without asking" },
+      FRESH,
+    ],
+    mostWords: 1,
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/plans/export.ts")).runExport(line),
+  },
+  plan: {
+    usage: "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN]",
+    meaning:
+      "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: it cannot be applied",
+    options: [
+      TARGETING,
+      { flag: "prune", toggle: true, meaning: "deletes options that stood in the base and are gone from the file" },
+      { flag: "by-name", toggle: true, meaning: "goes by names alone: the file of one targeting onto another" },
+      FRESH,
+      { flag: "base", meaning: "the base to go by, instead of the one beside the file" },
+      { flag: "json", toggle: true, meaning: "prints JSON, for programs" },
+      { flag: "markdown", toggle: true, meaning: "prints Markdown, for a pull request" },
+      { flag: "out", meaning: "a file for the whole plan" },
+    ],
+    mostWords: 1,
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),
+  },
+  drift: {
+    usage: "drift FILE [--targeting T] [--fresh]",
+    meaning: "shows what differs by now from the file's base, or from the file without one; exit codes as plan",
+    options: [TARGETING, FRESH],
+    mostWords: 1,
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/plans/drift.ts")).runDrift(line),
+  },
 };
 
 const DEFAULT_COMMAND = "stdio";
+/** Exit code of wrong usage. Commands for CI have another one, since 2 says there that something would change. */
+const WRONG_USAGE = 2;
 
 async function main(argv: readonly string[]): Promise<number> {
   const [first = "", ...rest] = argv;
@@ -97,5 +145,5 @@ try {
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
   process.stderr.write(`targeting-mcp: ${thrown.message}\n`);
-  process.exitCode = 2;
+  process.exitCode = commandOf(process.argv[2])?.wrongUsage ?? WRONG_USAGE;
 }

@@ -15,8 +15,9 @@ const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
 const CHANGES = ["changes", "changes/send", "changes/settle", "changes/pack", "changes/plan", ...PARTS];
 const EVENTS = ["events/suites", "events/watch", "events/run", "events/check"];
-const KINDS = [...CHANGES, ...EVENTS, ...READING];
-const RENDER = ["render/changes", "render/failures", "render/events", "render"];
+const PLANS = ["plans", "plans/diff", "plans/base", "plans/file"];
+const KINDS = [...CHANGES, ...PLANS, ...EVENTS, ...READING];
+const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
 const TOOLS = ["tools", "tools/targeting", "tools/runs", "tools/events", "tools/writing"];
 const SERVER = ["server/http", "server/stdio", "server", "server/resources", "server/arguments"];
@@ -32,7 +33,22 @@ export const ROOMS: readonly Room[] = [
   {
     path: "commands",
     holds: "the commands, and the only place that wires the rooms together",
-    uses: ["commands/setup", "commands/doctor", ...SERVER, ...TOOLS, ...ANSWERS, "runs/file", ...SANDBOX, "settings"],
+    uses: [
+      "commands/plans",
+      "commands/setup",
+      "commands/doctor",
+      ...SERVER,
+      ...TOOLS,
+      ...ANSWERS,
+      "runs/file",
+      ...SANDBOX,
+      "settings",
+    ],
+  },
+  {
+    path: "commands/plans",
+    holds: "the commands of the desired state: export, plan, drift",
+    uses: ["commands", "commands/setup", ...SERVER, ...TOOLS, ...ANSWERS, "runs/file", "settings"],
   },
   {
     path: "commands/doctor",
@@ -97,6 +113,7 @@ export const ROOMS: readonly Room[] = [
     uses: ["render", "render/events", ...KINDS],
   },
   { path: "render/events", holds: "the sentences about events and suites", uses: ["render", ...KINDS] },
+  { path: "render/plans", holds: "the sentences about desired states and plans", uses: ["render", ...KINDS] },
   {
     path: "render",
     holds: "what all answers share: budgets, fencing of foreign text, pages, and the sentences about reads",
@@ -132,6 +149,26 @@ export const ROOMS: readonly Room[] = [
     path: "changes/rows",
     holds: "steps, blocks of plain rows, and what rows of files mean",
     uses: ["files", ...RUNS],
+  },
+  {
+    path: "plans",
+    holds: "desired states: reading a whole targeting, and planning a file onto it",
+    uses: ["plans/diff", "plans/base", "plans/file", ...READING],
+  },
+  {
+    path: "plans/diff",
+    holds: "what applying a file would do: three-way, as plain data, without reading or sending",
+    uses: ["plans/base", "plans/file", ...GROUND],
+  },
+  {
+    path: "plans/base",
+    holds: "what a targeting holds, and the base that remembers it beside an exported file",
+    uses: ["files", ...RUNS],
+  },
+  {
+    path: "plans/file",
+    holds: "the file of a desired state in its four forms: strict reading with places, and writing",
+    uses: ["plans/base", "files", ...RUNS],
   },
   {
     path: "events/suites",

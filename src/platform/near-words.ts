@@ -33,7 +33,7 @@ export function mistyped(
  * How many letters must be put in, left out or exchanged to turn one text into the other; more than `most` where that
  * is not enough.
  */
-function editDistance(from: string, to: string, most: number): number {
+export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];
   for (let column = 1; column <= to.length; column += 1) previous.push(column);

@@ -112,7 +112,18 @@ export const SETTINGS = {
     "IDs of the only targetings that may change",
     "all",
   ),
-  maxDeletes: setting("TARGETING_MCP_MAX_DELETES", wholeNumber(0, 1_000_000), 500, "most deletions of one call"),
+  maxDeletes: setting(
+    "TARGETING_MCP_MAX_DELETES",
+    wholeNumber(0, 1_000_000),
+    500,
+    "most deletions of one call, and of one plan",
+  ),
+  maxChangePercent: setting(
+    "TARGETING_MCP_MAX_CHANGE_PERCENT",
+    wholeNumber(0, 100),
+    30,
+    "percent of a targeting's options that one plan may change, and that it may delete, from 10 options up",
+  ),
   allowedDirs: setting("TARGETING_MCP_ALLOWED_DIRS", folders, [], "folders that file and saveTo may use", "none"),
   stateDir: setting(
     "TARGETING_MCP_STATE_DIR",

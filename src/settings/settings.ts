@@ -20,6 +20,8 @@ export interface Settings {
   /** Undefined: all. Not yet checked to be ULIDs. */
   readonly allowedTargetings: readonly string[] | undefined;
   readonly maxDeletes: number;
+  /** Of a targeting's options that one plan may change, and that it may delete. */
+  readonly maxChangePercent: number;
   readonly allowedDirs: readonly string[];
   readonly stateDir: string;
   /** Operation → `"METHOD /path"`, as the file says; not yet checked against the operations. */
@@ -92,6 +94,7 @@ export function readSettings(input: SettingsInput): Settings {
     confirm: read(SETTINGS.confirm),
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
+    maxChangePercent: read(SETTINGS.maxChangePercent),
     allowedDirs: read(SETTINGS.allowedDirs),
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
     routes: routes === undefined ? {} : readRoutes(routes),

@@ -1,4 +1,4 @@
-import { mistyped, withoutSeparators } from "../../platform/near-words.ts";
+import { editDistance, mistyped, withoutSeparators } from "../../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../../spec/events.ts";
 
 /** Finds the valid name that a wrong one was probably meant to be, if one is near. */

@@ -1,0 +1,84 @@
+import { baseOf, basePathOf, baseText } from "../../plans/base/base.ts";
+import type { There } from "../../plans/base/there.ts";
+import { driftSince } from "../../plans/diff/drift.ts";
+import { formatOfDesired } from "../../plans/file/read-desired.ts";
+import { desiredText } from "../../plans/file/write-desired.ts";
+import { givenTargeting } from "../../plans/which-targeting.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { text, toggle } from "../../settings/forms.ts";
+import { askInTerminal, Interrupted } from "../setup/terminal.ts";
+import { baseFor, isThere } from "./files.ts";
+import { onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
+
+/** Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code. */
+export async function runExport(line: CommandLine): Promise<number> {
+  const given = onlyWord(line, "the ID or name of a targeting");
+  const to = optionOf(line, "to", text);
+  const isForced = optionOf(line, "force", toggle) ?? false;
+  const isBaseOnly = optionOf(line, "base-only", toggle) ?? false;
+  if (isBaseOnly && to === undefined)
+    throw new SettingsError("--base-only needs --to, the file that the base belongs to");
+  const format = to === undefined ? "yaml" : formatOrUsage(to);
+  return withProject(line, "export", async (project) => {
+    const targetingId = await givenTargeting(given, project.memory);
+    const there = await readShowing(project, targetingId);
+    if (to === undefined) {
+      for (const piece of desiredText(there, format)) process.stdout.write(piece);
+      return 0;
+    }
+    if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
+    // The file first: beside an older base, what is the same in file and service is no difference.
+    const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
+    await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: desiredText(there, format) }, base]);
+    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${there.options.length} options`);
+    if (format === "csv" && !isBaseOnly)
+      tell("In a spreadsheet, import all columns as text: opening it changes IDs and names.");
+    return 0;
+  });
+}
+
+function formatOrUsage(path: string) {
+  try {
+    return formatOfDesired(path);
+  } catch (thrown) {
+    if (thrown instanceof FileError) throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);
+    throw thrown;
+  }
+}
+
+/** Asks before a file or a base is replaced, and says how much of what others changed is accepted by it. */
+async function mayReplace(to: string, there: There, isBaseOnly: boolean): Promise<boolean> {
+  const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
+  const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();
+  if (found.length === 0) return true;
+  const accepted = await acceptedWords(to, there);
+  const what = `${found.join(" and ")} ${found.length === 1 ? "exists" : "exist"} already. ${accepted}`;
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    tell(`${what} Nothing was written; --force replaces.`);
+    return false;
+  }
+  try {
+    if (await askInTerminal(`${what} Replace?`)) return true;
+  } catch (thrown) {
+    if (!(thrown instanceof Interrupted)) throw thrown;
+  }
+  tell("Nothing was written.");
+  return false;
+}
+
+async function acceptedWords(to: string, there: There): Promise<string> {
+  try {
+    const base = await baseFor(to, undefined);
+    if (base === undefined) return "It has no base beside it.";
+    if (base.targeting._id !== there.targeting._id) return "Its base is of another targeting.";
+    const many = driftSince(base, there).length;
+    return many === 0
+      ? "Nothing was changed by others since."
+      : `Since then others made ${many} ${many === 1 ? "change" : "changes"}, which replacing it accepts.`;
+  } catch (thrown) {
+    if (thrown instanceof FileError) return "Its base cannot be read.";
+    throw thrown;
+  }
+}

@@ -1,0 +1,153 @@
+import { randomBytes } from "node:crypto";
+import { open, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { ManagementApi } from "../../api/management.ts";
+import type { There } from "../../plans/base/there.ts";
+import { readTargeting } from "../../plans/read-targeting.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { moveOver } from "../../platform/move-over.ts";
+import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
+import type { TargetingMemory } from "../../runs/targeting-names.ts";
+import { failureOf } from "../../server/failures.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { givenText } from "../../settings/given.ts";
+import { SETTINGS } from "../../settings/registry.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { connect } from "../connect.ts";
+import { inputOf, settingsFrom } from "../settings-input.ts";
+
+/** What the commands of the desired state work with. */
+export interface PlanProject {
+  readonly settings: Settings;
+  readonly api: ManagementApi;
+  readonly memory: TargetingMemory;
+  readonly apiUrl: string;
+}
+
+/**
+ * Does the work of a command with the project of the settings, and closes it. Gives the exit code: what the work gives,
+ * or 1 where it fails, which is told on standard error. Throws a SettingsError where the settings do not name an API.
+ */
+export async function withProject(
+  line: CommandLine,
+  command: string,
+  work: (project: PlanProject) => Promise<number>,
+): Promise<number> {
+  const input = inputOf(line);
+  const settings = settingsFrom(input);
+  const apiUrl = apiUrlOf(settings, givenText(SETTINGS.mode, input)?.text);
+  const connected = connect(settings, {
+    stopping: new AbortController().signal,
+    sealKey: () => Promise.reject(new Error("a command that reads seals nothing")),
+  });
+  const { management, memory } = connected.services;
+  try {
+    if (management === undefined) throw new Error("the settings name a management API, and none is connected");
+    return await work({ settings, api: management, memory, apiUrl });
+  } catch (thrown) {
+    const { message, remedy } = failureOf(thrown, command, connected.log);
+    tell(connected.redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
+    return 1;
+  } finally {
+    await connected.close();
+  }
+}
+
+/** The address of the management API. A sandbox is used only where it was asked for by name and address. */
+function apiUrlOf({ environment }: Settings, mode: string | undefined): string {
+  if (environment.kind === "live" && environment.management !== undefined) return environment.management.url;
+  if (environment.kind === "sandbox" && mode === "sandbox") {
+    if (environment.url !== undefined) return environment.url;
+    throw new SettingsError(
+      "with TARGETING_MCP_MODE=sandbox this command needs TARGETING_MCP_SANDBOX_URL: it starts no sandbox by itself",
+      "TARGETING_MCP_SANDBOX_URL",
+    );
+  }
+  throw new SettingsError(
+    "set TARGETING_API_URL and TARGETING_API_KEY, or TARGETING_MCP_MODE=sandbox with TARGETING_MCP_SANDBOX_URL: " +
+      "this command never takes a sandbox by itself",
+    "TARGETING_API_URL",
+  );
+}
+
+/** The one word of a command line. Throws a SettingsError where it is missing. */
+export function onlyWord({ words }: CommandLine, what: string): string {
+  const [word] = words;
+  if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);
+  return word;
+}
+
+/** Tells a person something that is no output of the command. */
+export function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Elsewhere than on a terminal, a line is told for so many options that were read. */
+const OPTIONS_PER_LINE = 10_000;
+
+/** Reads a whole targeting and shows how far it is; its name is remembered for later calls. */
+export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<There> {
+  const isTerminal = process.stderr.isTTY;
+  const there = await readTargeting(api, targetingId, {
+    signal: new AbortController().signal,
+    onProgress: (read, of) => {
+      if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
+      else if (!isTerminal && read % OPTIONS_PER_LINE === 0) tell(`${read} of ${of} options read`);
+    },
+  });
+  if (isTerminal) process.stderr.write("\r\u001b[K");
+  await memory.remember([there.targeting]);
+  return there;
+}
+
+const COLORS: Readonly<Record<Tone, string | undefined>> = {
+  comes: "32",
+  changes: "33",
+  goes: "31",
+  stops: "31",
+  plain: undefined,
+};
+
+/** Lines for standard output: in colours on a terminal, unless NO_COLOR is set. */
+export function printLines(lines: readonly TonedLine[]): void {
+  const { NO_COLOR = "" } = process.env;
+  const isColored = process.stdout.isTTY && NO_COLOR === "";
+  const texts = lines.map(({ text, tone }) => {
+    const color = COLORS[tone];
+    return isColored && color !== undefined ? `\u001b[${color}m${text}\u001b[0m` : text;
+  });
+  process.stdout.write(`${texts.join("\n")}\n`);
+}
+
+/** Writes files beside their places, and then moves each over what is there, in order. Throws a FileError. */
+export async function writeOver(
+  files: readonly { readonly path: string; readonly pieces: Iterable<string> }[],
+): Promise<void> {
+  const written: { readonly beside: string; readonly path: string }[] = [];
+  try {
+    for (const { path, pieces } of files) {
+      const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.unfinished`);
+      written.push({ beside, path });
+      const handle = await open(beside, "wx");
+      try {
+        for (const piece of pieces) await handle.appendFile(piece);
+        await handle.datasync();
+      } finally {
+        await handle.close();
+      }
+    }
+    for (const { beside, path } of written) await moveOver(beside, path);
+  } catch (thrown) {
+    if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
+    throw new FileError(
+      `a file cannot be written (${String(thrown.code)})`,
+      "Check the folder, and that it may be written to.",
+      {
+        cause: thrown,
+      },
+    );
+  } finally {
+    await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
+  }
+}

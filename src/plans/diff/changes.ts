@@ -1,0 +1,64 @@
+import type { ParentRef, Plan, Told } from "./plan.ts";
+
+/** The kinds of changes, in the order in which they are told. */
+export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** One change of one object, as it is listed. */
+export interface ListedChange {
+  readonly kind: ChangeKind;
+  readonly _id?: string | undefined;
+  /** The name that it has, or gets where it is created. */
+  readonly name: string;
+  /** Of renames the names, of moves the names of groups (null: top level), of settings the values. */
+  readonly from?: Told | undefined;
+  readonly to?: Told | undefined;
+  /** How many Context IDs come and go. */
+  readonly added?: number | undefined;
+  readonly removed?: number | undefined;
+  /** The targeting itself is meant. */
+  readonly isTargeting?: true | undefined;
+}
+
+/** Every change of a plan, kind by kind. `groupName` gives the name of a group that is there. */
+export function changesOf(plan: Plan, groupName: (id: string) => string): readonly ListedChange[] {
+  const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => ofItem(plan, item, groupName))];
+  for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
+  const order = new Map(CHANGE_KINDS.map((kind, place) => [kind, place]));
+  return changes.toSorted((one, other) => (order.get(one.kind) ?? 0) - (order.get(other.kind) ?? 0));
+}
+
+function ofTargeting({ targeting: { _id, name, rename } }: Plan): ListedChange[] {
+  if (_id === undefined) return [{ kind: "created", name, isTargeting: true }];
+  return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
+}
+
+function ofItem(plan: Plan, item: Plan["items"][number], groupName: (id: string) => string): readonly ListedChange[] {
+  const place = (parent: ParentRef): Told => {
+    if (parent === null) return null;
+    if ("_id" in parent) return groupName(parent._id);
+    const group = plan.items[parent.item];
+    return group?.kind === "create" ? group.name : "";
+  };
+  if (item.kind === "create") {
+    const to = item.parent === null ? {} : { to: place(item.parent) };
+    return [{ kind: "created", name: item.name, ...to, added: item.contexts.length }];
+  }
+  const { _id, seen } = item;
+  const { name } = seen;
+  if (item.kind === "delete") return [{ kind: "deleted", _id, name, removed: seen.contexts }];
+  const changes: ListedChange[] = [];
+  if (item.name !== undefined) changes.push({ kind: "renamed", _id, name, from: name, to: item.name });
+  if (item.parent !== undefined) {
+    const from = seen.parent === null ? null : groupName(seen.parent);
+    changes.push({ kind: "moved", _id, name, from, to: place(item.parent) });
+  }
+  if (item.contexts !== undefined) {
+    const { add, remove } = item.contexts;
+    changes.push({ kind: "contexts", _id, name, added: add.length, removed: remove.length });
+  }
+  if (item.exposeChildren !== undefined) {
+    changes.push({ kind: "settings", _id, name, from: seen.exposeChildren ?? false, to: item.exposeChildren });
+  }
+  return changes;
+}

@@ -1,0 +1,147 @@
+import { digestOfContexts, type ThereOption } from "../base/there.ts";
+import type { ContextsWish } from "../file/desired.ts";
+import type { Row, Service } from "./match.ts";
+import type { Wanted, WantedPlace } from "./places.ts";
+import type { ContextsChange, Difference, DifferingField, Told } from "./plan.ts";
+
+/** What becomes of one field: nothing, a change that is wanted, what others changed, or what both changed. */
+type Verdict = "same" | "wanted" | "drift" | "conflict";
+
+/** The fields of an option that are to change. */
+export interface Changes {
+  name?: string;
+  place?: WantedPlace;
+  exposeChildren?: boolean;
+  contexts?: ContextsChange;
+}
+
+/** Where differences are told. */
+export interface Told3 {
+  readonly drift: Difference[];
+  readonly conflicts: Difference[];
+}
+
+/** Compares a row with its option and its base, field by field. Gives what is to change. */
+export function compareRow(
+  row: Row,
+  there: ThereOption,
+  wanted: Wanted,
+  {
+    service,
+    told,
+    groupName,
+  }: { readonly service: Service; readonly told: Told3; readonly groupName: (id: string) => string },
+): Changes {
+  const { option, base } = row;
+  const changes: Changes = {};
+  const tell = (field: DifferingField, values: Sided): Verdict => {
+    const verdict = verdictOf(values);
+    if (verdict === "drift" || verdict === "conflict") {
+      const { file } = values;
+      const difference = {
+        _id: there._id,
+        name: there.name,
+        field,
+        base: values.base?.told,
+        ...(file !== undefined && { file: file.told }),
+        service: values.service.told,
+        line: option.line,
+      };
+      (verdict === "drift" ? told.drift : told.conflicts).push(difference);
+    }
+    return verdict;
+  };
+  const name = tell("name", {
+    file: option.name === undefined ? undefined : side(option.name),
+    base: base && side(base.name),
+    service: side(there.name),
+  });
+  if (name === "wanted" && option.name !== undefined) changes.name = option.name;
+  const parentSide = (parent: string | null): Side => ({
+    key: parent,
+    told: parent === null ? null : groupName(parent),
+  });
+  const place = wanted.place(row);
+  const parent = tell("parent", {
+    file: placeSide(place, groupName),
+    base: base && parentSide(base.parent),
+    service: parentSide(there.parent),
+  });
+  if (parent === "wanted") changes.place = place;
+  if (there.type === "collection") {
+    const expose = tell("exposeChildren", {
+      file: option.exposeChildren === undefined ? undefined : side(option.exposeChildren),
+      base: base && side(base.exposeChildren ?? false),
+      service: side(there.exposeChildren ?? false),
+    });
+    if (expose === "wanted" && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
+  }
+  const contexts = compareContexts(option.contexts, row, there, tell);
+  if (contexts !== undefined) changes.contexts = contexts;
+  // A group that is gone cannot take anything in.
+  if (changes.place?.kind === "there" && !service.byId.has(changes.place._id)) {
+    told.conflicts.push({
+      _id: there._id,
+      name: there.name,
+      field: "parent",
+      file: groupName(changes.place._id),
+      line: option.line,
+    });
+    delete changes.place;
+  }
+  return changes;
+}
+
+/** The value of a field on one side: what it is compared by, and how it is told. */
+interface Side {
+  readonly key: Told | object;
+  readonly told: Told;
+}
+
+interface Sided {
+  /** Absent: not managed. */
+  readonly file: Side | undefined;
+  readonly base: Side | undefined;
+  readonly service: Side;
+}
+
+function side(value: string | boolean): Side {
+  return { key: value, told: value };
+}
+
+function placeSide(place: WantedPlace, groupName: (id: string) => string): Side | undefined {
+  if (place.kind === "unsaid" || place.kind === "lost") return undefined;
+  if (place.kind === "top") return { key: null, told: null };
+  if (place.kind === "there") return { key: place._id, told: groupName(place._id) };
+  // A group that is yet to be created is no parent on any other side.
+  return { key: place.row, told: place.row.option.name ?? "" };
+}
+
+/** Three-way: what the file says against what it was and what it is. */
+function verdictOf({ file, base, service }: Sided): Verdict {
+  if (file?.key === service.key) return "same";
+  const isDrift = base !== undefined && base.key !== service.key;
+  if (file === undefined) return isDrift ? "drift" : "same";
+  if (!isDrift) return "wanted";
+  return file.key === base.key ? "drift" : "conflict";
+}
+
+function compareContexts(
+  wish: ContextsWish | undefined,
+  { base }: Row,
+  there: ThereOption,
+  tell: (field: "contexts", values: Sided) => Verdict,
+): ContextsChange | undefined {
+  const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);
+  const verdict = tell("contexts", {
+    file: exact === undefined ? undefined : { key: exact, told: wish?.ids.length ?? 0 },
+    base: base && { key: base.digest, told: base.contexts },
+    service: { key: there.digest, told: there.contexts.length },
+  });
+  if (wish === undefined || (exact !== undefined && verdict !== "wanted")) return undefined;
+  const held = new Set(there.contexts);
+  const add = wish.ids.filter((id) => !held.has(id));
+  if (exact === undefined) return add.length === 0 ? undefined : { add, remove: [] };
+  const ids = new Set(wish.ids);
+  return { add, remove: there.contexts.filter((id) => !ids.has(id)), after: exact };
+}

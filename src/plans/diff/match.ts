@@ -1,0 +1,88 @@
+import type { Base, BaseOption } from "../base/base.ts";
+import type { There, ThereOption } from "../base/there.ts";
+import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
+
+/** A targeting that is there, with ways to find its options. */
+export interface Service {
+  readonly options: readonly ThereOption[];
+  readonly byId: ReadonlyMap<string, ThereOption>;
+  readonly byName: ReadonlyMap<string, readonly ThereOption[]>;
+  /** How many sub-options each group has. */
+  readonly subOptions: ReadonlyMap<string, number>;
+}
+
+/** What stands where: the file's row, and the option that it speaks of on the other two sides. */
+export interface Row {
+  readonly index: number;
+  readonly option: DesiredOption;
+  readonly there?: ThereOption | undefined;
+  readonly base?: BaseOption | undefined;
+  /** `match`: it is there; `adopt`: it is there, found by name; `create`; `gone`: deleted by others; `lost`: a problem. */
+  readonly how: "match" | "adopt" | "create" | "gone" | "lost";
+}
+
+/** What a file is planned against. */
+export interface Sides {
+  readonly desired: Desired;
+  readonly base: Base | undefined;
+  readonly service: Service;
+  /** Names alone are identity. */
+  readonly byName: boolean;
+  readonly problems: Problems;
+}
+
+/** Indexes what is there; nothing where the targeting is to be created. */
+export function serviceOf(there: There | undefined): Service {
+  const options = there?.options ?? [];
+  const byName = new Map<string, ThereOption[]>();
+  const subOptions = new Map<string, number>();
+  for (const option of options) {
+    const named = byName.get(option.name);
+    if (named === undefined) byName.set(option.name, [option]);
+    else named.push(option);
+    if (option.parent !== null) subOptions.set(option.parent, (subOptions.get(option.parent) ?? 0) + 1);
+  }
+  return { options, byId: new Map(options.map((one) => [one._id, one])), byName, subOptions };
+}
+
+/** Finds the option of each row: by `_id` where it has one, else by its name. */
+export function matchRows(sides: Sides): readonly Row[] {
+  const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
+  return sides.desired.options.map((option, index) => {
+    const { _id } = option;
+    if (_id === undefined || sides.byName) return byName(option, index, claimed, sides);
+    const there = sides.service.byId.get(_id);
+    const base = sides.base?.options.get(_id);
+    if (there !== undefined) return { index, option, there, base, how: "match" };
+    if (base !== undefined) return { index, option, base, how: "gone" };
+    sides.problems.add(
+      option.spots._id ?? option,
+      `the targeting has no option ${_id}, and the base knows none either`,
+      "Check the ID, or remove it: the row then means the option of its name, which is created where there is none. " +
+        "A file of another targeting is planned onto this one by names: --by-name (byName).",
+    );
+    return { index, option, how: "lost" };
+  });
+}
+
+function byName(option: DesiredOption, index: number, claimed: ReadonlySet<string>, sides: Sides): Row {
+  const { name } = option;
+  if (name === undefined) {
+    sides.problems.add(option, "the row has no name, by which it is to be found", "Give each row a name.");
+    return { index, option, how: "lost" };
+  }
+  const named = (sides.service.byName.get(name) ?? []).filter(({ _id }) => !claimed.has(_id));
+  const [there, other] = named;
+  if (there === undefined) return { index, option, how: "create" };
+  if (other !== undefined) {
+    const ids = named.map(({ _id }) => _id).join(", ");
+    sides.problems.add(
+      option.spots.name ?? option,
+      `several options have the name ${quoted(name)}: ${ids}`,
+      "Give the _id of the one that is meant.",
+    );
+    return { index, option, how: "lost" };
+  }
+  const how = sides.byName ? "match" : "adopt";
+  return { index, option, there, base: sides.base?.options.get(there._id), how };
+}

@@ -1,0 +1,113 @@
+import { digestOfContexts, type ThereOption } from "../base/there.ts";
+import type { Told3 } from "./fields.ts";
+import type { Row, Sides } from "./match.ts";
+import { nameOf, type Wanted } from "./places.ts";
+import { changedSince } from "./since-base.ts";
+
+/** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
+export function compareGone(row: Row, wanted: Wanted, told: Told3): void {
+  const { option, base } = row;
+  if (base === undefined) return;
+  const place = wanted.place(row);
+  const parent = place.kind === "top" ? null : place.kind === "there" ? place._id : undefined;
+  const { name = base.name, exposeChildren = base.exposeChildren, contexts } = option;
+  const isChanged =
+    name !== base.name ||
+    place.kind === "row" ||
+    (parent !== undefined && parent !== base.parent) ||
+    (exposeChildren ?? false) !== (base.exposeChildren ?? false) ||
+    (contexts !== undefined && !contexts.atLeast && digestOfContexts(contexts.ids) !== base.digest);
+  const difference = { _id: base._id, name: base.name, field: "deleted" as const, line: option.line };
+  (isChanged ? told.conflicts : told.drift).push(difference);
+}
+
+/** What stands in no row: what is to be deleted, and what only one side has. */
+export interface Unnamed {
+  readonly deleted: readonly ThereOption[];
+  readonly onlyThere: readonly ThereOption[];
+}
+
+/**
+ * Looks at options that no row speaks of. With `prune` those that stood in the base are deleted, unless others changed
+ * them since, or gave them sub-options, which is a conflict. What others added is told, and stays.
+ */
+export function compareOthers(
+  rows: readonly Row[],
+  sides: Sides,
+  {
+    prune,
+    told,
+    groupName,
+  }: { readonly prune: boolean; readonly told: Told3; readonly groupName: (id: string) => string },
+): Unnamed {
+  const { base, service } = sides;
+  const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
+  const others = service.options.filter(({ _id }) => !named.has(_id));
+  if (base === undefined) return { deleted: [], onlyThere: sides.byName ? others : [] };
+  const deleted: ThereOption[] = [];
+  for (const there of others) {
+    const before = base.options.get(there._id);
+    if (before === undefined) {
+      const added = { _id: there._id, name: there.name, field: "added" as const, service: there.name };
+      told.drift.push(added);
+      continue;
+    }
+    const changes = changedSince(before, there, groupName);
+    if (!prune) {
+      told.drift.push(...changes);
+      continue;
+    }
+    const given = subOptionsSince(there._id, sides);
+    told.conflicts.push(...changes.map((change) => ({ ...change, file: "deleted" })));
+    if (given > 0) {
+      const about = { _id: there._id, name: there.name, field: "subOptions" as const };
+      told.conflicts.push({ ...about, file: "deleted", service: given });
+    }
+    if (changes.length === 0 && given === 0) deleted.push(there);
+  }
+  tellGone(named, rows, sides, prune, told);
+  return { deleted, onlyThere: [] };
+}
+
+/** How many sub-options a group was given since the base. */
+function subOptionsSince(group: string, { base, service }: Sides): number {
+  if ((service.subOptions.get(group) ?? 0) === 0) return 0;
+  return service.options.filter(({ _id, parent }) => parent === group && base?.options.get(_id)?.parent !== group)
+    .length;
+}
+
+/** What the base knows and nobody has any more: told as drift, unless the file wants it gone as well. */
+function tellGone(
+  named: ReadonlySet<string>,
+  rows: readonly Row[],
+  { base, service }: Sides,
+  prune: boolean,
+  told: Told3,
+): void {
+  if (prune || base === undefined) return;
+  const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
+  for (const { _id, name } of base.options.values()) {
+    if (!service.byId.has(_id) && !named.has(_id) && !inFile.has(_id)) told.drift.push({ _id, name, field: "deleted" });
+  }
+}
+
+/** Rows that keep their place in a group that is deleted. */
+export function checkOrphans(
+  rows: readonly Row[],
+  deleted: readonly ThereOption[],
+  wanted: Wanted,
+  sides: Sides,
+): void {
+  const gone = new Set(deleted.map(({ _id }) => _id));
+  for (const row of rows) {
+    const { there, option } = row;
+    const place = wanted.place(row);
+    const isInside = there !== undefined && there.parent !== null && gone.has(there.parent) && place.kind === "unsaid";
+    if (!isInside && !(place.kind === "there" && gone.has(place._id))) continue;
+    sides.problems.add(
+      option.spots.parent ?? option,
+      `the group of ${nameOf(row)} is gone from the file, and would be deleted`,
+      "Put the group back into the file, or give parentName: another group, or [] for the top level.",
+    );
+  }
+}

@@ -1,0 +1,154 @@
+import { digestOfContexts, type There, type ThereOption } from "../base/there.ts";
+import { type Service, serviceOf } from "./match.ts";
+import type { ChangeItem, CreateItem, DeleteItem, Difference, DifferingField, ParentRef, Plan, Told } from "./plan.ts";
+
+/** What became of a plan since it was made. */
+export interface Looked {
+  /** What differs so that it matters; with any of it nothing is sent. */
+  readonly stale: readonly Difference[];
+  /** Positions of items whose wish the service fulfils already. */
+  readonly alreadyDone: ReadonlySet<number>;
+}
+
+/**
+ * Looks whether a plan still fits what is there. What concerns a field that the plan writes matters, for a deletion every
+ * field and the number of sub-options, a group that something goes into, and a name that something takes. Other
+ * differences pass.
+ */
+export function lookAgain({ items, targeting }: Plan, there: There | undefined): Looked {
+  const service = serviceOf(there);
+  const look = new Look(
+    service,
+    items.flatMap((item) => (item.kind === "create" ? [] : [item._id])),
+  );
+  const alreadyDone = new Set<number>();
+  if (there !== undefined && targeting._id !== undefined && targeting.rename !== undefined) {
+    const { name } = there.targeting;
+    if (name !== targeting.name && name !== targeting.rename) {
+      look.stale.push({
+        _id: targeting._id,
+        name: targeting.name,
+        field: "name",
+        planned: targeting.name,
+        service: name,
+      });
+    }
+  }
+  for (const [index, item] of items.entries()) {
+    const isDone =
+      item.kind === "create" ? look.creation(item) : item.kind === "change" ? look.change(item) : look.deletion(item);
+    if (isDone) alreadyDone.add(index);
+  }
+  return { stale: look.stale, alreadyDone };
+}
+
+class Look {
+  readonly stale: Difference[] = [];
+  readonly #service: Service;
+  /** What the plan itself changes may free its name. */
+  readonly #own: ReadonlySet<string>;
+
+  constructor(service: Service, own: readonly string[]) {
+    this.#service = service;
+    this.#own = new Set(own);
+  }
+
+  creation(item: CreateItem): boolean {
+    const [holder] = this.#service.byName.get(item.name) ?? [];
+    if (holder !== undefined && this.#isMade(item, holder)) return true;
+    if (holder !== undefined && !this.#own.has(holder._id)) this.#taken(item.name, holder);
+    this.#group(item.parent, item.name);
+    return false;
+  }
+
+  /** Whether an option is what is to be created. */
+  #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ThereOption): boolean {
+    const isThere = parent === null ? there.parent === null : "_id" in parent && parent._id === there.parent;
+    const isExposed = exposeChildren === undefined || (there.exposeChildren ?? false) === exposeChildren;
+    return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
+  }
+
+  change(item: ChangeItem): boolean {
+    const { _id, seen, name, parent, exposeChildren, contexts } = item;
+    const there = this.#service.byId.get(_id);
+    if (there === undefined) {
+      this.#tell({ _id, name: seen.name }, "deleted");
+      return false;
+    }
+    let open = 0;
+    const field = (key: DifferingField, isDone: boolean, isSeen: boolean, planned: Told, service: Told): void => {
+      if (isDone) return;
+      open += 1;
+      if (!isSeen) this.#tell(there, key, planned, service);
+    };
+    if (name !== undefined) {
+      field("name", there.name === name, there.name === seen.name, seen.name, there.name);
+      const other = this.#service.byName.get(name)?.find((one) => one._id !== _id && !this.#own.has(one._id));
+      if (other !== undefined) this.#taken(name, other);
+    }
+    if (parent !== undefined) {
+      const isDone = parent === null ? there.parent === null : "_id" in parent && parent._id === there.parent;
+      field("parent", isDone, there.parent === seen.parent, seen.parent, there.parent);
+      this.#group(parent, there.name);
+    }
+    if (exposeChildren !== undefined) {
+      const [now, then] = [there.exposeChildren ?? false, seen.exposeChildren ?? false];
+      field("exposeChildren", now === exposeChildren, now === then, then, now);
+    }
+    if (contexts !== undefined) {
+      const held = new Set(there.contexts);
+      const { after, add } = contexts;
+      const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
+      // What is only to be there besides the rest fits whatever the rest is.
+      const isSeen = after === undefined || there.digest === seen.digest;
+      field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
+    }
+    return open === 0;
+  }
+
+  deletion({ _id, seen }: DeleteItem): boolean {
+    const there = this.#service.byId.get(_id);
+    if (there === undefined) return true;
+    const subOptions = this.#service.subOptions.get(_id) ?? 0;
+    if (there.name !== seen.name) this.#tell(there, "name", seen.name, there.name);
+    if (there.parent !== seen.parent) this.#tell(there, "parent", seen.parent, there.parent);
+    if (there.type !== seen.type) this.#tell(there, "type", seen.type, there.type);
+    const [now, then] = [there.exposeChildren ?? false, seen.exposeChildren ?? false];
+    if (now !== then) this.#tell(there, "exposeChildren", then, now);
+    if (there.digest !== seen.digest) this.#tell(there, "contexts", seen.contexts, there.contexts.length);
+    if (subOptions !== (seen.subOptions ?? 0)) this.#tell(there, "subOptions", seen.subOptions ?? 0, subOptions);
+    return false;
+  }
+
+  #group(parent: ParentRef, name: string): void {
+    if (parent === null || !("_id" in parent)) return;
+    const group = this.#service.byId.get(parent._id);
+    if (group?.type === "collection") return;
+    this.stale.push({
+      _id: parent._id,
+      name,
+      field: "parent",
+      planned: parent._id,
+      ...(group !== undefined && { service: group.type }),
+    });
+  }
+
+  #taken(name: string, { _id }: ThereOption): void {
+    this.stale.push({ _id, name, field: "name", service: name });
+  }
+
+  #tell(
+    { _id, name }: { readonly _id: string; readonly name: string },
+    field: DifferingField,
+    planned?: Told,
+    service?: Told,
+  ): void {
+    this.stale.push({
+      _id,
+      name,
+      field,
+      ...(planned !== undefined && { planned }),
+      ...(service !== undefined && { service }),
+    });
+  }
+}

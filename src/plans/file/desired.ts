@@ -1,0 +1,97 @@
+import type { OptionType } from "../../spec/records.ts";
+
+/** A place in a file. Both count from 1; columns count UTF-16 units, as editors do. */
+export interface Spot {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** What is wrong with a file, or with what it asks for: where, what, and what to do. */
+export interface Problem extends Spot {
+  /** Every line concerned, where there are several. */
+  readonly lines?: readonly number[];
+  readonly message: string;
+  readonly remedy: string;
+}
+
+/** The fields of an option that a file can manage. */
+export type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
+
+/** Where an option belongs: nothing is said, the top level, a group of the same file by its position, or a name. */
+export type ParentWish =
+  | { readonly kind: "keep" }
+  | { readonly kind: "top" }
+  | { readonly kind: "row"; readonly row: number }
+  | { readonly kind: "name"; readonly name: string };
+
+/** The Context IDs that an option is to hold, trimmed, each once: exactly these, or at least these. */
+export interface ContextsWish {
+  readonly ids: readonly string[];
+  readonly atLeast: boolean;
+}
+
+/** One option as a file describes it. What is absent is not managed. */
+export interface DesiredOption extends Spot {
+  readonly _id?: string | undefined;
+  readonly name?: string | undefined;
+  readonly parent: ParentWish;
+  readonly type?: OptionType | undefined;
+  readonly exposeChildren?: boolean | undefined;
+  readonly contexts?: ContextsWish | undefined;
+  /** Where each field stands. */
+  readonly spots: { readonly [Field in FieldName | "_id"]?: Spot | undefined };
+}
+
+/** The targeting that a file speaks of. */
+export interface DesiredTargeting extends Spot {
+  readonly _id?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+/** A text that looks like something a spreadsheet made of another text. */
+export interface Suspect extends Spot {
+  readonly text: string;
+  /** The column that it stands in. */
+  readonly field: "name" | "parentName" | "contexts";
+}
+
+/** The desired state of a targeting: what a file of any of the four forms means. */
+export interface Desired {
+  readonly targeting?: DesiredTargeting | undefined;
+  /** In the order of the file; a group stands before what the file nests in it. */
+  readonly options: readonly DesiredOption[];
+  /** Of CSV files: what is a problem unless the service or the base holds exactly this text. */
+  readonly suspects: readonly Suspect[];
+}
+
+/** A file that cannot be read any further: its one problem is told alone. */
+export class UnreadableFile extends Error {
+  readonly problem: Problem;
+  constructor(problem: Problem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
+
+/** Problems in the order in which they were found. */
+export class Problems {
+  readonly all: Problem[] = [];
+
+  /** Adds a problem; `lines` where it concerns several. */
+  add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
+    this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
+    return undefined;
+  }
+
+  /** All of them by line and column. */
+  sorted(): readonly Problem[] {
+    return this.all.toSorted((one, other) => one.line - other.line || one.column - other.column);
+  }
+}
+
+const LONGEST_QUOTED = 80;
+
+/** A text of the file in quotes, cut where it is long. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > LONGEST_QUOTED ? `${text.slice(0, LONGEST_QUOTED)}…` : text);
+}

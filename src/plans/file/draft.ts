@@ -1,0 +1,95 @@
+import type { ContextsWish, DesiredOption, ParentWish, Problems, Spot } from "./desired.ts";
+import type { Entry } from "./node.ts";
+import { contextsIn, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
+
+/** A file of Context IDs that a row names, to be read once the rows are known. */
+export interface NamedFile {
+  readonly path: string;
+  readonly spot: Spot;
+  /** The position of the row among the options. */
+  readonly row: number;
+}
+
+/** Rows as they are read: the options so far, and what is still to be looked up for them. */
+export interface Drafts {
+  readonly options: DesiredOption[];
+  readonly files: NamedFile[];
+  readonly problems: Problems;
+}
+
+/** What a row is besides its fields. */
+export interface RowPlace {
+  readonly spot: Spot;
+  readonly parent: ParentWish;
+  /** Something else than `type` that makes it a group: its children. */
+  readonly isGroup?: boolean;
+}
+
+/** The fields that say which Context IDs an option holds; a row has one of them at most. */
+export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
+
+/** Adds the option that the fields of an object describe; gives its position. */
+export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
+  const { problems, options, files } = drafts;
+  const row = options.length;
+  const text = (field: string): { readonly text: string; readonly spot: Spot } | undefined => {
+    const entry = fields.get(field);
+    const found = entry && textIn(entry.value, entry, field, problems);
+    return entry === undefined || found === undefined ? undefined : { text: found, spot: spotOf(entry) };
+  };
+  const [id, name, type, file] = [text("_id"), text("name"), text("type"), text("contextsFile")];
+  const expose = fields.get("exposeChildren");
+  checkOneOf(fields, problems);
+  if (file !== undefined) files.push({ path: file.text, spot: file.spot, row });
+  const option: DesiredOption = {
+    ...spotOf(place.spot),
+    _id: id && idIn(id.text, id.spot, problems),
+    name: name && nameIn(name.text, name.spot, problems),
+    parent: place.parent,
+    type: (type && typeIn(type.text, type.spot, problems)) ?? (place.isGroup === true ? "collection" : undefined),
+    exposeChildren: expose && truthIn(expose.value, expose, problems),
+    contexts: contextsOf(fields, problems),
+    spots: {
+      _id: id?.spot,
+      name: name?.spot,
+      type: type?.spot,
+      exposeChildren: expose && spotOf(expose),
+      contexts: contextSpot(fields),
+    },
+  };
+  if (!fields.has("_id") && !fields.has("name")) {
+    problems.add(place.spot, "an option has neither _id nor name", "Give its name, or the _id that export wrote.");
+  }
+  options.push(option);
+  return row;
+}
+
+function spotOf({ line, column }: Spot): Spot {
+  return { line, column };
+}
+
+function contextSpot(fields: ReadonlyMap<string, Entry>): Spot | undefined {
+  const field = CONTEXT_FIELDS.find((one) => fields.has(one));
+  const entry = field && fields.get(field);
+  return entry && spotOf(entry);
+}
+
+function checkOneOf(fields: ReadonlyMap<string, Entry>, problems: Problems): void {
+  const [first, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
+  if (first === undefined || second === undefined) return;
+  problems.add(
+    second,
+    `an option has both ${first.key} and ${second.key}`,
+    "Keep one: contexts and contextsFile say exactly what it holds, contextsAtLeast what it holds among others.",
+    [first.line, second.line],
+  );
+}
+
+function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
+  for (const field of ["contexts", "contextsAtLeast"] as const) {
+    const entry = fields.get(field);
+    const ids = entry && contextsIn(entry.value, entry, field, problems);
+    if (ids !== undefined) return { ids, atLeast: field === "contextsAtLeast" };
+  }
+  return undefined;
+}

@@ -1,0 +1,151 @@
+import { createHash } from "node:crypto";
+import { extname } from "node:path";
+import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { addSuspect, checkRows } from "./check-rows.ts";
+import { readContextsFiles } from "./contexts-file.ts";
+import { readCsv } from "./csv.ts";
+import {
+  type Desired,
+  type DesiredTargeting,
+  type Problem,
+  Problems,
+  type Suspect,
+  UnreadableFile,
+} from "./desired.ts";
+import type { Drafts } from "./draft.ts";
+import { jsonNodes } from "./json-nodes.ts";
+import { readNdjson } from "./ndjson.ts";
+import { readTree } from "./tree.ts";
+
+/** The forms of a desired state. */
+export const DESIRED_FORMATS = ["yaml", "json", "csv", "ndjson"] as const;
+export type DesiredFormat = (typeof DESIRED_FORMATS)[number];
+
+const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
+  ".yaml": "yaml",
+  ".yml": "yaml",
+  ".json": "json",
+  ".csv": "csv",
+  ".ndjson": "ndjson",
+  ".jsonl": "ndjson",
+};
+
+/** More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments. */
+export const MOST_YAML_OPTIONS = 5000;
+
+/** A desired state to be read. */
+export interface DesiredSource {
+  readonly bytes: Uint8Array;
+  readonly format: DesiredFormat;
+  /** Where `contextsFile` looks; undefined where the state did not come from a file. */
+  readonly folder: string | undefined;
+}
+
+/** What a file means; where it has problems, that is no more than what could be read. */
+export interface ReadDesired {
+  readonly desired: Desired;
+  /** By line and column. */
+  readonly problems: readonly Problem[];
+  /** SHA-256 of the bytes that were read, in hexadecimal digits. */
+  readonly digest: string;
+}
+
+/** The form that the ending of a name says. Throws a FileError where it says none. */
+export function formatOfDesired(path: string): DesiredFormat {
+  const ending = extname(path).toLowerCase();
+  const format = BY_ENDING[ending];
+  if (format !== undefined) return format;
+  if (/^\.(?:xlsx|xlsm|xls|ods|numbers)$/.test(ending)) {
+    throw new FileError(
+      `${JSON.stringify(path)} is a spreadsheet, which is not read`,
+      "Save its sheet as CSV UTF-8 (comma delimited), with all columns formatted as text.",
+    );
+  }
+  throw new FileError(
+    `${JSON.stringify(path)} has an ending that does not say what it holds`,
+    "Name it .yaml, .json, .csv or .ndjson.",
+  );
+}
+
+/**
+ * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts stay
+ * what is written, whatever they look like. Throws what reading a contextsFile throws besides FileErrors.
+ */
+export async function readDesired({ bytes, format, folder }: DesiredSource): Promise<ReadDesired> {
+  const digest = createHash("sha256").update(bytes).digest("hex");
+  try {
+    const drafts: Drafts = { options: [], files: [], problems: new Problems() };
+    const { targeting, suspects } = await readRows(textIn(bytes), format, drafts);
+    await readContextsFiles(folder, drafts);
+    checkRows(drafts.options, drafts.problems);
+    // Whether the service has such texts is looked up for a file that is well otherwise.
+    if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
+    const desired = { ...(targeting && { targeting }), options: drafts.options, suspects };
+    return { desired, problems: drafts.problems.sorted(), digest };
+  } catch (thrown) {
+    if (!(thrown instanceof UnreadableFile)) throw thrown;
+    return { desired: { options: [], suspects: [] }, problems: [thrown.problem], digest };
+  }
+}
+
+async function readRows(
+  text: string,
+  format: DesiredFormat,
+  drafts: Drafts,
+): Promise<{ readonly targeting?: DesiredTargeting | undefined; readonly suspects: readonly Suspect[] }> {
+  const NO_SUSPECTS = { suspects: [] };
+  if (format === "csv") return { suspects: readCsv(text, drafts) };
+  if (format === "ndjson") return { ...NO_SUSPECTS, targeting: readNdjson(text, drafts) };
+  const unmarked = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+  if (format === "json") return { ...NO_SUSPECTS, targeting: readTree(jsonNodes(unmarked), drafts) };
+  const { yamlNodes } = await import("./yaml-nodes.ts");
+  const targeting = readTree(await yamlNodes(unmarked), drafts);
+  const beyond = drafts.options[MOST_YAML_OPTIONS];
+  if (beyond !== undefined) {
+    throw new UnreadableFile({
+      line: beyond.line,
+      column: beyond.column,
+      message: `a YAML file may have ${MOST_YAML_OPTIONS.toLocaleString("en-US")} options; here one more begins`,
+      remedy: "Save it as JSON, NDJSON or CSV, which may have any number.",
+    });
+  }
+  return { ...NO_SUSPECTS, targeting };
+}
+
+/** Text of UTF-8 bytes. Throws an UnreadableFile that names the line of the first bytes that are none. */
+function textIn(bytes: Uint8Array): string {
+  const foreign = foreignWords(bytes);
+  if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1, ...foreign });
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    const lost = Buffer.from(bytes).toString("utf8").indexOf("\uFFFD");
+    const before = Buffer.from(bytes).toString("utf8").slice(0, Math.max(0, lost));
+    const line = before.split("\n").length;
+    throw new UnreadableFile({
+      line,
+      column: before.length - before.lastIndexOf("\n"),
+      message: "bytes stand here that are not UTF-8",
+      remedy: "Save the file as UTF-8; Korean Excel does so as CSV UTF-8.",
+    });
+  }
+}
+
+/** Files of other programs, by their first bytes. */
+function foreignWords(bytes: Uint8Array): { readonly message: string; readonly remedy: string } | undefined {
+  const start = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
+  const asCsv = "Save its sheet as CSV UTF-8 (comma delimited), with all columns formatted as text.";
+  if (start.startsWith("PK\u0003\u0004"))
+    return { message: "this is a spreadsheet or an archive, whatever its name says", remedy: asCsv };
+  if (start.startsWith("\u00D0\u00CF\u0011\u00E0"))
+    return { message: "this is an old spreadsheet, whatever its name says", remedy: asCsv };
+  if (start.startsWith("\u00FF\u00FE") || start.startsWith("\u00FE\u00FF")) {
+    return { message: "the file is UTF-16", remedy: "Save it as UTF-8." };
+  }
+  if (start.startsWith("%PDF")) return { message: "this is a PDF", remedy: "Give YAML, JSON, CSV or NDJSON." };
+  if (start.startsWith("\u001F\u008B")) return { message: "the file is compressed", remedy: "Unpack it first." };
+  if (bytes.subarray(0, 1024).includes(0))
+    return { message: "the file holds binary data", remedy: "Give YAML, JSON, CSV or NDJSON." };
+  return undefined;
+}

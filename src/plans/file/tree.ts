@@ -1,0 +1,135 @@
+import type { DesiredTargeting, ParentWish, Problems, Spot } from "./desired.ts";
+import { quoted } from "./desired.ts";
+import { addOption, CONTEXT_FIELDS, type Drafts } from "./draft.ts";
+import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
+import { entriesOf, idIn, nameIn, textIn } from "./values.ts";
+
+const ROOT_FIELDS = ["version", "targeting", "options"];
+const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
+const CHILD_FIELDS = ["_id", "name", "type", ...CONTEXT_FIELDS];
+
+/** Reads the tree that a YAML or JSON file is; gives its targeting. What is wrong goes to the problems. */
+export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefined {
+  const { problems } = drafts;
+  if (root.kind !== "map") {
+    const list = root.kind === "list" ? " A list of rows alone is read as NDJSON, one object a line." : "";
+    problems.add(
+      root,
+      `a desired state is an object, and ${kindOf(root)} stands here`,
+      `Write version, targeting and options.${list}`,
+    );
+    return undefined;
+  }
+  if (isForeign(root, problems)) return undefined;
+  const fields = entriesOf(root, [...ROOT_FIELDS, "$schema"], "a desired state", problems);
+  checkVersion(fields.get("version"), root, problems);
+  const options = fields.get("options");
+  if (options === undefined) {
+    problems.add(root, "options is missing", "List the options under options; [] lists none.");
+  } else if (options.value.kind !== "list") {
+    problems.add(
+      options,
+      `options must be a list, and ${kindOf(options.value)} stands here`,
+      "Begin each option with -.",
+    );
+  } else {
+    for (const item of options.value.items) readOption(item, drafts);
+  }
+  return readTargeting(fields.get("targeting"), problems);
+}
+
+/** `version` of a tree, or of the first line of NDJSON: 1, the only one that there is. */
+export function checkVersion(entry: Entry | undefined, where: Spot, problems: Problems): void {
+  if (entry === undefined) {
+    problems.add(where, "version is missing", "Write version: 1, so that later versions can tell.");
+    return;
+  }
+  const { value } = entry;
+  const isOne =
+    value.kind === "value" ? value.value === 1 : value.kind === "text" && value.isPlain && value.text === "1";
+  if (isOne) return;
+  const found =
+    value.kind === "text" ? quoted(value.text) : value.kind === "value" ? String(value.value) : kindOf(value);
+  problems.add(entry, `version ${found} is not known`, "This program reads version 1, written as a number.");
+}
+
+/** `targeting` of a tree, or of the first line of NDJSON. */
+export function readTargeting(entry: Entry | undefined, problems: Problems): DesiredTargeting | undefined {
+  if (entry === undefined) return undefined;
+  if (entry.value.kind !== "map") {
+    return problems.add(
+      entry,
+      `targeting must have _id or name, and ${kindOf(entry.value)} stands here`,
+      "Write targeting with its _id, its name, or both, below it.",
+    );
+  }
+  const fields = entriesOf(entry.value, ["_id", "name"], "targeting", problems);
+  const [id, name] = [fields.get("_id"), fields.get("name")];
+  const idText = id && textIn(id.value, id, "_id", problems);
+  const nameText = name && textIn(name.value, name, "name", problems);
+  if (entry.value.entries.length === 0)
+    problems.add(entry, "targeting has neither _id nor name", "Give one of them, or both.");
+  return {
+    line: (name ?? id ?? entry).line,
+    column: (name ?? id ?? entry).column,
+    _id: id && idText === undefined ? undefined : idText && id && idIn(idText, id, problems),
+    name: nameText === undefined || name === undefined ? undefined : nameIn(nameText, name, problems),
+  };
+}
+
+function readOption(node: Node, drafts: Drafts): void {
+  const map = optionMap(node, drafts.problems);
+  if (map === undefined) return;
+  const fields = entriesOf(map, OPTION_FIELDS, "an option", drafts.problems);
+  const children = fields.get("children");
+  const isGroup = children !== undefined;
+  const row = addOption(fields, { spot: map, parent: { kind: "top" }, isGroup }, drafts);
+  if (children === undefined) return;
+  if (children.value.kind !== "list") {
+    drafts.problems.add(
+      children,
+      `children must be a list, and ${kindOf(children.value)} stands here`,
+      "Write [] where none is managed, or leave children out.",
+    );
+    return;
+  }
+  for (const child of children.value.items) readChild(child, { kind: "row", row }, drafts);
+}
+
+function readChild(node: Node, parent: ParentWish, drafts: Drafts): void {
+  const { problems } = drafts;
+  const map = optionMap(node, problems);
+  if (map === undefined) return;
+  const group = map.entries.find(({ key }) => key === "children" || key === "exposeChildren");
+  if (group !== undefined) {
+    problems.add(
+      group,
+      `a sub-option has ${group.key}: a group cannot stand below a group`,
+      "Put it at the top level.",
+    );
+  }
+  const entries = group === undefined ? map.entries : map.entries.filter(({ key }) => !GROUP_FIELDS.includes(key));
+  addOption(entriesOf({ ...map, entries }, CHILD_FIELDS, "a sub-option", problems), { spot: map, parent }, drafts);
+}
+
+const GROUP_FIELDS = ["children", "exposeChildren"];
+
+function optionMap(node: Node, problems: Problems): MapNode | undefined {
+  if (node.kind === "map") return node;
+  const name = node.kind === "text" && node.text !== "" ? `Write name: ${node.text.slice(0, 36)}.` : "Give its name.";
+  return problems.add(node, `an option must be an object, and ${kindOf(node)} stands here`, name);
+}
+
+/** Files of other programs that people mistake for this one; one problem says so instead of one for each key. */
+function isForeign(root: MapNode, problems: Problems): boolean {
+  const keys = new Set(root.entries.map(({ key }) => key));
+  if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;
+  const [first] = root.entries;
+  const found = [...keys].slice(0, 5).map(quoted).join(", ");
+  problems.add(
+    first ?? root,
+    `this is no desired state: it has neither targeting nor options, but ${found}`,
+    "A desired state has version: 1, targeting and options; targeting-mcp export writes one.",
+  );
+  return true;
+}

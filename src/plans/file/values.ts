@@ -1,0 +1,130 @@
+import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import { nameProblem } from "../../spec/names.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { type Problems, quoted, type Spot } from "./desired.ts";
+import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
+
+/** The entries of an object by key; what stands twice, or is no valid key, is a problem. */
+export function entriesOf(
+  map: MapNode,
+  valid: readonly string[],
+  what: string,
+  problems: Problems,
+): ReadonlyMap<string, Entry> {
+  const entries = new Map<string, Entry>();
+  for (const entry of map.entries) {
+    const first = entries.get(entry.key);
+    if (first !== undefined) {
+      problems.add(
+        entry,
+        `${quoted(entry.key)} stands twice in ${what}: on line ${first.line} and on line ${entry.line}`,
+        "Keep one of the two.",
+        [first.line, entry.line],
+      );
+    } else if (valid.includes(entry.key)) entries.set(entry.key, entry);
+    else problems.add(entry, `${quoted(entry.key)} is no field of ${what}`, `Fields of ${what}: ${valid.join(", ")}.`);
+  }
+  return entries;
+}
+
+/** The text of a value; undefined where it is none, which is a problem. */
+export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
+  if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
+  const found = kindOf(node);
+  const remedy =
+    node.kind === "value" && node.value !== null
+      ? `Write it in quotes: ${JSON.stringify(String(node.value))}.`
+      : `Write a text, or leave ${field} out.`;
+  return problems.add(spot, `${field} must be a text, and ${found} stands here`, remedy);
+}
+
+/** An `_id` in the form of the service; lower case is the same. */
+export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
+  const id = text.trim().toUpperCase();
+  if (isUlid(id)) return id;
+  return problems.add(
+    spot,
+    `_id ${quoted(text)} is no ID of the service`,
+    "IDs are 26 digits and letters, as export writes them. Without _id the option is found, or made, by its name.",
+  );
+}
+
+/** A name that the service takes (management-api 8.3). */
+export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
+  const problem = nameProblem(text);
+  if (problem === undefined) return text;
+  const { nameMinLength, nameMaxLength } = LIMITS;
+  const words = {
+    tooShort: `has ${problem.length} characters, and needs at least ${nameMinLength.value}`,
+    tooLong: `has ${problem.length} characters, and may have ${nameMaxLength.value}`,
+    outerSpace: "begins or ends with a space",
+    characters: `has characters that names may not have: ${(problem.characters ?? []).slice(0, 5).map(quoted).join(", ")}`,
+  };
+  return problems.add(
+    spot,
+    `the name ${quoted(text)} ${words[problem.rule]}`,
+    `Names have ${nameMinLength.value} to ${nameMaxLength.value} characters: Korean and English letters, digits, spaces, ~ % & + -, no space at either end.`,
+  );
+}
+
+/** Collects Context IDs: trimmed, each once, in the order of their first mention (management-api 8.1). */
+export class ContextIds {
+  readonly #ids = new Set<string>();
+  readonly #problems: Problems;
+
+  constructor(problems: Problems) {
+    this.#problems = problems;
+  }
+
+  /** `where` is added to the message where the text stands in another file. */
+  add(text: string, spot: Spot, where = ""): void {
+    const id = trimContextId(text);
+    const problem = contextIdProblem(id);
+    if (problem === undefined) {
+      this.#ids.add(id);
+      return;
+    }
+    const words = {
+      empty: "a Context ID is empty",
+      tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes, and may have ${LIMITS.contextIdBytes.value}`,
+      halfCharacter: `the Context ID ${quoted(id)} holds half of a character, which UTF-8 cannot carry`,
+    };
+    this.#problems.add(spot, words[problem.rule] + where, "Mend it or take it out.");
+  }
+
+  ids(): readonly string[] {
+    return [...this.#ids];
+  }
+}
+
+/** The Context IDs of a list. Undefined where it is no list, which is a problem. */
+export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
+  if (node.kind !== "list") {
+    return problems.add(
+      spot,
+      `${field} must be a list of Context IDs, and ${kindOf(node)} stands here`,
+      `Write [] for none, or leave ${field} out so that it is not managed.`,
+    );
+  }
+  const ids = new ContextIds(problems);
+  for (const item of node.items) {
+    const text = textIn(item, item, `each entry of ${field}`, problems);
+    if (text !== undefined) ids.add(text, item);
+  }
+  return ids.ids();
+}
+
+/** `exposeChildren`: true or false, without quotes. */
+export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
+  if (node.kind === "value" && typeof node.value === "boolean") return node.value;
+  const text = node.kind === "text" && node.isPlain ? node.text : undefined;
+  if (text === "true" || text === "false") return text === "true";
+  return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
+}
+
+/** `type`: one of the two types of the service. */
+export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
+  if (text === "atomic" || text === "collection") return text;
+  return problems.add(spot, `${quoted(text)} is no type of an option`, "Write collection (a group) or atomic.");
+}

@@ -1,0 +1,128 @@
+import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import { FileError } from "../../platform/file-error.ts";
+import type { There, ThereOption } from "../base/there.ts";
+import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
+
+/** Where the published schema of a desired state lies, for editors. */
+export const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
+
+/**
+ * A targeting as a desired state, piece by piece: the same bytes wherever the same is there. Context IDs are sorted, and
+ * whatever another reader could take for something else than a text is quoted. Throws a FileError where a targeting has
+ * more options than YAML may have.
+ */
+export function* desiredText(there: There, format: DesiredFormat): Generator<string> {
+  if (format === "csv") yield* csvText(there);
+  else if (format === "ndjson") yield* ndjsonText(there);
+  else if (format === "json") yield jsonText(there);
+  else yield* yamlText(there);
+}
+
+/** Each group with its sub-options, and each other top-level option. */
+function* topLevel({
+  options,
+}: There): Generator<{ readonly option: ThereOption; readonly children: readonly ThereOption[] }> {
+  const children = new Map<string, ThereOption[]>();
+  for (const option of options) {
+    if (option.parent === null) continue;
+    const before = children.get(option.parent);
+    if (before === undefined) children.set(option.parent, [option]);
+    else before.push(option);
+  }
+  for (const option of options) {
+    if (option.parent === null) yield { option, children: children.get(option._id) ?? [] };
+  }
+}
+
+function sorted({ contexts }: ThereOption): readonly string[] {
+  return contexts.toSorted();
+}
+
+function jsonText(there: There): string {
+  const child = (option: ThereOption) => ({ _id: option._id, name: option.name, contexts: sorted(option) });
+  const options = [...topLevel(there)].map(({ option, children }) => ({
+    _id: option._id,
+    name: option.name,
+    ...(option.exposeChildren !== undefined && { exposeChildren: option.exposeChildren }),
+    contexts: sorted(option),
+    ...(option.type === "collection" && { children: children.map(child) }),
+  }));
+  const { _id, name } = there.targeting;
+  return `${JSON.stringify({ $schema: SCHEMA_ADDRESS, version: 1, targeting: { _id, name }, options }, null, 2)}\n`;
+}
+
+function* ndjsonText(there: There): Generator<string> {
+  const { _id, name } = there.targeting;
+  const names = new Map(there.options.map((option) => [option._id, option.name]));
+  yield `${JSON.stringify({ version: 1, targeting: { _id, name } })}\n`;
+  for (const option of there.options) {
+    const row = {
+      _id: option._id,
+      name: option.name,
+      parentName: option.parent === null ? null : (names.get(option.parent) ?? null),
+      type: option.type,
+      ...(option.exposeChildren !== undefined && { exposeChildren: option.exposeChildren }),
+      contexts: sorted(option),
+    };
+    yield `${JSON.stringify(row)}\n`;
+  }
+}
+
+function* csvText(there: There): Generator<string> {
+  const names = new Map(there.options.map((option) => [option._id, option.name]));
+  yield BYTE_ORDER_MARK + csvLine(["_id", "name", "parentName", "type", "exposeChildren", "contexts"]);
+  for (const option of there.options) {
+    const parent = option.parent === null ? "[]" : (names.get(option.parent) ?? "[]");
+    const expose = option.exposeChildren === undefined ? "" : String(option.exposeChildren);
+    yield csvLine([option._id, option.name, parent, option.type, expose, contextsCell(sorted(option))]);
+  }
+}
+
+/** What `|` cannot separate is a JSON array. */
+function contextsCell(contexts: readonly string[]): string {
+  const isPlain = contexts.length > 0 && contexts.every((id) => !id.startsWith("[") && !/[|\r\n]/.test(id));
+  return isPlain ? contexts.join("|") : JSON.stringify(contexts);
+}
+
+function* yamlText(there: There): Generator<string> {
+  if (there.options.length > MOST_YAML_OPTIONS) {
+    throw new FileError(
+      `the targeting has ${there.options.length.toLocaleString("en-US")} options, and a YAML file may have ${MOST_YAML_OPTIONS.toLocaleString("en-US")}`,
+      "Name the file .json, .ndjson or .csv.",
+    );
+  }
+  const { _id, name } = there.targeting;
+  yield `# yaml-language-server: $schema=${SCHEMA_ADDRESS}\nversion: 1\ntargeting:\n`;
+  yield `  _id: ${scalar(_id)}\n  name: ${scalar(name)}\n`;
+  yield there.options.length === 0 ? "options: []\n" : "options:\n";
+  for (const { option, children } of topLevel(there)) {
+    yield yamlOption(option, "  ");
+    if (option.type === "atomic") continue;
+    yield children.length === 0 ? "    children: []\n" : "    children:\n";
+    for (const child of children) yield yamlOption(child, "      ");
+  }
+}
+
+function yamlOption(option: ThereOption, indent: string): string {
+  const lines = [`_id: ${scalar(option._id)}`, `name: ${scalar(option.name)}`];
+  if (option.exposeChildren !== undefined) lines.push(`exposeChildren: ${option.exposeChildren}`);
+  const ids = sorted(option).map(scalar);
+  const inline = `contexts: [${ids.join(", ")}]`;
+  if (inline.length <= LONGEST_LINE) lines.push(inline);
+  else lines.push("contexts:", ...ids.map((id) => `  - ${id}`));
+  return `${indent}- ${lines.join(`\n${indent}  `)}\n`;
+}
+
+const LONGEST_LINE = 100;
+
+/** What every reader of YAML takes for a text without quotes, in lists in brackets too. */
+const PLAIN =
+  /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
+const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
+/** What YAML does not print, and JSON does. */
+const UNPRINTED = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
+
+function scalar(text: string): string {
+  if (PLAIN.test(text) && !RESERVED.test(text)) return text;
+  return JSON.stringify(text).replace(UNPRINTED, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import * as z from "zod";
+import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
+import type { Plan } from "./diff/plan.ts";
+
+/** Where a plan was made, and of what; all of it is compared when it is applied. */
+export interface PlanOrigin {
+  readonly environment: "live" | "sandbox";
+  /** Base address of the management API. */
+  readonly apiUrl: string;
+  /** SHA-256 of the file, in hexadecimal digits. */
+  readonly fileDigest: string;
+  readonly prune: boolean;
+  readonly byName: boolean;
+}
+
+/** A plan as it travels from the one who made it to the one who applies it. */
+export interface PlanDocument extends PlanOrigin {
+  readonly kind: "targeting-mcp-plan";
+  readonly version: 1;
+  /** SHA-256 over everything else, in hexadecimal digits: what was reviewed is what is applied. */
+  readonly digest: string;
+  readonly plan: Plan;
+}
+
+/** Puts a plan and its origin together, with the digest of both. */
+export function planDocument(plan: Plan, origin: PlanOrigin): PlanDocument {
+  const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan };
+  return { ...content, digest: createHash("sha256").update(JSON.stringify(content)).digest("hex") };
+}
+
+/** What a command ends with. */
+export type PlanExitCode = 0 | 1 | 2;
+
+const told = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const about = { _id: z.string().optional(), name: z.string() };
+const difference = z.object({
+  ...about,
+  field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
+  base: told.optional(),
+  file: told.optional(),
+  service: told.optional(),
+  planned: told.optional(),
+  line: z.int().optional(),
+});
+
+/** What `plan --json` prints: all of a plan that a program may look at. */
+export const planJsonSchema = z.object({
+  version: z.literal(1),
+  targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
+  changes: z.array(
+    z.object({
+      ...about,
+      kind: z.enum(CHANGE_KINDS),
+      from: told.optional(),
+      to: told.optional(),
+      added: z.int().optional(),
+      removed: z.int().optional(),
+      isTargeting: z.literal(true).optional(),
+    }),
+  ),
+  drift: z.array(difference),
+  conflicts: z.array(difference),
+  onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
+  limits: z.array(
+    z.object({ limit: z.string(), of: z.string(), there: z.number(), wanted: z.number(), fits: z.number() }),
+  ),
+  problems: z.array(
+    z.object({
+      line: z.int(),
+      column: z.int(),
+      lines: z.array(z.int()).optional(),
+      message: z.string(),
+      remedy: z.string(),
+    }),
+  ),
+  digest: z.string().optional(),
+  exitCode: z.union([z.literal(0), z.literal(1), z.literal(2)]),
+});
+export type PlanJson = z.input<typeof planJsonSchema>;
+
+/** A plan as `--json` prints it. */
+export function planJson(
+  { plan, digest }: PlanDocument,
+  groupName: (id: string) => string,
+  exitCode: PlanExitCode,
+): PlanJson {
+  const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
+  return {
+    version: 1,
+    targeting,
+    changes: [...changesOf(plan, groupName)],
+    drift: [...drift],
+    conflicts: [...conflicts],
+    ...(onlyThere.length > 0 && { onlyThere: [...onlyThere] }),
+    limits: [...limits],
+    problems: problems.map((problem) => ({ ...problem, lines: problem.lines && [...problem.lines] })),
+    digest,
+    exitCode,
+  };
+}

@@ -1,0 +1,20 @@
+import type { Difference } from "../../plans/diff/plan.ts";
+import { shown } from "../fence.ts";
+import { count, differenceLine } from "./words.ts";
+
+const UNSEEN = "Who changed it, and when single Context IDs came or went, cannot be seen: the API does not show it.";
+
+/** What drifted, in lines for a terminal. `against` says what the service was compared with. */
+export function driftLines(
+  { name, _id }: { readonly name: string; readonly _id: string },
+  drift: readonly Difference[],
+  against: string,
+): readonly string[] {
+  const about = `Targeting ${shown(name)} (${_id})`;
+  if (drift.length === 0) return [`${about}: as ${against}`];
+  return [
+    `${about}: ${count(drift.length)} differences from ${against}`,
+    ...drift.map((one) => `  ~ ${differenceLine(one)}`),
+    UNSEEN,
+  ];
+}

@@ -1,0 +1,55 @@
+import { changesOf } from "../../plans/diff/changes.ts";
+import { shown } from "../fence.ts";
+import type { ShownPlan } from "./plan-text.ts";
+import { changeCounts, changeLine, count, differenceLine, KIND_WORDS, limitLine, problemLine } from "./words.ts";
+
+/** So many changes of a plan stand in a comment of a pull request, which has its own limit. */
+const MOST_ROWS = 500;
+
+/** A plan as Markdown for a pull request: what changes as a table, what stops it above. */
+export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
+  const changes = changesOf(plan, groupName);
+  const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
+  const rows = changes
+    .slice(0, MOST_ROWS)
+    .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
+  const more = changes.length - rows.length;
+  return `${[
+    `### Plan of ${cell(shown(targeting.name))}: ${changeCounts(changes)}`,
+    ...list(
+      "Problems",
+      problems.map((problem) => problemLine(file, problem)),
+    ),
+    ...list("Conflicts", conflicts.map(differenceLine)),
+    ...list("Limits", limits.map(limitLine)),
+    ...(rows.length === 0 ? [] : ["", "| change | of |", "|---|---|", ...rows]),
+    ...(more > 0 ? ["", `And ${count(more)} more.`] : []),
+    ...list("Changed by others since the base, and kept", drift.map(differenceLine)),
+    ...list(
+      "Only there",
+      onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
+    ),
+    "",
+    `Plan \`${digest}\``,
+  ].join("\n")}\n`;
+}
+
+function list(title: string, lines: readonly string[]): readonly string[] {
+  if (lines.length === 0) return [];
+  const shownLines = lines.slice(0, MOST_ROWS).map((line) => `- ${cell(line)}`);
+  const more = lines.length - shownLines.length;
+  return [
+    "",
+    `**${title}** (${count(lines.length)})`,
+    "",
+    ...shownLines,
+    ...(more > 0 ? [`- and ${count(more)} more`] : []),
+  ];
+}
+
+/** Names come from others: nothing in them is Markdown, HTML, a mention or a new cell. */
+function cell(text: string): string {
+  return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
+    sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,
+  );
+}

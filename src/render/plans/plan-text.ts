@@ -1,0 +1,91 @@
+import { CHANGE_KINDS, type ChangeKind, changesOf, type ListedChange } from "../../plans/diff/changes.ts";
+import type { Plan } from "../../plans/diff/plan.ts";
+import { shown } from "../fence.ts";
+import { changeCounts, changeLine, count, differenceLine, KIND_WORDS, limitLine, problemLine } from "./words.ts";
+
+/** How a line of a plan may be marked: what comes, what changes, what goes, and what stops it. */
+export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
+
+/** A line, and what it is about. */
+export interface TonedLine {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+const TONES: Readonly<Record<ChangeKind, Tone>> = {
+  created: "comes",
+  renamed: "changes",
+  moved: "changes",
+  contexts: "changes",
+  settings: "changes",
+  deleted: "goes",
+  adopted: "plain",
+};
+
+const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
+
+/** What a plan is shown with. */
+export interface ShownPlan {
+  readonly plan: Plan;
+  /** The path of the file, as it was given. */
+  readonly file: string;
+  readonly digest: string;
+  readonly groupName: (id: string) => string;
+}
+
+/** A plan in lines for a terminal: everything of it, change by change. */
+export function planLines({ plan, file, digest, groupName }: ShownPlan): readonly TonedLine[] {
+  const changes = changesOf(plan, groupName);
+  const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
+  const id = targeting._id === undefined ? "a new targeting" : targeting._id;
+  return [
+    line(`Targeting ${shown(targeting.name)} (${id}): ${changeCounts(changes)}`),
+    ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
+    ...section("Changed by others since the base, and kept", drift.map(differenceLine), "plain"),
+    ...section(
+      "Only there",
+      onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
+      "plain",
+    ),
+    ...section(
+      "Conflicts: write the service's value into the file, or renew the base",
+      conflicts.map(differenceLine),
+      "stops",
+    ),
+    ...section("Limits", limits.map(limitLine), "stops"),
+    ...section(
+      "Problems",
+      problems.map((problem) => problemLine(file, problem)),
+      "stops",
+      "",
+    ),
+    line(`Plan ${digest.slice(0, 16)}`),
+  ];
+}
+
+function changeSection(kind: ChangeKind, changes: readonly ListedChange[]): readonly TonedLine[] {
+  const own = changes.filter((change) => change.kind === kind);
+  return section(heading(KIND_WORDS[kind]), own.map(changeLine), TONES[kind]);
+}
+
+function heading(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function section(
+  title: string,
+  lines: readonly string[],
+  tone: Tone,
+  sign = `  ${SIGNS[tone]} `,
+): readonly TonedLine[] {
+  if (lines.length === 0) return [];
+  return [
+    line(""),
+    line(`${title} (${count(lines.length)}):`),
+    ...lines.map((text) => ({ text: `${sign}${text}`, tone })),
+  ];
+}
+
+function line(text: string): TonedLine {
+  return { text, tone: "plain" };
+}

@@ -1,0 +1,87 @@
+import { CHANGE_KINDS, type ChangeKind, type ListedChange } from "../../plans/diff/changes.ts";
+import type { Difference, ExceededLimit, Told } from "../../plans/diff/plan.ts";
+import type { Problem } from "../../plans/file/desired.ts";
+import { plain, shown } from "../fence.ts";
+
+/** How each kind of change is called where changes are counted. */
+export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
+  created: "created",
+  renamed: "renamed",
+  moved: "moved",
+  contexts: "with other Context IDs",
+  settings: "with other settings",
+  deleted: "deleted",
+  adopted: "found by name",
+};
+
+/** A problem as compilers write theirs: `FILE:LINE:COLUMN: text`. */
+export function problemLine(file: string, { line, column, message, remedy }: Problem): string {
+  return `${file}:${line}:${column}: ${plain(message)}. ${plain(remedy)}`;
+}
+
+/** A change on one line, without its kind. */
+export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
+  const what = `${isTargeting === true ? "the targeting " : ""}${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  if (kind === "renamed" || kind === "settings") return `${what}: ${value(from)} → ${value(to)}`;
+  if (kind === "moved") return `${what}: ${place(from)} → ${place(to)}`;
+  if (kind === "contexts") return `${what}: +${count(added)} −${count(removed)}`;
+  if (kind === "deleted") return `${what}, with ${contextIds(removed)}`;
+  if (kind === "created" && isTargeting !== true) {
+    return `${what}${to === undefined ? "" : ` in ${value(to)}`}, with ${contextIds(added)}`;
+  }
+  return what;
+}
+
+/** How many changes of each kind there are: "2 created, 1 renamed". */
+export function changeCounts(changes: readonly ListedChange[]): string {
+  const counts = CHANGE_KINDS.flatMap((kind) => {
+    const many = changes.filter((change) => change.kind === kind).length;
+    return many === 0 ? [] : [`${count(many)} ${KIND_WORDS[kind]}`];
+  });
+  return counts.length === 0 ? "nothing to do" : counts.join(", ");
+}
+
+const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
+  name: "name",
+  parent: "group",
+  type: "type",
+  exposeChildren: "exposeChildren",
+  contexts: "Context IDs",
+  deleted: "is no longer there",
+  added: "was added by others",
+  subOptions: "sub-options",
+};
+
+/** What differs, on one line: the object, the field, and its value on each side that has one. */
+export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
+  const what = `${shown(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
+  if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
+  const sides = Object.entries({ base, file, planned, service }).flatMap(([name, told]) =>
+    told === undefined ? [] : [`${name} ${field === "parent" ? place(told) : value(told)}`],
+  );
+  return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}`;
+}
+
+/** A limit that would be exceeded, with what is there and what fits. */
+export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
+  if (limit.startsWith("TARGETING_MCP_")) {
+    return `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}`;
+  }
+  return `${limit} (${shown(of)}): ${count(there)} are there, it would be ${count(wanted)}, and ${count(fits)} fit`;
+}
+
+export function count(value: number | undefined): string {
+  return (value ?? 0).toLocaleString("en-US");
+}
+
+function contextIds(many: number | undefined): string {
+  return `${count(many)} Context ${many === 1 ? "ID" : "IDs"}`;
+}
+
+function value(told: Told | undefined): string {
+  return typeof told === "string" ? shown(told) : String(told);
+}
+
+function place(told: Told | undefined): string {
+  return told === null || told === undefined ? "top level" : value(told);
+}

@@ -1,0 +1,193 @@
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readDesired } from "../../src/plans/file/read-desired.ts";
+
+const A = "01J0000000000000000000000A";
+const B = "01J0000000000000000000000B";
+
+async function read(format: "yaml" | "json" | "csv" | "ndjson", text: string, folder?: string) {
+  const { desired, problems } = await readDesired({ bytes: Buffer.from(text), format, folder });
+  return { desired, problems };
+}
+
+/** The options of a file that has no problems, without their places. */
+async function options(format: "yaml" | "json" | "csv" | "ndjson", text: string, folder?: string) {
+  const { desired, problems } = await read(format, text, folder);
+  expect(problems).toEqual([]);
+  return desired.options.map(({ _id, name, parent, type, exposeChildren, contexts }) => ({
+    ...(_id !== undefined && { _id }),
+    ...(name !== undefined && { name }),
+    parent,
+    ...(type !== undefined && { type }),
+    ...(exposeChildren !== undefined && { exposeChildren }),
+    ...(contexts !== undefined && { contexts }),
+  }));
+}
+
+const exactly = (...ids: string[]) => ({ ids, atLeast: false });
+
+test("YAML: the tree, its fields, and texts that look like something else", async () => {
+  const text = `# a comment
+version: 1
+targeting: { _id: ${A.toLowerCase()}, name: Spring }
+options:
+  - _id: ${B}
+    name: Running Shoes
+    contexts: [c1, 007, 1e3, no, null, 0x1F, 2024-01-01, ' c1 ']
+  - name: Seasonal
+    exposeChildren: true
+    children:
+      - name: 007
+        contextsAtLeast: [~, yes]
+      - name: null
+        type: atomic
+  - {name: Empty one, contexts: []}
+  - name: Group of none
+    children: []
+`;
+  const { desired, problems } = await read("yaml", text);
+  expect(problems).toEqual([]);
+  expect(desired.targeting).toEqual({ line: 3, column: 47, _id: A, name: "Spring" });
+  expect(await options("yaml", text)).toEqual([
+    {
+      _id: B,
+      name: "Running Shoes",
+      parent: { kind: "top" },
+      contexts: exactly("c1", "007", "1e3", "no", "null", "0x1F", "2024-01-01"),
+    },
+    { name: "Seasonal", parent: { kind: "top" }, type: "collection", exposeChildren: true },
+    { name: "007", parent: { kind: "row", row: 1 }, contexts: { ids: ["~", "yes"], atLeast: true } },
+    { name: "null", parent: { kind: "row", row: 1 }, type: "atomic" },
+    { name: "Empty one", parent: { kind: "top" }, contexts: exactly() },
+    { name: "Group of none", parent: { kind: "top" }, type: "collection" },
+  ]);
+  expect(desired.options.map(({ line, column }) => [line, column])).toEqual([
+    [5, 5],
+    [8, 5],
+    [11, 9],
+    [13, 9],
+    [15, 5],
+    [16, 5],
+  ]);
+});
+
+test("YAML: an alias stands for what its anchor marks", async () => {
+  const text = `version: 1
+options:
+  - name: One
+    contexts: &shared [a, b]
+  - name: Two
+    contexts: *shared
+`;
+  expect(await options("yaml", text)).toMatchObject([{ contexts: exactly("a", "b") }, { contexts: exactly("a", "b") }]);
+});
+
+test("JSON, with a byte order mark and Windows line ends", async () => {
+  const text = `\uFEFF{\r\n  "$schema": "x",\r\n  "version": 1,\r\n  "options": [{"name": "One", "contexts": ["a"]}]\r\n}`;
+  expect(await options("json", text)).toEqual([{ name: "One", parent: { kind: "top" }, contexts: exactly("a") }]);
+});
+
+test("NDJSON: what a first line says, and where parents are", async () => {
+  const text = `{"version":1,"targeting":{"name":"Spring"}}
+{"name":"Group","type":"collection","parentName":null,"exposeChildren":false}
+
+{"_id":"${A}","parentName":"Group","contexts":["a"]}
+{"name":"Kept","parentName":""}
+{"name":"Top","parentName":[]}`;
+  expect(await options("ndjson", text)).toEqual([
+    { name: "Group", parent: { kind: "top" }, type: "collection", exposeChildren: false },
+    { _id: A, parent: { kind: "name", name: "Group" }, contexts: exactly("a") },
+    { name: "Kept", parent: { kind: "keep" } },
+    { name: "Top", parent: { kind: "top" } },
+  ]);
+  expect((await read("ndjson", '{"name":"No head"}')).problems).toEqual([]);
+});
+
+test("CSV: blank keeps, [] is none, and a cell in brackets is a list", async () => {
+  const text = `\uFEFFname,_id,parentName,contexts,exposeChildren,type\r
+Shoes,${A},,a|b | a,,\r
+"Seasonal",,[],[],TRUE,collection\r
+Easter,,Seasonal,"[""x|y"", ""z\\nz""]",,atomic\r
+\r
+Kept,,,,,\r
+`;
+  expect(await options("csv", text)).toEqual([
+    { _id: A, name: "Shoes", parent: { kind: "keep" }, contexts: exactly("a", "b") },
+    { name: "Seasonal", parent: { kind: "top" }, type: "collection", exposeChildren: true, contexts: exactly() },
+    { name: "Easter", parent: { kind: "name", name: "Seasonal" }, type: "atomic", contexts: exactly("x|y", "z\nz") },
+    { name: "Kept", parent: { kind: "keep" } },
+  ]);
+});
+
+test("what a spreadsheet may have made is kept to be looked up", async () => {
+  const { desired, problems } = await read("csv", "name,contexts\n#NAME?,1.23E+15|TRUE|ok\n");
+  expect(problems).toEqual([]);
+  expect(desired.suspects).toEqual([
+    { line: 2, column: 8, text: "1.23E+15", field: "contexts" },
+    { line: 2, column: 8, text: "TRUE", field: "contexts" },
+    { line: 2, column: 1, text: "#NAME?", field: "name" },
+  ]);
+});
+
+test("contextsFile: one Context ID a line, beside the file", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "desired-"));
+  mkdirSync(join(folder, "lists"));
+  writeFileSync(join(folder, "lists", "christmas.txt"), "\uFEFFa\r\n\r\n  b \r\na\n");
+  const text = `version: 1\noptions:\n  - {name: One, contextsFile: lists/christmas.txt}\n`;
+  expect(await options("yaml", text, folder)).toMatchObject([{ contexts: exactly("a", "b") }]);
+  expect(await options("csv", "name,contextsFile\nOne,lists/christmas.txt\n", folder)).toMatchObject([
+    { contexts: exactly("a", "b") },
+  ]);
+});
+
+test.each([
+  ["../outside.txt", /\.\./],
+  ["/etc/hostname", /no relative path/],
+  ["missing.txt", /no file/],
+  ["link.txt", /link/],
+  ["bad.txt", /line 2 of "bad.txt"/],
+])("contextsFile %s is refused", async (path, message) => {
+  const folder = mkdtempSync(join(tmpdir(), "desired-"));
+  writeFileSync(join(folder, "bad.txt"), `a\n${"x".repeat(257)}\n`);
+  symlinkSync("/etc/hostname", join(folder, "link.txt"));
+  const text = `version: 1\noptions:\n  - name: One\n    contextsFile: ${path}\n`;
+  const { problems } = await read("yaml", text, folder);
+  expect(problems).toEqual([expect.objectContaining({ line: 4, column: 5, message: expect.stringMatching(message) })]);
+});
+
+test("contextsFile without a file beside which it could lie is refused", async () => {
+  const { problems } = await read("ndjson", '{"name":"One","contextsFile":"a.txt"}');
+  expect(problems).toMatchObject([{ line: 1, column: 15 }]);
+});
+
+test("every problem of a file is told at once, by line and column", async () => {
+  const text = `version: 1
+options:
+  - name: x
+    contexts: nothing
+  - name: Twice
+    colour: red
+  - name: Twice
+    _id: abc
+    contexts: [a]
+    contextsAtLeast: [b]
+  - just a text
+`;
+  const { problems } = await read("yaml", text);
+  expect(problems.map(({ line, column }) => [line, column])).toEqual([
+    [3, 5],
+    [4, 5],
+    [6, 5],
+    [7, 5],
+    [8, 5],
+    [10, 5],
+    [11, 5],
+  ]);
+  expect(problems[3]).toMatchObject({ lines: [5, 7] });
+  for (const { message, remedy } of problems) {
+    expect(message).not.toBe("");
+    expect(remedy).not.toBe("");
+  }
+});
