@@ -30,11 +30,13 @@ export function placesOf(rows: readonly Row[], sides: Sides): Wanted {
   for (const place of places.values()) if (place.kind === "row") groups.add(place.row);
   const wanted: Wanted = {
     place: (row) => places.get(row) ?? { kind: "unsaid" },
-    isGroup: (row) =>
-      row.there?.type === "collection" ||
-      (row.how === "create" && (row.option.type === "collection" || groups.has(row))),
+    isGroup: (row) => {
+      const known = row.there ?? (row.how === "gone" ? row.base : undefined);
+      if (known !== undefined) return known.type === "collection";
+      return row.how === "create" && (row.option.type === "collection" || groups.has(row));
+    },
   };
-  for (const row of rows) checkTypes(row, wanted, sides);
+  for (const row of rows) if (row.how !== "lost" && row.how !== "gone") checkTypes(row, wanted, sides);
   return wanted;
 }
 

@@ -18,6 +18,7 @@ export interface Looked {
 export function lookAgain({ items, targeting }: Plan, there: There | undefined): Looked {
   const service = serviceOf(there);
   const look = new Look(
+    items,
     service,
     items.flatMap((item) => (item.kind === "create" ? [] : [item._id])),
   );
@@ -44,11 +45,13 @@ export function lookAgain({ items, targeting }: Plan, there: There | undefined):
 
 class Look {
   readonly stale: Difference[] = [];
+  readonly #items: Plan["items"];
   readonly #service: Service;
   /** What the plan itself changes may free its name. */
   readonly #own: ReadonlySet<string>;
 
-  constructor(service: Service, own: readonly string[]) {
+  constructor(items: Plan["items"], service: Service, own: readonly string[]) {
+    this.#items = items;
     this.#service = service;
     this.#own = new Set(own);
   }
@@ -63,9 +66,18 @@ class Look {
 
   /** Whether an option is what is to be created. */
   #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ThereOption): boolean {
-    const isThere = parent === null ? there.parent === null : "_id" in parent && parent._id === there.parent;
+    const isThere = this.#isIn(parent, there);
     const isExposed = exposeChildren === undefined || (there.exposeChildren ?? false) === exposeChildren;
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
+  }
+
+  /** Whether an option is where it is to be; a group that the plan creates is found by its name. */
+  #isIn(parent: ParentRef, there: ThereOption): boolean {
+    if (parent === null || there.parent === null) return parent === there.parent;
+    if ("_id" in parent) return parent._id === there.parent;
+    const group = this.#service.byId.get(there.parent);
+    const item = this.#items[parent.item];
+    return group !== undefined && item?.kind === "create" && item.name === group.name && this.#isMade(item, group);
   }
 
   change(item: ChangeItem): boolean {
@@ -87,7 +99,7 @@ class Look {
       if (other !== undefined) this.#taken(name, other);
     }
     if (parent !== undefined) {
-      const isDone = parent === null ? there.parent === null : "_id" in parent && parent._id === there.parent;
+      const isDone = this.#isIn(parent, there);
       field("parent", isDone, there.parent === seen.parent, seen.parent, there.parent);
       this.#group(parent, there.name);
     }

@@ -1,0 +1,371 @@
+import { expect, test } from "vitest";
+import { type Base, baseOf, baseText, readBase } from "../../src/plans/base/base.ts";
+import { digestOfContexts, type There, type ThereOption } from "../../src/plans/base/there.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import { driftFromFile, driftSince } from "../../src/plans/diff/drift.ts";
+import type { Plan } from "../../src/plans/diff/plan.ts";
+import { lookAgain } from "../../src/plans/diff/stale.ts";
+import { readDesired } from "../../src/plans/file/read-desired.ts";
+
+const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
+const idOf = (letter: string) => `01J0000000000000000000000${letter}`;
+
+function option(letter: string, fields: Partial<ThereOption> = {}): ThereOption {
+  const contexts = fields.contexts ?? [];
+  const type = fields.type ?? "atomic";
+  const expose = type === "collection" ? { exposeChildren: false } : {};
+  return {
+    _id: idOf(letter),
+    name: `Option ${letter}`,
+    type,
+    parent: null,
+    ...expose,
+    ...fields,
+    contexts,
+    digest: digestOfContexts(contexts),
+  };
+}
+
+const there = (...options: ThereOption[]): There => ({ targeting: TARGETING, options });
+const baseAt = (state: There): Base => baseOf(state, "2026-01-01T00:00:00.000Z");
+
+type More = Partial<Pick<Parameters<typeof planOf>[0], "base" | "prune" | "byName" | "thresholds">>;
+
+/** The plan of YAML options onto what is there. */
+async function plan(options: string, state: There | undefined, more: More = {}): Promise<Plan> {
+  return planText("yaml", `version: 1\noptions:\n${options}`, state, more);
+}
+
+async function planText(format: "yaml" | "csv" | "ndjson", text: string, state: There | undefined, more: More = {}) {
+  const { desired, problems } = await readDesired({ bytes: Buffer.from(text), format, folder: undefined });
+  expect(problems).toEqual([]);
+  const thresholds = { maxChangePercent: 100, maxDeletes: 500 };
+  return planOf({ desired, there: state, prune: false, byName: false, thresholds, ...more });
+}
+
+const wordsOf = ({ problems }: Plan) => problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
+
+test("a whole targeting is created where there is none", async () => {
+  const made = await plan(
+    "  - {name: Group, contexts: [g], children: [{name: Child}]}\n  - {name: Plain, contexts: [a]}\n",
+    undefined,
+  );
+  expect(made.targeting._id).toBeUndefined();
+  expect(made.problems).toEqual([]);
+  expect(made.items).toMatchObject([
+    { kind: "create", name: "Group", type: "collection", parent: null, contexts: ["g"] },
+    { kind: "create", name: "Child", type: "atomic", parent: { item: 0 } },
+    { kind: "create", name: "Plain", type: "atomic", parent: null },
+  ]);
+});
+
+test("an _id that neither side knows is a problem with its line, and names the way by names", async () => {
+  const made = await plan(`  - _id: ${idOf("X")}\n    name: Shoes\n`, there(option("A")));
+  expect(wordsOf(made)).toEqual([expect.stringMatching(/^3:5 the targeting has no option 01J0000000000000000000000X/)]);
+  expect(made.problems[0]?.remedy).toContain("--by-name");
+});
+
+test("a row without _id adopts the option of its name and moves it to where the file has it", async () => {
+  const group = option("G", { name: "Group", type: "collection", contexts: ["g"] });
+  const made = await plan("  - name: Shoes\n", there(group, option("A", { name: "Shoes", parent: group._id })));
+  expect(made.adopted).toEqual([{ _id: idOf("A"), name: "Shoes", line: 3 }]);
+  expect(made.items).toMatchObject([{ kind: "change", _id: idOf("A"), parent: null }]);
+});
+
+test("a row without _id creates where another row has the _id of the option that holds its name now", async () => {
+  const made = await plan(
+    `  - {_id: ${idOf("A")}, name: Old Shoes}\n  - name: Shoes\n`,
+    there(option("A", { name: "Shoes" })),
+  );
+  expect(made.problems).toEqual([]);
+  expect(made.items).toMatchObject([
+    { kind: "create", name: "Shoes" },
+    { kind: "change", name: "Old Shoes" },
+  ]);
+});
+
+test("a name that several options have is no identity", async () => {
+  const made = await plan("  - name: Shoes\n", there(option("A", { name: "Shoes" }), option("B", { name: "Shoes" })));
+  expect(wordsOf(made)).toEqual([expect.stringMatching(/^3:5 several options have the name "Shoes"/)]);
+});
+
+test("a rename to a name that stays with an option outside of the file is a problem", async () => {
+  const made = await plan(`  - {_id: ${idOf("A")}, name: Option B}\n`, there(option("A"), option("B")));
+  expect(wordsOf(made)).toEqual([`3:39 the name "Option B" is that of option ${idOf("B")}, which would keep it`]);
+});
+
+test("a ring of names is no problem", async () => {
+  const rows = ["AB", "BC", "CA"].map(([from = "", to]) => `  - {_id: ${idOf(from)}, name: Option ${to}}\n`).join("");
+  const made = await plan(rows, there(option("A"), option("B"), option("C")));
+  expect(made.problems).toEqual([]);
+  expect(made.items.map((item) => item.kind === "change" && item.name)).toEqual(["Option B", "Option C", "Option A"]);
+});
+
+test("Context IDs that change hands between groups are no problem, and ones that two would hold are", async () => {
+  const state = there(
+    option("A", { type: "collection", contexts: ["a"] }),
+    option("B", { type: "collection", contexts: ["b"] }),
+    option("C", { type: "collection", contexts: ["c"] }),
+  );
+  const row = (letter: string, contexts: string) => `  - {_id: ${idOf(letter)}, contexts: [${contexts}]}\n`;
+  const swapped = await plan(row("A", "b") + row("B", "a"), state);
+  expect(swapped.problems).toEqual([]);
+  expect(swapped.items).toMatchObject([
+    { contexts: { add: ["b"], remove: ["a"] } },
+    { contexts: { add: ["a"], remove: ["b"] } },
+  ]);
+  const shared = await plan(row("A", "a, c"), state);
+  expect(wordsOf(shared)).toEqual([
+    '3:39 the Context ID "c" is to be an own one of the group "Option A", and the group "Option C" would hold it too',
+  ]);
+});
+
+test("groups and types: what the service would refuse is a problem before anything is sent", async () => {
+  const state = there(
+    option("G", { type: "collection", name: "Group" }),
+    option("S", { name: "Sub", parent: idOf("G") }),
+    option("P", { name: "Plain" }),
+  );
+  expect(wordsOf(await plan("  - name: Sub\n", state))).toEqual([
+    expect.stringMatching(/^3:5 the group "Group" would have neither/),
+  ]);
+  expect(wordsOf(await plan("  - {name: New Group, children: []}\n", state))).toEqual([
+    expect.stringMatching(/^3:5 the group "New Group" would have neither/),
+  ]);
+  expect(wordsOf(await plan("  - {name: Plain, children: [{name: New}]}\n", state))).toEqual(
+    expect.arrayContaining([expect.stringMatching(/^3:5 "Plain" is no group, and the file makes it one/)]),
+  );
+  expect(wordsOf(await plan("  - {name: Plain, exposeChildren: true}\n", state))).toEqual([
+    expect.stringMatching(/^3:19 exposeChildren is given for "Plain"/),
+  ]);
+  const csv = "name,parentName\nNew,Plain\nGroup,New Group\nAlso,Nowhere\n";
+  expect(wordsOf(await planText("csv", csv, state))).toEqual([
+    expect.stringMatching(/^2:5 "New" is to go into an option that is no group/),
+    expect.stringMatching(/^3:7 no option has the name "New Group"/),
+    expect.stringMatching(/^4:6 no option has the name "Nowhere"/),
+  ]);
+});
+
+test("CSV: blank cells keep, and a parent is a name of the file first", async () => {
+  const state = there(
+    option("G", { type: "collection", name: "Old Group", contexts: ["g"] }),
+    option("S", { name: "Sub", parent: idOf("G"), contexts: ["s"] }),
+  );
+  const kept = await planText("csv", "name,parentName,contexts\nSub,,\n", state);
+  expect(kept.items).toEqual([]);
+  const text = `_id,name,parentName,contexts\n${idOf("G")},New Group,,\n,Other,New Group,[]\n`;
+  const made = await planText("csv", text, state);
+  expect(made.problems).toEqual([]);
+  expect(made.items).toMatchObject([
+    { kind: "create", name: "Other", parent: { _id: idOf("G") } },
+    { kind: "change", name: "New Group" },
+  ]);
+});
+
+test("what a spreadsheet may have damaged is a problem unless service or base has exactly that", async () => {
+  const text = "name,contexts\nTRUE,1.23E+15\n";
+  expect(wordsOf(await planText("csv", text, there(option("A"))))).toEqual([
+    expect.stringMatching(/^2:1 "TRUE" in name/),
+    expect.stringMatching(/^2:6 "1.23E\+15" in contexts/),
+  ]);
+  const held = await planText("csv", text, there(option("A", { name: "TRUE", contexts: ["1.23E+15"] })));
+  expect(held.problems).toEqual([]);
+  expect(held.items).toEqual([]);
+});
+
+test("three ways: drift is kept and told, a wish is a change, and both is a conflict", async () => {
+  const before = there(option("A", { contexts: ["a"] }), option("B"), option("C"));
+  const now = there(
+    option("A", { contexts: ["a", "theirs"] }),
+    option("B", { name: "Theirs" }),
+    option("C"),
+    option("D"),
+  );
+  const base = baseAt(before);
+  const rows = `  - {_id: ${idOf("A")}, name: Ours, contexts: [a]}\n  - {_id: ${idOf("B")}, name: Mine}\n`;
+  const made = await plan(rows, now, { base });
+  expect(made.items).toMatchObject([{ _id: idOf("A"), name: "Ours" }]);
+  expect(made.items[0]).not.toHaveProperty("contexts");
+  expect(made.conflicts).toEqual([
+    { _id: idOf("B"), name: "Theirs", field: "name", base: "Option B", file: "Mine", service: "Theirs", line: 4 },
+  ]);
+  expect(made.drift).toEqual([
+    { _id: idOf("D"), name: "Option D", field: "added", service: "Option D" },
+    { _id: idOf("A"), name: "Option A", field: "contexts", base: 1, file: 1, service: 2, line: 3 },
+  ]);
+  // Resolved by writing the service's value into the file, or by renewing the base.
+  expect((await plan(rows.replace("Mine", "Theirs"), now, { base })).conflicts).toEqual([]);
+  const renewed = await plan(rows, now, { base: baseAt(now) });
+  expect(renewed.conflicts).toEqual([]);
+  expect(renewed.items).toMatchObject([{ contexts: { add: [], remove: ["theirs"] } }, { name: "Mine" }]);
+});
+
+test("prune deletes what stood in the base alone, and nothing that others changed or gave sub-options", async () => {
+  const before = there(option("A"), option("B"), option("G", { type: "collection", contexts: ["g"] }));
+  const now = there(
+    option("A"),
+    option("B", { contexts: ["theirs"] }),
+    option("G", { type: "collection", contexts: ["g"] }),
+    option("N", { parent: idOf("G") }),
+    option("O"),
+  );
+  const made = await plan("  []\n", now, { base: baseAt(before), prune: true });
+  expect(made.items).toMatchObject([{ kind: "delete", _id: idOf("A") }]);
+  expect(made.conflicts.map(({ _id, field }) => [_id, field])).toEqual([
+    [idOf("B"), "contexts"],
+    [idOf("G"), "subOptions"],
+  ]);
+  expect(made.drift.map(({ _id, field }) => [_id, field])).toEqual([
+    [idOf("N"), "added"],
+    [idOf("O"), "added"],
+  ]);
+});
+
+test("CSV: an option whose group prune would delete has to say where it goes", async () => {
+  const state = there(
+    option("G", { type: "collection", name: "Group", contexts: ["g"] }),
+    option("S", { name: "Sub", parent: idOf("G") }),
+  );
+  const made = await planText("csv", "name\nSub\n", state, { base: baseAt(state), prune: true });
+  expect(wordsOf(made)).toEqual([expect.stringMatching(/^2:1 the group of "Sub" is gone from the file/)]);
+  const told = await planText("csv", "name,parentName\nSub,[]\n", state, { base: baseAt(state), prune: true });
+  expect(told.problems).toEqual([]);
+  expect(told.items.map(({ kind }) => kind)).toEqual(["change", "delete"]);
+});
+
+test("by names, the file of one targeting is planned onto another", async () => {
+  const target = there(option("A", { name: "Shoes", contexts: ["a"] }), option("B", { name: "Extra" }));
+  const rows = `  - {_id: ${idOf("Z")}, name: Shoes, contexts: [a, b]}\n  - {_id: ${idOf("Y")}, name: New}\n`;
+  const made = await plan(rows, target, { byName: true });
+  expect(made.problems).toEqual([]);
+  expect(made.items).toMatchObject([
+    { kind: "create", name: "New" },
+    { kind: "change", _id: idOf("A"), contexts: { add: ["b"], remove: [] } },
+  ]);
+  expect(made.adopted).toEqual([]);
+  expect(made.onlyThere).toEqual([{ _id: idOf("B"), name: "Extra" }]);
+  const pruned = await plan(rows, target, { byName: true, prune: true, base: baseAt(target) });
+  expect(pruned.items.at(-1)).toMatchObject({ kind: "delete", _id: idOf("B") });
+});
+
+test("thresholds count what changes and what is deleted by themselves, from ten options up", async () => {
+  const letters = "ABCDEFGHJK".split("");
+  const state = there(...letters.map((letter) => option(letter)));
+  const renamed = (count: number) =>
+    letters
+      .slice(0, count)
+      .map((letter) => `  - {_id: ${idOf(letter)}, name: New ${letter}}\n`)
+      .join("");
+  const thresholds = { maxChangePercent: 30, maxDeletes: 2 };
+  expect((await plan(renamed(3), state, { thresholds })).limits).toEqual([]);
+  expect((await plan(renamed(4), state, { thresholds })).limits).toEqual([
+    { limit: "TARGETING_MCP_MAX_CHANGE_PERCENT", of: "changed options", there: 10, wanted: 4, fits: 3 },
+  ]);
+  const nine = there(...state.options.slice(0, 9));
+  expect((await plan(renamed(9), nine, { thresholds })).limits).toEqual([]);
+  const created = Array.from({ length: 50 }, (_, at) => `  - {name: Created ${at}}\n`).join("");
+  expect((await plan(created, state, { thresholds })).limits).toEqual([]);
+  const pruned = await plan("  []\n", state, { thresholds, prune: true, base: baseAt(state) });
+  expect(pruned.limits.map(({ limit, wanted, fits }) => [limit, wanted, fits])).toEqual([
+    ["TARGETING_MCP_MAX_DELETES", 10, 2],
+    ["TARGETING_MCP_MAX_CHANGE_PERCENT", 10, 3],
+  ]);
+});
+
+test("limits of the service are told with what is there and what fits", async () => {
+  const ids = (count: number, sign: string) => Array.from({ length: count }, (_, at) => `${sign}${at}`);
+  const line = JSON.stringify({ _id: idOf("A"), contexts: ids(50_001, "a") });
+  const more = ["B", "C", "D", "E"].map((letter) => option(letter, { contexts: ids(40_000, letter) }));
+  const made = await planText("ndjson", line, there(option("A", { contexts: ["x"] }), ...more));
+  expect(made.limits).toEqual([
+    { limit: "Context IDs of an option", of: "Option A", there: 1, wanted: 50_001, fits: 50_000 },
+    { limit: expect.stringContaining("at least"), of: "the project", there: 160_001, wanted: 210_001, fits: 200_000 },
+  ]);
+});
+
+test("a base is read as it was written, and one that was damaged names its line", () => {
+  const base = baseAt(there(option("G", { type: "collection", contexts: ["g"] }), option("A", { parent: idOf("G") })));
+  const text = [...baseText(base)].join("");
+  expect(readBase(text, "spring.base.ndjson")).toEqual(base);
+  expect(() => readBase(text.replace('"atomic"', '"other"'), "x")).toThrow(/line 3/);
+  expect(() => readBase("", "x")).toThrow(/line 1/);
+});
+
+test("a plan is stale where a field that it writes has changed, and only there", async () => {
+  const state = there(
+    option("G", { type: "collection", name: "Group", contexts: ["g"] }),
+    option("A", { contexts: ["a"] }),
+    option("B"),
+    option("C"),
+  );
+  const rows = `  - {_id: ${idOf("G")}, children: [{_id: ${idOf("B")}}]}\n  - {_id: ${idOf("A")}, contexts: [b]}\n  - {name: New}\n  - {_id: ${idOf("C")}, contextsAtLeast: [x]}\n`;
+  const made = await plan(rows, state);
+  expect(made.items).toHaveLength(4);
+  expect(lookAgain(made, state)).toEqual({ stale: [], alreadyDone: new Set() });
+  const [group, a, b, c] = state.options;
+  if (group === undefined || a === undefined || b === undefined || c === undefined) throw new Error("four options");
+  const harmless = there(
+    group,
+    { ...a, name: "Renamed" },
+    { ...b, contexts: ["q"], digest: "q" },
+    { ...c, contexts: ["y"], digest: "y" },
+  );
+  expect(lookAgain(made, harmless)).toEqual({ stale: [], alreadyDone: new Set() });
+  const changed = there(
+    { ...group, type: "atomic" },
+    option("A", { contexts: ["a", "z"] }),
+    option("N", { name: "New", contexts: ["other"] }),
+  );
+  expect(lookAgain(made, changed).stale).toEqual([
+    { _id: idOf("N"), name: "New", field: "name", service: "New" },
+    { _id: idOf("B"), name: "Option B", field: "deleted" },
+    { _id: idOf("A"), name: "Option A", field: "contexts", planned: 1, service: 2 },
+    { _id: idOf("C"), name: "Option C", field: "deleted" },
+  ]);
+  const done = there(
+    group,
+    option("A", { contexts: ["b"] }),
+    { ...b, parent: group._id },
+    option("C", { contexts: ["x", "y"] }),
+    option("N", { name: "New" }),
+  );
+  expect(lookAgain(made, done)).toEqual({ stale: [], alreadyDone: new Set([0, 1, 2, 3]) });
+});
+
+test("a deletion is stale where anything of the option has changed", async () => {
+  const state = there(option("A", { contexts: ["a"] }));
+  const made = await plan("  []\n", state, { base: baseAt(state), prune: true });
+  expect(lookAgain(made, there(option("A", { name: "Renamed", contexts: ["b"] }))).stale).toEqual([
+    { _id: idOf("A"), name: "Renamed", field: "name", planned: "Option A", service: "Renamed" },
+    { _id: idOf("A"), name: "Renamed", field: "contexts", planned: 1, service: 1 },
+  ]);
+  expect(lookAgain(made, there())).toEqual({ stale: [], alreadyDone: new Set([0]) });
+});
+
+test("drift is told against the base, or without one against the file", async () => {
+  const before = there(option("A", { contexts: ["a"] }), option("B"));
+  const now = there(option("A", { name: "Renamed", contexts: ["a", "b"] }), option("C"));
+  expect(driftSince(baseAt(before), now)).toEqual([
+    { _id: idOf("A"), name: "Renamed", field: "name", base: "Option A", service: "Renamed" },
+    { _id: idOf("A"), name: "Renamed", field: "contexts", base: 1, service: 2 },
+    { _id: idOf("B"), name: "Option B", field: "deleted" },
+    { _id: idOf("C"), name: "Option C", field: "added", service: "Option C" },
+  ]);
+  const text = `version: 1\noptions:\n  - {_id: ${idOf("A")}, name: Option A, contexts: [a]}\n  - {_id: ${idOf("B")}, name: Option B}\n`;
+  const { desired } = await readDesired({ bytes: Buffer.from(text), format: "yaml", folder: undefined });
+  const made = planOf({
+    desired,
+    there: now,
+    prune: false,
+    byName: false,
+    thresholds: { maxChangePercent: 100, maxDeletes: 0 },
+  });
+  expect(driftFromFile(made, desired, now)).toEqual({
+    differences: [
+      { _id: idOf("B"), name: "Option B", field: "deleted", file: "Option B", line: 4 },
+      { _id: idOf("A"), name: "Renamed", line: 3, field: "name", file: "Option A", service: "Renamed" },
+      { _id: idOf("A"), name: "Renamed", line: 3, field: "contexts", file: 1, service: 2 },
+    ],
+    problems: [],
+  });
+});
