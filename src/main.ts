@@ -1,8 +1,15 @@
 #!/usr/bin/env node
 import { endWhenWritten, print } from "./commands/print.ts";
-import { type CommandLine, oneTooMany, parseCommandLine, wordsAsFolders } from "./settings/command-line.ts";
+import {
+  type CommandLine,
+  commandHelp,
+  type HelpedCommand,
+  oneTooMany,
+  parseCommandLine,
+  programHelp,
+  wordsAsFolders,
+} from "./settings/command-line.ts";
 import { SettingsError } from "./settings/error.ts";
-import { commandHelp, type HelpedCommand, programHelp } from "./settings/help.ts";
 
 /** A command: what it is for, its own options, and its code, which is loaded only when it is called. */
 interface Command extends HelpedCommand {

@@ -1,4 +1,4 @@
-import { importRules } from "../house/import-rules.ts";
+import { lintRules } from "../house/lint-rules.ts";
 import { architecturePage } from "../house/rooms-page.ts";
 import { manifest } from "./manifest.ts";
 import { serverJson } from "./server-json.ts";
@@ -22,7 +22,7 @@ export function fileAt(path: string): URL {
 /** Every file that `npm run docs` makes, besides those that have scripts of their own. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: "manifest.json", text: () => jsonText(manifest()) },
-  { path: "biome.rooms.json", text: () => jsonText(importRules()) },
+  { path: "biome.rooms.json", text: () => jsonText(lintRules()) },
   { path: "server.json", text: () => jsonText(serverJson()) },
   { path: "docs/architecture.md", text: architecturePage },
   { path: "docs/tools.md", text: toolsPage },

@@ -2,8 +2,7 @@ import type { Dispatcher } from "undici";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 import type { Method } from "../spec/routes.ts";
 import type { ProxyRoute, Sender } from "./dispatcher.ts";
-import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
-import { connectionReason, StoppedError } from "./reasons.ts";
+import { AmbiguousError, connectionReason, NotSentError, type Purpose, StoppedError } from "./errors.ts";
 
 /** Where an API is and how its requests travel. */
 export interface HttpSettings {

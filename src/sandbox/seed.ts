@@ -14,7 +14,7 @@ import {
   renameStoredOption,
   renameStoredTargeting,
   replaceContexts,
-} from "./management/project.ts";
+} from "./management/stored/project.ts";
 import { campaignSchema, keySchema, productSchema, settingsOf } from "./state-dump.ts";
 import { projectNamed, type World } from "./world.ts";
 

@@ -3,8 +3,8 @@ import { type EventLog, eventLog } from "./events/event-log.ts";
 import { type Faults, faults } from "./http/faults.ts";
 import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./http/keys.ts";
 import { type RequestJournal, requestJournal } from "./http/request-journal.ts";
-import type { Sources } from "./management/new-options.ts";
-import { emptyProject, type Project } from "./management/project.ts";
+import type { Sources } from "./management/rules/new-options.ts";
+import { emptyProject, type Project } from "./management/stored/project.ts";
 import { type WriteLock, writeLock } from "./management/write-lock.ts";
 
 /** What a management key opens. */

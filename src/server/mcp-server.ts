@@ -15,8 +15,8 @@ import { DEEPEST, isTooDeep } from "./arguments/depth.ts";
 import type { JsonSchema } from "./arguments/json-schema.ts";
 import { upToMisfits } from "./arguments/misfits.ts";
 import { understood } from "./arguments/understand.ts";
-import { asking, canAsk, isModern, type QuestionSeal, replyTo } from "./ask.ts";
-import { askedAlong, undecided } from "./asked-along.ts";
+import { asking, canAsk, isModern, type QuestionSeal, replyTo } from "./asking/ask.ts";
+import { askedAlong, undecided } from "./asking/asked-along.ts";
 import { type Audit, auditCall, isAudited } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
@@ -25,7 +25,7 @@ import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
-import { PROMPTS, registerPrompts } from "./prompts.ts";
+import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
 import { RESOURCES, registerResources } from "./resources/resources.ts";
 
 /** What servers of one process share. */

@@ -8,7 +8,7 @@ import type { RequestEntry } from "../http/request-journal.ts";
 import { grantOf, type World } from "../world.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./operations.ts";
 import { businessError, type Interference, type Outcome } from "./outcome.ts";
-import type { Project } from "./project.ts";
+import type { Project } from "./stored/project.ts";
 
 /** A request of the management API as it came in. */
 export interface ManagementRequest {

@@ -4,7 +4,7 @@ import type { Redactor } from "../../render/redact.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { RunPart } from "../../runs/store.ts";
 import { type AnyRun, isWriteRun } from "../../tools/runs/own-runs.ts";
-import { runsLike } from "../completion.ts";
+import { runsLike } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";
 import { SUITE_RESOURCES } from "./suite-resources.ts";

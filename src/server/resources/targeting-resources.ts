@@ -3,7 +3,7 @@ import { steadily } from "../../reading/pages.ts";
 import { optionRow } from "../../render/reading.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { managementOf } from "../../tools/apis.ts";
-import { matching } from "../completion.ts";
+import { matching } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 
 const NDJSON = "application/x-ndjson";

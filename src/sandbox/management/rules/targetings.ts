@@ -1,6 +1,3 @@
-import { type Claims, noClaims, repeatedNames } from "./claims.ts";
-import { idsBy } from "./id-index.ts";
-import { claimContexts, namesOf, type Sources, shapeError, writeNewOption } from "./new-options.ts";
 import {
   applyUnit,
   type BusinessError,
@@ -8,11 +5,14 @@ import {
   type Checked,
   type Interference,
   type ItemOutcome,
-} from "./outcome.ts";
+} from "../outcome.ts";
+import type { TargetingRename, TargetingToCreate } from "../request-schemas.ts";
+import { idsBy } from "../stored/id-index.ts";
+import { dropTargeting, type Project, putTargeting, renameStoredTargeting } from "../stored/project.ts";
+import { targetingRecordOf } from "../stored/stored-records.ts";
+import { type Claims, noClaims, repeatedNames } from "./claims.ts";
+import { claimContexts, namesOf, type Sources, shapeError, writeNewOption } from "./new-options.ts";
 import { lockedTargetings } from "./policies.ts";
-import { dropTargeting, type Project, putTargeting, renameStoredTargeting } from "./project.ts";
-import type { TargetingRename, TargetingToCreate } from "./request-schemas.ts";
-import { targetingRecordOf } from "./stored-records.ts";
 
 /** Creates targetings with their options as one unit (management-api 4.1). */
 export function createTargetings(

@@ -1,11 +1,11 @@
 import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { SUITE_FORMATS } from "../events/suites/emit.ts";
-import { shown } from "../render/fence.ts";
-import type { Redactor } from "../render/redact.ts";
-import { EVENTS } from "../spec/events.ts";
+import { SUITE_FORMATS } from "../../events/suites/emit.ts";
+import { shown } from "../../render/fence.ts";
+import type { Redactor } from "../../render/redact.ts";
+import { EVENTS } from "../../spec/events.ts";
+import type { ResourceContext } from "../resources/definition.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
-import type { ResourceContext } from "./resources/definition.ts";
 
 /** An argument of a prompt: what it is, and what may be meant by what was typed. */
 interface PromptArgument {

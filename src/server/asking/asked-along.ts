@@ -1,10 +1,10 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import { UNDECIDED_WORDS } from "../render/undecided.ts";
-import type { Reply, ToolContext } from "../tools/context.ts";
-import type { ToolOutcome, ToolQuestion, Undecided, UndecidedAnswer } from "../tools/definition.ts";
-import { atMostOneWait } from "../tools/writing/follow-run.ts";
+import { UNDECIDED_WORDS } from "../../render/undecided.ts";
+import type { Reply, ToolContext } from "../../tools/context.ts";
+import type { ToolOutcome, ToolQuestion, Undecided, UndecidedAnswer } from "../../tools/definition.ts";
+import { atMostOneWait } from "../../tools/writing/follow-run.ts";
+import type { Log } from "../log.ts";
 import { askOlder, type Said } from "./ask.ts";
-import type { Log } from "./log.ts";
 
 /** A person who is asked anew each time, since something changes each time, is not asked for ever. */
 const MOST_ROUNDS = 8;

@@ -1,4 +1,4 @@
-import type { OptionType } from "../../spec/records.ts";
+import type { OptionType } from "../../../spec/records.ts";
 import { type IdIndex, indexId, unindexId } from "./id-index.ts";
 import { type OrderedIds, orderedIds } from "./ordered-ids.ts";
 

@@ -1,8 +1,8 @@
-import type { OptionType } from "../../spec/records.ts";
+import type { OptionType } from "../../../spec/records.ts";
+import { type BusinessError, businessError } from "../outcome.ts";
+import type { NewOption } from "../request-schemas.ts";
+import { type Project, putOption, type StoredOption } from "../stored/project.ts";
 import { type Claims, claimGroupContexts, ownContextError, projectContextError } from "./claims.ts";
-import { type BusinessError, businessError } from "./outcome.ts";
-import { type Project, putOption, type StoredOption } from "./project.ts";
-import type { NewOption } from "./request-schemas.ts";
 
 /** What operations take from outside: the time, and new IDs that sort after all earlier ones. */
 export interface Sources {

@@ -1,4 +1,4 @@
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../../tools/context.ts";
 
 /** The most that a completion gives (the protocol's limit). */
 const MOST = 100;

@@ -1,4 +1,4 @@
-import { LIMITS } from "../../spec/limits.ts";
+import { LIMITS } from "../../../spec/limits.ts";
 import {
   applyUnit,
   type BusinessError,
@@ -6,7 +6,8 @@ import {
   type Checked,
   type Interference,
   type ItemOutcome,
-} from "./outcome.ts";
+} from "../outcome.ts";
+import { dropOption, moveStoredOption, type Project, type StoredOption } from "../stored/project.ts";
 import {
   addIncreases,
   increasesByHeirs,
@@ -14,7 +15,6 @@ import {
   requiredLimitError,
   takeOverFromGroup,
 } from "./policies.ts";
-import { dropOption, moveStoredOption, type Project, type StoredOption } from "./project.ts";
 import { isUnchangeable } from "./update-options.ts";
 
 /**

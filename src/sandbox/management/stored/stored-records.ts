@@ -1,5 +1,5 @@
-import { LIMITS } from "../../spec/limits.ts";
-import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import type { OptionRecord, TargetingRecord } from "../../../spec/records.ts";
 import type { StoredOption, StoredTargeting } from "./project.ts";
 
 /** A targeting as answers show it (fields assumed). */

@@ -10,8 +10,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Reply } from "../tools/context.ts";
-import type { ToolQuestion } from "../tools/definition.ts";
+import type { Reply } from "../../tools/context.ts";
+import type { ToolQuestion } from "../../tools/definition.ts";
 
 /** The name of the question in the protocol, and of the one field of its form. */
 const CONFIRM = "confirm";

@@ -1,7 +1,4 @@
-import { LIMITS } from "../../spec/limits.ts";
-import { type Claims, noClaims, repeatedNames } from "./claims.ts";
-import { idsBy } from "./id-index.ts";
-import { claimContexts, namesOf, type Sources, shapeError, sizeOf, typeOf, writeNewOption } from "./new-options.ts";
+import { LIMITS } from "../../../spec/limits.ts";
 import {
   applyUnit,
   type BusinessError,
@@ -9,7 +6,13 @@ import {
   type Checked,
   type Interference,
   type ItemOutcome,
-} from "./outcome.ts";
+} from "../outcome.ts";
+import type { OptionToAdd } from "../request-schemas.ts";
+import { idsBy } from "../stored/id-index.ts";
+import type { Project, StoredTargeting } from "../stored/project.ts";
+import { optionRecordOf } from "../stored/stored-records.ts";
+import { type Claims, noClaims, repeatedNames } from "./claims.ts";
+import { claimContexts, namesOf, type Sources, shapeError, sizeOf, typeOf, writeNewOption } from "./new-options.ts";
 import {
   addIncreases,
   increasesByNewOptions,
@@ -17,9 +20,6 @@ import {
   requiredLimitError,
   takeOverAsNew,
 } from "./policies.ts";
-import type { Project, StoredTargeting } from "./project.ts";
-import type { OptionToAdd } from "./request-schemas.ts";
-import { optionRecordOf } from "./stored-records.ts";
 
 /** Adds options to targetings as one unit (management-api 4.1). */
 export function addOptions(

@@ -1,7 +1,7 @@
-import { LIMITS } from "../../spec/limits.ts";
-import { idsBy } from "./id-index.ts";
-import { type BusinessError, businessError } from "./outcome.ts";
-import type { Project } from "./project.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import { type BusinessError, businessError } from "../outcome.ts";
+import { idsBy } from "../stored/id-index.ts";
+import type { Project } from "../stored/project.ts";
 
 /** A group as `detail.conflicts` names it (management-api 7.3); parts may be missing for groups of the same request. */
 interface GroupName {

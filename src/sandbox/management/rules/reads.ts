@@ -1,7 +1,7 @@
-import { businessError, type Outcome } from "./outcome.ts";
-import type { Project } from "./project.ts";
-import type { GetQuery, ListQuery } from "./request-schemas.ts";
-import { optionRecordOf, targetingRecordOf } from "./stored-records.ts";
+import { businessError, type Outcome } from "../outcome.ts";
+import type { GetQuery, ListQuery } from "../request-schemas.ts";
+import type { Project } from "../stored/project.ts";
+import { optionRecordOf, targetingRecordOf } from "../stored/stored-records.ts";
 
 /** Get a Targeting. */
 export function getTargeting(project: Project, id: string): Outcome {

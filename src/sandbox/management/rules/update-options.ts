@@ -1,4 +1,15 @@
-import { LIMITS } from "../../spec/limits.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import { type BusinessError, businessError, type Interference, type ItemOutcome } from "../outcome.ts";
+import type { ContextChanges, OptionUpdate } from "../request-schemas.ts";
+import {
+  bytesOf,
+  moveStoredOption,
+  type Project,
+  renameStoredOption,
+  replaceContexts,
+  type StoredOption,
+} from "../stored/project.ts";
+import { optionRecordOf } from "../stored/stored-records.ts";
 import { namesTaken, parentError } from "./add-options.ts";
 import {
   type Claims,
@@ -10,18 +21,7 @@ import {
   storedGroupName,
 } from "./claims.ts";
 import type { Sources } from "./new-options.ts";
-import { type BusinessError, businessError, type Interference, type ItemOutcome } from "./outcome.ts";
 import { increasesByHeirs, isOptionLocked, requiredLimitError, takeOverFromGroup } from "./policies.ts";
-import {
-  bytesOf,
-  moveStoredOption,
-  type Project,
-  renameStoredOption,
-  replaceContexts,
-  type StoredOption,
-} from "./project.ts";
-import type { ContextChanges, OptionUpdate } from "./request-schemas.ts";
-import { optionRecordOf } from "./stored-records.ts";
 
 /** What earlier items of an update request took, beyond the claims of every request. */
 interface UpdateClaims extends Claims {

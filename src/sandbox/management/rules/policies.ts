@@ -1,6 +1,6 @@
-import { LIMITS } from "../../spec/limits.ts";
-import { type BusinessError, businessError } from "./outcome.ts";
-import type { AdProduct, Project } from "./project.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import { type BusinessError, businessError } from "../outcome.ts";
+import type { AdProduct, Project } from "../stored/project.ts";
 
 /** How many more options each ad product would require, by the product's ID. */
 export type RequiredIncreases = Map<string, number>;
