@@ -26,17 +26,20 @@ const rows: JournalEntry = {
     { targeting: T, name: "One" },
     { targeting: T, name: "신발", contexts: ["a", 'b"'] },
     { targeting: T, name: "Three" },
+    { targeting: T, name: "Four" },
   ],
 };
 
 test("rows travel as they were written down, in any selection and order", () => {
   const state = stateOf([rows]);
-  const [one, two, three] = [
+  const [one, two, three, four] = [
     { targeting: T, name: "One" },
     { targeting: T, name: "신발", contexts: ["a", 'b"'] },
     { targeting: T, name: "Three" },
+    { targeting: T, name: "Four" },
   ];
-  expect(bodyOf(state, [0, 1, 2])).toEqual([one, two, three]);
+  expect(bodyOf(state, [0, 1, 2, 3])).toEqual([one, two, three, four]);
+  expect(bodyOf(state, [0, 1])).toEqual([one, two]);
   expect(bodyOf(state, [2, 0])).toEqual([three, one]);
   expect(bodyOf(state, [1])).toEqual([two]);
 });

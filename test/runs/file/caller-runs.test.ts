@@ -42,6 +42,7 @@ describe("the runs of a caller", () => {
     await mine.note("ann", first, "kept");
     expect(idsOf(await mine.of("ann"))).toEqual([first]);
     await other.note("ann", third, "kept");
+    expect(idsOf(await mine.of("ann"))).toEqual([third, first]);
     await other.note("ann", second, "kept");
     expect(idsOf(await mine.of("ann"))).toEqual([third, second, first]);
     await other.note("ann", second, "gone");
