@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { fastTests } from "./scripts/house/fast-tests.ts";
 
@@ -8,6 +9,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     expect: { poll: { timeout: 15_000 } },
+    // By default one core is left idle; tests wait for processes and pauses most of their time.
+    maxWorkers: Math.max(2, availableParallelism()),
     projects: [
       { extends: true, test: { name: "fast", include: fast, isolate: false, pool: "threads" } },
       { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"], exclude: fast } },

@@ -18,7 +18,7 @@ export interface LargestAnswer {
   readonly tokens: number;
 }
 
-/** What an answer may cost: of a tool that only reads, of any other (contract). */
+/** What an answer may cost: of a tool that only reads, and of any other. */
 export const MOST_ANSWER_TOKENS = { reads: 3500, others: 2500 } as const;
 
 const answer = z.object({

@@ -1,4 +1,6 @@
-/** The most that one place of `src/` may hold: lines of a file, lines of a function's body, files directly in a folder. */
+/**
+ * The most that one place of `src/` may hold: lines of a file, lines of a function's body, files directly in a folder.
+ */
 export const LIMITS = { fileLines: 300, functionLines: 60, folderFiles: 12 } as const;
 
 /**

@@ -3,7 +3,10 @@ import { TOOLS } from "../../src/tools/registry.ts";
 
 const HEADING = "\n## Tools\n";
 
-/** The README, with a row in its table for every tool that it does not name yet. Throws a RangeError where it has no table. */
+/**
+ * The README, with a row in its table for every tool that it does not name yet. Throws a RangeError where it has no
+ * table.
+ */
 export function readmePage(): string {
   const page = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
   const from = page.indexOf(HEADING);

@@ -11,14 +11,14 @@ const LARGEST_ANSWER = 64 * 1_048_576;
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** How requests travel: the time for one, the proxy, and the largest answer in bytes. */
+/** The options of connections: the time for one request, the proxy, and the largest answer in bytes. */
 interface Way {
   readonly requestTimeoutMs: number;
   readonly proxy?: ProxyRoute | undefined;
   readonly largestAnswer?: number;
 }
 
-/** What undici takes as a body, and what its types leave out: it asks for each slice when the one before has drained. */
+/** The bodies of undici, and one that its types leave out: it asks for each slice when the one before has drained. */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
 /** Connections that requests travel through. */
@@ -30,7 +30,7 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-/** Kept-alive connections to one origin. Whoever sends is to limit the time of a whole request. */
+/** Kept-alive connections to one origin. The time of a whole request is limited by its sender. */
 export function dispatcherTo(origin: string, { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER }: Way): Sender {
   const options = {
     connections: CONNECTIONS,

@@ -1,10 +1,13 @@
 import { HeldBackError } from "../platform/fence.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/** What a request is for: an operation of the two APIs, a look into a sandbox, or the keys of an authorization server. */
+/**
+ * The purpose of a request: an operation of the two APIs, a look into a sandbox, or the keys of an authorization
+ * server.
+ */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys";
 
-/** What a failed request says about the reason, for people and for the journal. Never shown raw to an agent. */
+/** Why a request failed, for people and for the journal. Never shown raw to an agent. */
 interface Cause {
   readonly operation: Purpose;
   /** Our own words about what happened, e.g. "connection refused". */
@@ -87,7 +90,7 @@ export class BusyError extends Error {
   }
 }
 
-/** Nobody knows whether the request was applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
+/** The request may or may not have been applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
@@ -109,7 +112,7 @@ const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
   shifts: "the list changed each time that it was read",
 };
 
-/** Every request was answered, and yet what the pages of a list come to is not known. */
+/** Every page was answered, but the pages do not add up to one list. */
 export class ListError extends AmbiguousError {
   readonly problem: ListProblem;
   constructor(operation: Purpose, problem: ListProblem) {
@@ -154,7 +157,7 @@ const TLS = /^(CERT_|ERR_TLS|ERR_SSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HO
 /** We ended a request ourselves; the message is ours. */
 export class StoppedError extends Error {}
 
-/** What stopped a request, in our own words; never the text of a foreign error. */
+/** Why a request ended without an answer, in our own words; never the text of a foreign error. */
 export function connectionReason(cause: unknown): string {
   if (cause instanceof StoppedError || cause instanceof HeldBackError) return cause.message;
   const code = codeOf(cause);

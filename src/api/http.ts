@@ -13,7 +13,9 @@ export interface HttpSettings {
   /** For one request, from its first step to the last byte of its answer. */
   readonly requestTimeoutMs: number;
   readonly proxy?: ProxyRoute | undefined;
-  /** An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for. */
+  /**
+   * An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for.
+   */
   readonly largestAnswer?: number;
 }
 
@@ -30,7 +32,7 @@ interface HttpRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What came back: any status, and the body as it came. Header names are in lower case. */
+/** An answer with any status; the body is not decoded. Header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -50,14 +52,14 @@ export interface Http {
   close(): Promise<void>;
 }
 
-/** What requests travel through, and what their paths begin with. */
+/** The connections of an API, its origin, and the prefix of its paths. */
 interface Opened {
   readonly dispatcher: Sender;
   readonly origin: string;
   readonly prefix: string;
 }
 
-/** Opens an API: nothing is loaded, looked up or connected before the first request. */
+/** Prepares requests to an API. Loads, resolves and connects nothing before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   let opening: Promise<Opened> | undefined;
   const opened = async (operation: Purpose): Promise<Opened> => {
@@ -87,7 +89,7 @@ export function openHttp(settings: HttpSettings): Http {
 }
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
-/** Of a request that this stops only the connection is made. */
+/** Stops a request once its connection is open. */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
     throw CONNECTED;
@@ -104,9 +106,9 @@ async function open(settings: HttpSettings): Promise<Opened> {
 }
 
 /**
- * The dispatcher tells when a request starts on a connection; of a large body the last slice waits. What fails before
- * the bytes that complete the request leave was not sent, whatever the failure, since a service can do nothing with a
- * part; what fails after that may have been applied.
+ * The dispatcher tells when a request starts on a connection; the last slice of a large body waits for the fence. A
+ * failure before the bytes that complete the request means that it was not sent, since a service cannot apply a part of
+ * a request; a failure after them means that it may have been applied.
  */
 async function sendOnce(
   { dispatcher, origin, prefix }: Opened,

@@ -23,7 +23,7 @@ const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
  * What to put into a project past every rule and past the write lock, as the console does (management-api 4.2 rule 4):
- * what has an `_id` that is known is changed, everything else is made.
+ * an entry with a known `_id` changes that thing, any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
@@ -46,7 +46,7 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** IDs of what is to be removed: targetings with all their options, options, audience, products, campaigns. */
+  /** IDs of things to remove: targetings with all their options, options, audience, products, campaigns. */
   remove: list(z.string()),
 });
 export type Seed = z.output<typeof seedSchema>;

@@ -59,7 +59,7 @@ export function newWorld(options: WorldOptions): World {
   return world;
 }
 
-/** Puts empty projects in place of what there is: one for each project that a given key names. */
+/** Replaces all projects by empty ones: one for each project that a given key names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();

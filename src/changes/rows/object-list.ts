@@ -20,7 +20,7 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Puts rows that were planned in the place of the same rows. */
+  /** Replaces rows by the same rows with their planned steps. */
   setRows(block: RowBlock): void {
     this.#parts.fill(block, block.firstObject, block.firstObject + block.length);
   }

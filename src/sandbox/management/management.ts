@@ -88,7 +88,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   }
 }
 
-/** Applies a write whose client has long been cut off. */
+/** Applies a write after a delay; its client was disconnected before. */
 async function applyLate(work: Work, delayMs: number, held: (() => void) | undefined): Promise<void> {
   await delay(delayMs, undefined, { ref: false });
   const release = held ?? (await work.world.lock.acquirePatiently(work.project._id));

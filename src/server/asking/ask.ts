@@ -18,11 +18,11 @@ const CONFIRM = "confirm";
 
 const QUESTION_SECONDS = 600;
 
-/** A question on its way to the person and back: a reply counts only for the same tool with the same input. */
+/** What travels with a question to the client and back: a reply counts only for the same tool and the same input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** Seals questions, so that no client can make one up. */
+/** Seals questions, so that no client can forge one. */
 export type QuestionSeal = RequestStateCodec<SealedQuestion>;
 
 /** A seal with a key of at least 32 bytes; replies are bound to the client that was asked. */
@@ -58,7 +58,7 @@ export function isModern(call: ServerContext): boolean {
   return envelope[CLIENT_CAPABILITIES_META_KEY] !== undefined;
 }
 
-/** What a form came to: a yes, a no, or neither: hosts without a person close it by themselves. */
+/** How a form was answered: yes, no, or closed without a decision, as hosts without a person do. */
 export type Said = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -66,7 +66,7 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/** An accepted form in which the yes was taken out is a no. What is no form decides nothing. */
+/** An accepted form whose box is not ticked is a no. An answer that is no form decides nothing. */
 function saidIn(answer: unknown): Said {
   const { data } = form.safeParse(answer);
   if (data === undefined || data.action === "cancel") return "closed";
@@ -75,8 +75,8 @@ function saidIn(answer: unknown): Said {
 }
 
 /**
- * What the person said to a question of this call; undefined where none was asked, and "closed" where nobody decided.
- * A reply without our seal, or with that of another call, is not believed.
+ * The reply to a question of this call: undefined where none was asked, "closed" where the form was closed without a
+ * decision. A reply without our seal, or with the seal of another call, is ignored.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -88,15 +88,15 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: question.token, accepted: said === "yes" };
 }
 
-/** A question that is with the person. */
+/** A question that was sent to the client, and has no reply yet. */
 export interface OpenQuestion {
-  /** What they say; "closed" where the client gives it up. Never rejects. */
+  /** The reply; "closed" where the client drops the question. Never rejects. */
   readonly said: Promise<Said>;
-  /** Takes the question back. */
+  /** Cancels the question. */
   readonly end: () => void;
 }
 
-/** Asks a 2025-era client, which may answer long after: a question lives as long as what was planned. */
+/** Asks a 2025-era client. The question stays open as long as a confirmation is valid, beyond the end of the call. */
 export function askOlder(call: ServerContext, message: string): OpenQuestion {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
@@ -112,7 +112,7 @@ const FORM = {
   properties: { [CONFIRM]: { type: "boolean" as const, title: "Yes, do this", default: true } },
 };
 
-/** The result that makes a client of the 2026-07-28 era ask the person. */
+/** Makes the result by which a client of the 2026-07-28 era asks the person. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,

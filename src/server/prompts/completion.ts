@@ -3,7 +3,7 @@ import type { ToolServices } from "../../tools/context.ts";
 /** The most that a completion gives (the protocol's limit). */
 const MOST = 100;
 
-/** Of some values, those that begin as what was typed, whatever the case. */
+/** The values that begin with the typed text, in upper or lower case. */
 export function matching(typed: string, values: readonly string[]): string[] {
   const start = typed.toLowerCase();
   return [...new Set(values)].filter((value) => value.toLowerCase().startsWith(start)).slice(0, MOST);

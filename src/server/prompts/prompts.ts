@@ -7,7 +7,7 @@ import { EVENTS } from "../../spec/events.ts";
 import type { ResourceContext } from "../resources/definition.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
 
-/** An argument of a prompt: what it is, and what may be meant by what was typed. */
+/** An argument of a prompt, and how what a person typed is completed. */
 interface PromptArgument {
   readonly meaning: string;
   readonly needed?: true;
@@ -19,7 +19,7 @@ export interface PromptDefinition {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** Where this tool is not listed, neither is the prompt. */
+  /** The prompt is listed only with this tool. */
   readonly tool: string;
   readonly arguments: Readonly<Record<string, PromptArgument>>;
   readonly text: (given: Readonly<Record<string, string | undefined>>) => string;

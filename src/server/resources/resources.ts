@@ -73,7 +73,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
   ...SPEC_RESOURCES,
 ];
 
-/** Registers resources with a server. What is read passes the redactor. */
+/** Registers resources with a server. Their content passes the redactor. */
 export function registerResources(
   server: McpServer,
   resources: readonly ResourceDefinition[],

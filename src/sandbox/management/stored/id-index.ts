@@ -1,16 +1,16 @@
 /**
- * Which IDs go by a text: a name, or a Context ID. Usually one; more where the console made duplicates
+ * The IDs that a name or a Context ID belongs to. Usually one; more where the console made duplicates
  * (management-api 4.2 rule 4).
  */
 export type IdIndex = Map<string, readonly string[]>;
 
-/** Notes that `id` goes by `text`. */
+/** Adds `id` to those of `text`. */
 export function indexId(index: IdIndex, text: string, id: string): void {
   const held = index.get(text);
   index.set(text, held === undefined ? [id] : [...held, id]);
 }
 
-/** Notes that `id` no longer goes by `text`. */
+/** Removes `id` from those of `text`. */
 export function unindexId(index: IdIndex, text: string, id: string): void {
   const held = index.get(text);
   if (held === undefined) return;
@@ -24,7 +24,7 @@ export function unindexId(index: IdIndex, text: string, id: string): void {
   }
 }
 
-/** The IDs that go by `text`, without `except`. */
+/** The IDs of `text`, without `except`. */
 export function idsBy(index: IdIndex, text: string, except?: string): readonly string[] {
   const held = index.get(text) ?? [];
   return except === undefined ? held : held.filter((id) => id !== except);

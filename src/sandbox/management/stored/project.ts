@@ -55,7 +55,10 @@ export interface AudienceTargeting {
   readonly name: string;
 }
 
-/** Everything that one project holds. Change it through the functions of this file: they keep the indexes true. */
+/**
+ * Everything that one project holds. Change it only through the functions of this file, which keep the indexes
+ * consistent.
+ */
 export interface Project {
   readonly _id: string;
   readonly name: string;

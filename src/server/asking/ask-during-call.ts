@@ -6,7 +6,7 @@ import { atMostOneWait } from "../../tools/writing/follow-run.ts";
 import type { Log } from "../log.ts";
 import { askOlder, type Said } from "./ask.ts";
 
-/** A person who is asked anew each time, since something changes each time, is not asked for ever. */
+/** How often one call may ask: each reply can lead to another question, since the plan may change meanwhile. */
 const MOST_ROUNDS = 8;
 
 /** A call that may ask, and how it goes on with the reply. */
@@ -20,11 +20,11 @@ interface Asking {
 }
 
 /**
- * Asks the person behind a 2025-era client while the call waits, but no longer than calls may (contract, Confirmation,
- * channel 1). A question without an answer by then ends the call; a later yes to it still counts, where the tool can act
- * on it. A question that the client closes decides nothing.
+ * Asks the person behind a 2025-era client while the call waits, for at most the wait of a call. Without a reply by
+ * then the call is answered; a later yes still counts, where the tool can act on it. A question that the client closes
+ * decides nothing.
  */
-export async function askedAlong(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
+export async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
   const open = askOlder(call, question.ask.message);
   call.mcpReq.signal.addEventListener("abort", open.end, { once: true });
@@ -49,7 +49,7 @@ export async function askedAlong(question: ToolQuestion, asking: Asking): Promis
   return answer;
 }
 
-/** What a call is answered while nobody has decided. */
+/** The answer to a call whose question has no decision yet. */
 export async function undecided(
   { ask }: ToolQuestion,
   why: Undecided,
