@@ -1,10 +1,19 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { fastTests } from "./scripts/house/fast-tests.ts";
+
+const fast = [...fastTests()];
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
     expect: { poll: { timeout: 15_000 } },
+    // By default one core is left idle; tests wait for processes and pauses most of their time.
+    maxWorkers: Math.max(2, availableParallelism()),
+    projects: [
+      { extends: true, test: { name: "fast", include: fast, isolate: false, pool: "threads" } },
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"], exclude: fast } },
+    ],
   },
 });

@@ -18,7 +18,7 @@ const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
 const ours = startServer(PROGRAMS.ours, folder);
 const control = startServer(PROGRAMS.control, folder);
 const times: { readonly ours: number[]; readonly control: number[] } = { ours: [], control: [] };
-// In turn, so that whatever else the machine does strikes both.
+// Alternating, so that other work of the machine slows both alike.
 for (let call = 0; call < WARM_UP + CALLS; call += 1) {
   const mine = await millisecondsOf(ours, { name: "get_targeting", arguments: {} });
   const other = await millisecondsOf(control, { name: "greet", arguments: { name: "you" } });

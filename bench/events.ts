@@ -85,7 +85,7 @@ const SENDING_ROUNDS = 11;
 
 const answerBody = z.object({ message: z.literal("ok") });
 
-/** The sandbox in a process of its own, so that it takes no time of whoever sends. */
+/** The sandbox in a process of its own, so that it takes no processor time of the sender. */
 const sandbox = spawn(process.execPath, [join(import.meta.dirname, "..", "dist", "main.js"), "sandbox", "--port", "0"]);
 const [firstLines] = await once(sandbox.stdout, "data");
 const url = /http:\/\/\S+/.exec(String(firstLines))?.[0];

@@ -12,7 +12,7 @@ import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { redactorFor } from "../src/render/redact.ts";
 import { targetingMemory } from "../src/runs/file/targeting-names.ts";
-import { questionSeal } from "../src/server/ask.ts";
+import { questionSeal } from "../src/server/asking/ask.ts";
 import { callsUnderWay } from "../src/server/calls-under-way.ts";
 import { authenticator } from "../src/server/http/auth.ts";
 import { allowedHostnames } from "../src/server/http/guards.ts";

@@ -10,7 +10,7 @@ const MANY = 10_000;
 const CALLS = 100;
 const WRITES = 30;
 
-/** None of them is removed. */
+/** Retention that removes no run. */
 const KEEP = { TARGETING_MCP_KEEP_RUNS: String(10 * MANY) };
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -81,7 +81,7 @@ const sizes = [
   { ...(await serverWith(FEW)), times: new Times() },
   { ...(await serverWith(MANY)), times: new Times() },
 ];
-// In turn, so that whatever else the machine does strikes both.
+// Alternating, so that other work of the machine slows both alike.
 for (let call = 0; call < CALLS; call += 1) {
   for (const { server, times } of sizes) times.read.push(await millisecondsOf(server, "get_run", {}));
 }

@@ -9,6 +9,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import * as z from "zod";
 import { startSandbox } from "../src/sandbox/index.ts";
+import { TYPICAL_CALLS } from "../test/tools/typical-calls.ts";
 
 /** The largest answer of a tool. */
 export interface LargestAnswer {
@@ -17,7 +18,7 @@ export interface LargestAnswer {
   readonly tokens: number;
 }
 
-/** What an answer may cost: of a tool that only reads, of any other (contract). */
+/** What an answer may cost: of a tool that only reads, and of any other. */
 export const MOST_ANSWER_TOKENS = { reads: 3500, others: 2500 } as const;
 
 const answer = z.object({
@@ -207,14 +208,25 @@ export async function largestAnswers(): Promise<readonly LargestAnswer[]> {
     }),
   );
   const most = new Map<string, number>();
+  const answers = new Map<string, unknown>();
   try {
-    await callEverything(async (name, args) => {
+    const call: Call = async (name, args) => {
       const { content, structuredContent } = answer.parse(await client.callTool({ name, arguments: { ...args } }));
       const text = content.map((part) => part.text ?? "").join("\n");
       const tokens = countTokens(JSON.stringify(structuredContent ?? {})) + countTokens(text);
       most.set(name, Math.max(most.get(name) ?? 0, tokens));
+      answers.set(name, structuredContent);
       return structuredContent;
-    });
+    };
+    await callEverything(call);
+    // A tool that nothing above makes large answers with its typical call.
+    for (const { tool, args } of TYPICAL_CALLS) {
+      if (!most.has(tool))
+        await call(
+          tool,
+          args((other) => answers.get(other)),
+        );
+    }
     const { tools } = await client.listTools();
     return tools.map(({ name, annotations }) => {
       return { tool: name, reads: annotations?.readOnlyHint === true, tokens: most.get(name) ?? 0 };

@@ -1,4 +1,4 @@
-// Callers over HTTP that import, read, delete and send events, all at once and for as long as one likes.
+// Callers over HTTP that import, read, delete and send events, all at once and for a given time.
 import * as z from "zod";
 
 const REVISION = "2026-07-28";

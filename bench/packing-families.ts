@@ -104,7 +104,7 @@ const giantAmong =
   (requests, random) =>
     shuffled([giant, ...times(requests * perRequest - 1, () => other(random))], random);
 
-/** The families of the issue, each in the form that it names and in others that its name could mean. */
+/** The families of weights, each in several forms. */
 export const FAMILIES: Readonly<Record<string, Family>> = {
   "uniform tiny": (requests) => {
     const tiny = item({});

@@ -30,7 +30,7 @@ async function memoryOf(pid: number | undefined): Promise<number | undefined> {
 
 const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
 const starts: Record<keyof typeof PROGRAMS, Start[]> = { ours: [], control: [] };
-// One after the other in turn, so that whatever else the machine does strikes both; the first round warms the disk.
+// Alternating, so that other work of the machine slows both alike; the first round warms the disk.
 for (let round = 0; round <= ROUNDS; round += 1) {
   for (const name of ["ours", "control"] as const) {
     const measured = await start(PROGRAMS[name], folder);

@@ -50,7 +50,7 @@ function checkContents({ files, size }: Archive): void {
   const paths = files.map(({ path }) => path);
   const needless = paths.filter((path) => !CONTENTS.some((pattern) => pattern.test(path)));
   const missing = CONTENTS.filter((pattern) => !paths.some((path) => pattern.test(path)));
-  if (needless.length > 0) throw new Error(`the package holds what nobody needs: ${needless.join(", ")}`);
+  if (needless.length > 0) throw new Error(`the package holds files that it does not need: ${needless.join(", ")}`);
   if (missing.length > 0) throw new Error(`the package lacks ${missing.join(", ")}`);
   if (size > MOST_BYTES) throw new Error(`the package has ${size} bytes, more than ${MOST_BYTES}`);
 }
@@ -124,7 +124,9 @@ async function addressFrom({ stdout }: ChildProcess): Promise<string> {
   throw new Error("the sandbox says no address");
 }
 
-/** The package has no dependencies, so that the second audit, of all that is bundled, is the one that tells something. */
+/**
+ * The package has no dependencies, so that the second audit, of all that is bundled, is the one that tells something.
+ */
 async function checkAdvisories(): Promise<string> {
   const published = await npm(["audit", "--omit=dev"], root);
   if (published.code !== 0) throw new Error(published.output);

@@ -1,6 +1,6 @@
 // Runs the emitted Playwright test in Chromium: it must pass on a page whose events are right, and fail on one whose
-// events are not. The pages send them to a sandbox, which must see the same. Installs Chromium from Debian's packages where CHROMIUM names none, and Playwright into a temporary
-// folder, which it removes. Run it with: npm run test:browser
+// events are not. The pages send them to a sandbox, which must see the same. Installs Chromium from Debian's packages
+// where CHROMIUM names none, and Playwright into a temporary folder, which it removes. Run it with: npm run test:browser
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,8 +1,16 @@
 #!/usr/bin/env node
 import { endWhenWritten, print } from "./commands/print.ts";
-import { type CommandLine, didYouMean, oneTooMany, parseCommandLine, wordsAsFolders } from "./settings/command-line.ts";
+import {
+  type CommandLine,
+  commandHelp,
+  didYouMean,
+  type HelpedCommand,
+  oneTooMany,
+  parseCommandLine,
+  programHelp,
+  wordsAsFolders,
+} from "./settings/command-line.ts";
 import { SettingsError } from "./settings/error.ts";
-import { commandHelp, type HelpedCommand, programHelp } from "./settings/help.ts";
 
 /** A command: what it is for, its own options, and its code, which is loaded only when it is called. */
 interface Command extends HelpedCommand {

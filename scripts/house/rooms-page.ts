@@ -5,7 +5,9 @@ import { ROOMS } from "./rooms.ts";
 const BEGIN = "<!-- rooms: made by npm run docs -->";
 const END = "<!-- end of rooms -->";
 
-/** The page about the layout, with its table of rooms made anew. Throws a RangeError where the page has no place for it. */
+/**
+ * The page about the layout, with its table of rooms made anew. Throws a RangeError where the page has no place for it.
+ */
 export function architecturePage(): string {
   const page = readFileSync(new URL("../../docs/architecture.md", import.meta.url), "utf8");
   const [before, rest] = page.split(BEGIN);

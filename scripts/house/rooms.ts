@@ -20,8 +20,10 @@ const KINDS = [...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
 const TOOLS = ["tools", "tools/targeting", "tools/runs", "tools/events", "tools/writing"];
-const SERVER = ["server/http", "server/stdio", "server", "server/resources", "server/arguments"];
-const SANDBOX = ["sandbox", "sandbox/http", "sandbox/management", "sandbox/events"];
+const INSIDE = ["server/asking", "server/prompts", "server/resources", "server/arguments"];
+const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
+const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
+const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
 
 /**
  * Every folder of `src/`, the highest first. The import rules in `biome.rooms.json` and the table in
@@ -68,10 +70,24 @@ export const ROOMS: readonly Room[] = [
   { path: "server/stdio", holds: "MCP over stdin and stdout, line by line", uses: ["server", ...GROUND] },
   {
     path: "server",
-    holds: "the MCP server: listing, questions to a person, prompts, errors into answers, log and audit",
-    uses: ["server/resources", "server/arguments", ...TOOLS, ...ANSWERS, "settings"],
+    holds: "the MCP server: listing, carrying out calls, errors into answers, log and audit",
+    uses: [...INSIDE, ...TOOLS, ...ANSWERS, "settings"],
   },
-  { path: "server/resources", holds: "what clients can read beside tools", uses: ["server", ...TOOLS, ...ANSWERS] },
+  {
+    path: "server/asking",
+    holds: "questions to a person, in both eras of the protocol",
+    uses: ["server", ...TOOLS, ...ANSWERS],
+  },
+  {
+    path: "server/prompts",
+    holds: "prompts, and completion of their arguments",
+    uses: ["server/resources", ...TOOLS, ...ANSWERS],
+  },
+  {
+    path: "server/resources",
+    holds: "what clients can read beside tools",
+    uses: ["server/prompts", ...TOOLS, ...ANSWERS],
+  },
   {
     path: "server/arguments",
     holds: "arguments of calls: JSON Schemas, what was meant, and the words for what does not fit",
@@ -202,17 +218,27 @@ export const ROOMS: readonly Room[] = [
   {
     path: "sandbox",
     holds: "the emulated service",
-    uses: ["sandbox/http", "sandbox/management", "sandbox/events", ...GROUND],
+    uses: ["sandbox/http", ...MANAGEMENT, "sandbox/events", ...GROUND],
   },
   {
     path: "sandbox/http",
     holds: "its routes, keys, faults and control plane",
-    uses: ["sandbox", "sandbox/management", "sandbox/events", ...GROUND],
+    uses: ["sandbox", ...MANAGEMENT, "sandbox/events", ...GROUND],
   },
   {
     path: "sandbox/management",
-    holds: "its targetings and options, and the rules of changes",
-    uses: ["sandbox", "sandbox/http", ...GROUND],
+    holds: "its management API: a request is validated, waits for the write lock, and is answered",
+    uses: ["sandbox", "sandbox/http", "sandbox/management/rules", "sandbox/management/stored", ...GROUND],
+  },
+  {
+    path: "sandbox/management/rules",
+    holds: "what each operation of it checks and changes",
+    uses: ["sandbox/management", "sandbox/management/stored", ...GROUND],
+  },
+  {
+    path: "sandbox/management/stored",
+    holds: "its targetings and options as they are stored, with their indexes",
+    uses: [...GROUND],
   },
   {
     path: "sandbox/events",

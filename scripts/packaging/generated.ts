@@ -1,6 +1,7 @@
-import { importRules } from "../house/import-rules.ts";
+import { lintRules } from "../house/lint-rules.ts";
 import { architecturePage } from "../house/rooms-page.ts";
 import { manifest } from "./manifest.ts";
+import { readmePage } from "./readme.ts";
 import { serverJson } from "./server-json.ts";
 import { settingsPage } from "./settings-page.ts";
 import { toolsPage } from "./tools-page.ts";
@@ -22,8 +23,9 @@ export function fileAt(path: string): URL {
 /** Every file that `npm run docs` makes, besides those that have scripts of their own. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: "manifest.json", text: () => jsonText(manifest()) },
-  { path: "biome.rooms.json", text: () => jsonText(importRules()) },
+  { path: "biome.rooms.json", text: () => jsonText(lintRules()) },
   { path: "server.json", text: () => jsonText(serverJson()) },
+  { path: "README.md", text: readmePage },
   { path: "docs/architecture.md", text: architecturePage },
   { path: "docs/tools.md", text: toolsPage },
   { path: "docs/settings.md", text: settingsPage },

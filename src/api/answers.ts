@@ -11,8 +11,8 @@ import {
   targetingRecord,
 } from "../spec/records.ts";
 
-// How answers are read: everything that can be understood is accepted (the documents leave most shapes open).
-// Each function gives undefined for what cannot be.
+// Reads answers tolerantly, since the documents leave most shapes open. Each function gives undefined for a body that
+// it cannot read.
 
 /** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -27,13 +27,15 @@ export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** What is kept of a text that the service sent: names have 36 characters, codes and times no more. */
+/** The longest text of the service that is kept, in characters: names have 36, codes and times no more. */
 const LONGEST_TEXT = 256;
-/** What is kept of the other parts of an error: 7.3 shows 20 conflicts at the most. */
+/** The most entries of a list or an object of an error that are kept: 7.3 shows at most 20 conflicts. */
 const MOST_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
-/** A text of the service, cut where no text of the documents is so long, so that none fills an answer or a journal. */
+/**
+ * Cuts a text of the service that is longer than any text of the documents, so that none fills an answer or a journal.
+ */
 function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;

@@ -5,7 +5,7 @@ import { AmbiguousError, NotSentError } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 import { type Asked, errorOf } from "./rejections.ts";
 
-/** What fills a route and goes with it. */
+/** The parameters of a route, and the query, body and options of its request. */
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;

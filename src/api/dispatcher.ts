@@ -19,7 +19,7 @@ interface Way {
   readonly largestAnswer?: number;
 }
 
-/** What undici takes as a body, and what its types leave out: it asks for each slice when the one before has drained. */
+/** The bodies of undici, and one that its types leave out: it asks for each slice when the one before has drained. */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
 /** Connections that requests travel through. */
@@ -31,7 +31,7 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-/** Kept-alive connections to one origin. Whoever sends is to limit the time of a whole request. */
+/** Kept-alive connections to one origin. The time of a whole request is limited by its sender. */
 export function dispatcherTo(origin: string, way: Way): Sender {
   const { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER, connections = 0 } = way;
   const options = {

@@ -1,9 +1,13 @@
+import { HeldBackError } from "../platform/fence.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/** What a request is for: an operation of the two APIs, a look into a sandbox, or the keys of an authorization server. */
+/**
+ * The purpose of a request: an operation of the two APIs, a look into a sandbox, or the keys of an authorization
+ * server.
+ */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys";
 
-/** What a failed request says about the reason, for people and for the journal. Never shown raw to an agent. */
+/** Why a request failed, for people and for the journal. Never shown raw to an agent. */
 interface Cause {
   readonly operation: Purpose;
   /** Our own words about what happened, e.g. "connection refused". */
@@ -86,7 +90,7 @@ export class BusyError extends Error {
   }
 }
 
-/** Nobody knows whether the request was applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
+/** The request may or may not have been applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
@@ -108,7 +112,7 @@ const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
   shifts: "the list changed each time that it was read",
 };
 
-/** Every request was answered, and yet what the pages of a list come to is not known. */
+/** Every page was answered, but the pages do not add up to one list. */
 export class ListError extends AmbiguousError {
   readonly problem: ListProblem;
   constructor(operation: Purpose, problem: ListProblem) {
@@ -128,4 +132,43 @@ export function isApiError(thrown: unknown): thrown is ApiError {
     thrown instanceof BusyError ||
     thrown instanceof AmbiguousError
   );
+}
+
+/** Our words for the codes of Node and undici; other codes are shown as they are. */
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "the connection was refused",
+  ECONNRESET: "the connection was reset",
+  EADDRINUSE: "the port of the embedded sandbox is in use",
+  EPIPE: "the connection was closed while sending",
+  ETIMEDOUT: "the connection timed out",
+  EHOSTUNREACH: "the host cannot be reached",
+  ENETUNREACH: "the network cannot be reached",
+  ENOTFOUND: "the host name is unknown",
+  EAI_AGAIN: "the host name could not be looked up",
+  UND_ERR_CONNECT_TIMEOUT: "no connection in time",
+  UND_ERR_SOCKET: "the connection was closed before the answer was complete",
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: "the answer is too large to read",
+  UND_ERR_HEADERS_OVERFLOW: "the answer's headers are too large to read",
+  UND_ERR_INVALID_ARG: "the request holds a header or a path that HTTP does not allow",
+};
+
+const TLS = /^(CERT_|ERR_TLS|ERR_SSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH)/;
+
+/** We ended a request ourselves; the message is ours. */
+export class StoppedError extends Error {}
+
+/** Why a request ended without an answer, in our own words; never the text of a foreign error. */
+export function connectionReason(cause: unknown): string {
+  if (cause instanceof StoppedError || cause instanceof HeldBackError) return cause.message;
+  const code = codeOf(cause);
+  if (code === undefined) return "the connection failed";
+  if (TLS.test(code)) return `a secure connection could not be made (${code})`;
+  if (code.startsWith("HPE_")) return `the answer is not HTTP (${code})`;
+  return REASONS[code] ?? `the connection failed (${code})`;
+}
+
+function codeOf(cause: unknown): string | undefined {
+  if (typeof cause !== "object" || cause === null) return undefined;
+  if ("code" in cause && typeof cause.code === "string") return cause.code;
+  return "cause" in cause ? codeOf(cause.cause) : undefined;
 }

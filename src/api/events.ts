@@ -4,7 +4,7 @@ import type { RequestOptions } from "./management.ts";
 /** What the event endpoint answered: its status and its one word (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
-  /** `ok`, `!invalid`, or whatever else it said; undefined when the body holds no `message`. */
+  /** `ok`, `!invalid`, or another word; undefined when the body holds no `message`. */
   readonly message: string | undefined;
 }
 

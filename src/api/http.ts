@@ -2,8 +2,7 @@ import type { Dispatcher } from "undici";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 import type { Method } from "../spec/routes.ts";
 import type { ProxyRoute, Sender } from "./dispatcher.ts";
-import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
-import { connectionReason, StoppedError } from "./reasons.ts";
+import { AmbiguousError, connectionReason, NotSentError, type Purpose, StoppedError } from "./errors.ts";
 
 /** Where an API is and how its requests travel. */
 export interface HttpSettings {
@@ -16,7 +15,9 @@ export interface HttpSettings {
   readonly proxy?: ProxyRoute | undefined;
   /** How many requests may be under way at the same time, where that is to be more than 16. */
   readonly connections?: number | undefined;
-  /** An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for. */
+  /**
+   * An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for.
+   */
   readonly largestAnswer?: number;
 }
 
@@ -33,7 +34,7 @@ interface HttpRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What came back: any status, and the body as it came. Header names are in lower case. */
+/** An answer with any status; the body is not decoded. Header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -53,14 +54,14 @@ export interface Http {
   close(): Promise<void>;
 }
 
-/** What requests travel through, and what their paths begin with. */
+/** The connections of an API, its origin, and the prefix of its paths. */
 interface Opened {
   readonly dispatcher: Sender;
   readonly origin: string;
   readonly prefix: string;
 }
 
-/** Opens an API: nothing is loaded, looked up or connected before the first request. */
+/** Prepares requests to an API. Loads, resolves and connects nothing before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   let opening: Promise<Opened> | undefined;
   const opened = async (operation: Purpose): Promise<Opened> => {
@@ -90,7 +91,7 @@ export function openHttp(settings: HttpSettings): Http {
 }
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
-/** Of a request that this stops only the connection is made. */
+/** Stops a request once its connection is open. */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
     throw CONNECTED;
@@ -107,9 +108,9 @@ async function open(settings: HttpSettings): Promise<Opened> {
 }
 
 /**
- * The dispatcher tells when a request starts on a connection; of a large body the last slice waits. What fails before
- * the bytes that complete the request leave was not sent, whatever the failure, since a service can do nothing with a
- * part; what fails after that may have been applied.
+ * The dispatcher tells when a request starts on a connection; the last slice of a large body waits for the fence. A
+ * failure before the bytes that complete the request means that it was not sent, since a service cannot apply a part of
+ * a request; a failure after them means that it may have been applied.
  */
 async function sendOnce(
   { dispatcher, origin, prefix }: Opened,

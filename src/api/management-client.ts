@@ -5,7 +5,10 @@ import type { Http } from "./http.ts";
 import type { ManagementApi } from "./management.ts";
 import { serverTimeOf } from "./rejections.ts";
 
-/** The management API over HTTP, by the routes in force (management-api 4, wire assumptions for the open shapes). */
+/**
+ * The management API over HTTP, by the routes in force (management-api 4; where the documents show no shape, as
+ * `spec/records.ts` assumes).
+ */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   const ask = async <Value>(operation: Operation, read: (body: unknown) => Value | undefined, parts: CallParts) =>
     valueIn(await call(http, routes, operation, parts), read);

@@ -18,14 +18,14 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
-/** The items of a bulk request, or the IDs of a delete: the bytes that travel are those that were counted. */
+/** The items of a bulk request, or the IDs of a delete: exactly the bytes whose size was counted. */
 export interface BulkItems {
   readonly count: number;
   /** A JSON array in UTF-8. */
   readonly json: Uint8Array;
 }
 
-/** What stops a request from outside. */
+/** Options that end a request early. */
 export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** How long this one request may take, in milliseconds, where that is less than requests may take in general. */
@@ -54,8 +54,8 @@ interface GetOptionQuery {
 export interface ManagementApi {
   /**
    * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to name the targeting
-   * in its path; `fence` says at the last moment whether the request may leave. Results that miss or repeat an index are
-   * an AmbiguousError.
+   * in its path; `fence` says at the last moment whether the request may leave. Results that miss or repeat an index
+   * are an AmbiguousError.
    */
   bulk(
     operation: BulkOperation,

@@ -10,7 +10,7 @@ export interface ReadRetry {
   readonly budgetMs: number;
   /**
    * How long the first try may take, in milliseconds; each further one may take twice as long as the one before. So a
-   * request that hangs costs little, and a service that is only slow is waited for in the end.
+   * request that hangs is given up early, and a slow service still gets the time that it needs.
    */
   readonly firstTryMs: number;
   /** How many reads of one call run at the same time; absent: 16. */
@@ -19,9 +19,9 @@ export interface ReadRetry {
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** A service that cannot be reached is most likely misconfigured: waiting long for it helps nobody. */
+/** A service that cannot be reached is most likely misconfigured, so that waiting longer does not help. */
 const TRIES_TO_REACH = 4;
-/** A timer takes no more. */
+/** The longest time that a timer of Node takes. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**

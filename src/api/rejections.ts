@@ -5,17 +5,20 @@ import { isObject, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
 import { AmbiguousError, type ApiError, BusyError, type Purpose, RejectedError, type RejectionKind } from "./errors.ts";
 import type { HttpAnswer } from "./http.ts";
 
-/** Above this, a wait asked for by Retry-After is not taken at its word. */
+/** The longest wait of a Retry-After that is followed. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** What was asked for, for the words of the error. */
+/** The request that an error is about. */
 export interface Asked {
   readonly operation: Purpose;
   /** `METHOD /path` as sent, without the query. */
   readonly route: string;
 }
 
-/** What an answer that is no 2xx says about the effect of its request (management-api 4 rule 3, 4.2, 7.1, 7.2). */
+/**
+ * The error of an answer that is no 2xx: what it says about the effect of its request (management-api 4 rule 3, 4.2,
+ * 7.1, 7.2).
+ */
 export function errorOf({ operation, route }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
@@ -40,7 +43,7 @@ export function errorOf({ operation, route }: Asked, answer: HttpAnswer): ApiErr
   });
 }
 
-/** The wait that a 409 asks for, in milliseconds: 0 to 2,000, whatever it says (management-api 4.2, 7.3). */
+/** The wait that a 409 asks for, in milliseconds: limited to 0 to 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
@@ -65,7 +68,7 @@ function retryAfter(headers: HttpAnswer["headers"]): number {
   return within(/^\s*\d+(\.\d+)?\s*$/.test(given) ? Number(given) * 1000 : asDate, LONGEST_RETRY_AFTER_MS);
 }
 
-/** A wait within 0 and `most`; what is no number is no wait. */
+/** Limits a wait to 0 up to `most`; a value that is no number counts as 0. */
 function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }

@@ -9,12 +9,12 @@ const sandboxEvent = z.looseObject({
   verdict: z.enum(["recorded", "ignored", "rejected"]),
   uid: z.string().nullable(),
   eventName: z.string().nullable(),
-  /** Length of what was sent. */
+  /** Length of the body. */
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** What was sent; absent where that was no JSON, or where too much of it would travel. */
+  /** The body as JSON; absent where it was no JSON, or is too large for this answer. */
   body: z.unknown().optional(),
-  /** What was sent, where that was no JSON. */
+  /** The body as a text, where it was no JSON. */
   text: z.string().optional(),
 });
 
@@ -36,7 +36,7 @@ export interface SandboxQuery {
   readonly limit: number;
 }
 
-/** A look into a sandbox (docs/sandbox.md, "The control plane"). */
+/** Reads from the control plane of a sandbox (docs/sandbox.md, "The control plane"). */
 export interface SandboxApi {
   /** Reads events that arrived. Throws an ApiError when they cannot be read. */
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { questionSeal } from "../server/ask.ts";
+import { questionSeal } from "../server/asking/ask.ts";
 import type { Audit } from "../server/audit.ts";
 import { type CallsUnderWay, callsUnderWay } from "../server/calls-under-way.ts";
 import { type AuthOptions, asksWho, authenticator } from "../server/http/auth.ts";

@@ -1,6 +1,6 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
-import { questionSeal } from "../server/ask.ts";
+import { questionSeal } from "../server/asking/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { listedTools, toolsThatWrite } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";

@@ -4,7 +4,7 @@ import { ownReason } from "../runs/reasons.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import type { Header } from "./rows.ts";
 
-/** What a spreadsheet makes of a long number: its last digits are lost. */
+/** The form in which a spreadsheet saves a long number, whose last digits are then lost. */
 const SCIENTIFIC = /^[+-]?\d(?:[.,]\d+)?E\+\d{2,3}$/i;
 
 /** How Context IDs of one cell are separated. */
@@ -14,8 +14,8 @@ const BETWEEN_CONTEXTS = "|";
 export type CellContexts = { readonly contexts: string[] } | { readonly reason: Reason };
 
 /**
- * What reads the Context IDs of a row: from the column `contextId`, one a row, or from `contexts`, separated by `|`.
- * Throws a FileError where the file has both.
+ * Makes the reader of the Context IDs of a row: from the column `contextId`, one a row, or from `contexts`, separated
+ * by `|`. Throws a FileError where the file has both.
  */
 export function contextsReader(header: Header): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
@@ -54,7 +54,7 @@ function problemOf(contextId: string, position: number): Reason | undefined {
   return ownReason("INVALID_CONTEXT_ID", { ...problem, position, value: contextId.slice(0, 40), count: 1 });
 }
 
-/** The text of a column in a row; empty where the row or the file has none. */
+/** Makes the reader of a column; it gives an empty text where the row or the file has none. */
 export function cellReader(header: Header, column: string): (cells: readonly string[]) => string {
   const at = header.at(column);
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";

@@ -11,11 +11,11 @@ export interface CsvRecord {
 }
 
 /**
- * The records of a CSV file in order, the header first; empty lines are passed over. Throws a FileError that names the
+ * The records of a CSV file in order, the header first; empty lines are skipped. Throws a FileError that names the
  * line where quotes do not match or bytes are not of the encoding.
  */
 export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly CsvRecord[]> {
-  // Its `parse` keeps what it gave last reachable for long; what it parses with does not.
+  // Not papaparse's `parse`: that keeps its last result in memory, its Parser does not.
   const { Parser } = (await import("papaparse")).default;
   let line = 1;
   for await (const text of wholeRecords(textOf(bytes, encoding))) {
@@ -46,7 +46,7 @@ function recordsIn(
     line += isQuoted ? 1 + newlinesInside(cells) : 1;
   }
   if (faulty !== undefined) throw malformed(faulty, line);
-  // The text ends with a line break, after which the parser sees one empty line more.
+  // After the last line break the parser sees one more, empty line.
   return { records, nextLine: text.endsWith("\n") ? line - 1 : line };
 }
 

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Reason } from "../runs/outcome.ts";
 import { invalidRow } from "./rows.ts";
 
-/** Why the fields of an NDJSON or JSON row do not do: the first problem, with the fields that are valid. */
+/** Why the fields of an NDJSON or JSON row are invalid: the first problem, with the valid fields. */
 export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {

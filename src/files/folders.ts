@@ -5,13 +5,12 @@ import { holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts
 
 export type { Place } from "../platform/held-folder.ts";
 
-/** How many near file names an error lists. */
+/** How many similar file names an error lists. */
 const NAMES_SHOWN = 5;
 
 /**
- * Where an existing regular file lies inside one of the allowed folders. A relative path is looked for in each of
- * them. Throws a FileError that names the folders, and near file names where there is no such file; links and `..` are
- * refused.
+ * Finds an existing regular file inside one of the allowed folders. A relative path is tried in each of them. Throws a
+ * FileError that names the folders, and similar file names where the file does not exist; links and `..` are refused.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -25,8 +24,8 @@ export async function findFile(given: string, allowedDirs: readonly string[]): P
 }
 
 /**
- * Where a file will lie that does not exist yet, in an existing folder inside one of the allowed ones. Throws a FileError
- * where there is something already: nothing is overwritten.
+ * Finds the place of a new file, in an existing folder inside one of the allowed ones. Throws a FileError where a file
+ * of that name exists: nothing is overwritten.
  */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -39,7 +38,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
-/** Where a path may lead to: one place in each allowed folder that it lies in, free of links. */
+/** The places that a path may mean: one in each allowed folder that contains it, without links. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FileError(

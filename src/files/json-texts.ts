@@ -8,7 +8,7 @@ export interface JsonText {
   readonly text: string;
 }
 
-/** The lines of an NDJSON file that hold something, piece by piece. Throws a FileError for bytes of another encoding. */
+/** The lines of an NDJSON file that are not empty, piece by piece. Throws a FileError for bytes of another encoding. */
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
   let rest = "";
@@ -30,8 +30,8 @@ const NOT_AN_ARRAY =
   "A .json file holds one array of rows: [{...}, {...}]. One object a line is NDJSON: name it .ndjson.";
 
 /**
- * The elements of a file that holds one JSON array, piece by piece: the file is never held as a whole. Whether an
- * element is valid JSON is left to whoever parses it. Throws a FileError where the file is no array.
+ * The elements of a file that holds one JSON array, piece by piece: the file is never held in memory as a
+ * whole. Elements are split off, and not parsed. Throws a FileError where the file is no array.
  */
 export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
@@ -97,7 +97,7 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /** Before the array and behind it only white space may stand. Gives where the next element may begin. */
+  /** Allows only white space before and after the array. Gives the position where the next element may begin. */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

@@ -14,7 +14,7 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
 
 /**
  * Opens a file of rows that lies in an allowed folder. Throws a FileError where it may not be read, is not there, or
- * has an ending that says nothing.
+ * has an unknown ending.
  */
 export async function openFile(path: string, encoding: Encoding, allowedDirs: readonly string[]): Promise<OpenedFile> {
   const found = await findFile(path, allowedDirs);
@@ -29,7 +29,7 @@ export async function openFile(path: string, encoding: Encoding, allowedDirs: re
   return { file: { format, encoding, digest: await digestOf(bytes) }, bytes };
 }
 
-/** What the ending of a file's name says that it holds. */
+/** The format that the ending of a file's name means; undefined for any other ending. */
 export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
 }

@@ -13,15 +13,15 @@ import {
   rowsOf,
 } from "./rows.ts";
 
-/** What failed, by the index of its row, and how that is told. */
+/** The failures by the index of their rows, and the words for their reasons. */
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
   readonly words: (reason: Reason) => string;
 }
 
 /**
- * The rows of a file that failed, each with why, in a form that is read again once it is mended: CSV stays CSV, anything
- * else becomes NDJSON, where a row keeps only what of it failed.
+ * The failed rows of a file, each with its reason, in a form that can be corrected and read again: CSV stays CSV, any
+ * other format becomes NDJSON, in which a row keeps only its failed parts.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
@@ -55,7 +55,7 @@ export async function* rejectedRows<Item>(
   }
 }
 
-/** What failed of a row: the row itself, or the item that it belongs to, which is reported under its first row. */
+/** The failures of a row: its own, or those of its item, which are reported under the first row of the item. */
 function failedIn<Item>(
   { index, content }: FileRow<Item>,
   failed: Rejected["failed"],
@@ -78,7 +78,7 @@ function restOf<Item>(
   return failed.map(({ reason }) => ({ row: objectIn(text) ?? { row: text }, reason }));
 }
 
-/** What is no JSON object is given back as it stood. */
+/** The JSON object in a text; undefined where it is none, and the row is then given back as a text. */
 function objectIn(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -93,7 +93,7 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 
-/** What failed in a run, and what was not attempted because of that, by the index of its row. */
+/** The objects of a run that failed, or were not attempted because of a failure, by the index of their rows. */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();

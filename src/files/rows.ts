@@ -16,7 +16,7 @@ export interface OpenedFile {
   readonly bytes: ByteSource;
 }
 
-/** A file as a call names it: not where it lies, but what it holds. */
+/** A file by its content, independent of its path. */
 export interface InputFile {
   readonly format: Format;
   readonly encoding: Encoding;
@@ -25,40 +25,40 @@ export interface InputFile {
 }
 
 /**
- * What a row says: an item, or why it cannot be used. Rows of one `key` say something about the same item; a row that
- * cannot be used and has a key spoils the item.
+ * The content of a row: an item, or the reason why it is unusable. Rows with the same `key` are merged into one item;
+ * an unusable row with a key makes the whole item unusable.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
-/** How the rows of one kind of file are read. */
+/** Describes how the rows of one kind of file are read. */
 export interface RowShape<Item> {
   /** The columns that a CSV file may have. */
   readonly columns: readonly string[];
-  /** Looks at the header of a CSV file, and gives what reads its rows. Throws a FileError where columns do not do. */
+  /** Checks the header of a CSV file, and makes the reader of its rows. Throws a FileError where columns are wrong. */
   readonly fromCells: (header: Header) => (cells: readonly string[]) => RowContent<Item>;
   /** Reads a row of an NDJSON file, or an element of a JSON array. */
   readonly fromValue: (value: unknown) => RowContent<Item>;
-  /** Takes a further row of the same key into an item; gives why that cannot be. */
+  /** Merges a further row of the same key into an item; gives the reason where they contradict each other. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
-  /** What is to be sent again of an item of which some objects failed: rows, each with why. */
+  /** The rows to send again for an item of which some objects failed, each with its reason. */
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
 
-/** An object that failed, and why. */
+/** A failed object and its reason. */
 export interface FailedObject {
   readonly about: ReportedObject;
   readonly reason: Reason;
 }
 
-/** A row that is to be sent again, and why. */
+/** A row to send again, and the reason of its failure. */
 export interface RestRow {
   readonly row: object;
   readonly reason: Reason;
 }
 
-/** A row that was given: where it stands, and what it says. */
+/** A row of a call: its position and its content. */
 export interface Row<Item> {
   readonly content: RowContent<Item>;
   /** The position among the items, or the data row of the file; counted from 0. */
@@ -83,12 +83,12 @@ export interface Header {
   readonly at: (column: string) => number;
 }
 
-/** A column, or a field, that every file may have: reject files tell there why a row failed. It is passed over. */
+/** A column or field that every file may have, and that is ignored: reject files hold the reason of a failure there. */
 export const REASON_COLUMN = "reason";
 
 /**
- * The rows of a file in order, piece by piece; `onHeader` is told the header of a CSV file. A row that cannot be used
- * carries its reason. Throws a FileError where the file as a whole cannot be read.
+ * The rows of a file in order, piece by piece; `onHeader` gets the header of a CSV file. An unusable row carries
+ * its reason. Throws a FileError where the file as a whole cannot be read.
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
@@ -131,7 +131,7 @@ interface Columns<Item> {
   readonly read: (cells: readonly string[]) => RowContent<Item>;
 }
 
-/** The rows of records, counted from `from`; empty ones are passed over. */
+/** The rows of records, counted from `from`; empty ones are skipped. */
 function rowsIn<Item>(
   records: readonly CsvRecord[],
   from: number,
@@ -196,12 +196,12 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** A row that cannot be used; `problem` says why, in a word that `render/` makes a sentence of. */
+/** The content of an unusable row; `problem` is a word of which `render/` makes a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** What a caller gave: an item, or why it cannot be used; `line` where it came from a file. */
+/** An item of a call, or the reason why it is unusable; `line` where it came from a file. */
 export type Given<Item> = {
   readonly index: number;
   readonly line?: number;
@@ -210,7 +210,7 @@ export type Given<Item> = {
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
 
-/** Where something given stands, as it is reported. */
+/** The position of an item, as reports show it. */
 export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
   return line === undefined ? { index } : { index, line };
 }
@@ -226,8 +226,8 @@ export function givenItems<Item>(items: readonly Item[]): readonly Given<Item>[]
 }
 
 /**
- * What a file gives: its rows, those of one key merged into one item under the index of the first. A row that cannot
- * be used fails alone, unless it spoils the item.
+ * The items of a file; rows of one key are merged into one item under the index of the first row. An unusable row fails
+ * alone, unless it has the key of an item.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,

@@ -25,9 +25,9 @@ export async function freePlaceFor(path: string, allowedDirs: readonly string[])
 }
 
 /**
- * Writes a file that is there as a whole or not at all, and replaces none. Throws a FileError where it cannot be
- * written, or a link leads there by then, and what the pieces throw. `makeLink` is how the operating system makes a
- * second name for a file.
+ * Writes a file completely or not at all, and replaces none. Throws a FileError where it cannot be
+ * written, or its path leads through a link by then, and the errors of `pieces`. `makeLink` is how the operating system
+ * makes a second name for a file.
  */
 export async function saveFile(place: Place, pieces: AsyncIterable<string>, makeLink = link): Promise<void> {
   try {
@@ -53,7 +53,7 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Where a folder cannot be held: not a byte goes to where a link leads.
+    // Where the system cannot hold a folder open: no byte may be written through a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
@@ -66,7 +66,7 @@ async function saveIn(
   }
 }
 
-/** A link is made only where nothing is yet, which a renaming would not look at. */
+/** Makes a hard link, which fails where a file exists already; a rename would replace it. */
 async function putInFreePlace(
   written: FileHandle,
   unfinished: string,
@@ -78,12 +78,12 @@ async function putInFreePlace(
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
     // FAT, exFAT and some shares have no links, and each system says so in its own way. A copy replaces nothing
-    // either, but is there in part while it is made.
+    // either, but is visible while it is incomplete.
     await copyTo(place, written);
   }
 }
 
-/** Copies what was written, whatever lies under its name by now; of a copy that fails nothing stays. */
+/** Copies from the open handle, since its name may lead elsewhere by now. A failed copy is removed. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   try {
@@ -98,7 +98,7 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
   }
 }
 
-/** What the operating system says, without the paths that it names: some are descriptors of ours. */
+/** The message of the operating system without its paths: some of them are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }

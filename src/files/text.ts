@@ -7,11 +7,11 @@ export type Encoding = (typeof ENCODINGS)[number];
 
 const LOST = "\uFFFD";
 const NEWLINE = 0x0a;
-/** What is made of so many bytes is gone before the next ones are read: then it costs hardly any memory. */
+/** The bytes that are decoded at once: few enough that the text before is freed soon, which keeps memory low. */
 const PART_BYTES = 8192;
 
 /**
- * Decodes a content piece by piece. A byte order mark says that it is UTF-8, whatever was asked for. Throws a FileError
+ * Decodes a content piece by piece. A byte order mark means UTF-8 and overrides `encoding`. Throws a FileError
  * that names the line of the first bytes that the encoding does not have.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {

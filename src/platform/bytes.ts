@@ -4,11 +4,11 @@ import { type FileHandle, open } from "node:fs/promises";
 import { FileError, linkRefused } from "./file-error.ts";
 import { holdFolder, LinkOnTheWay, openHeld, type Place } from "./held-folder.ts";
 
-/** Opens a file's content from its beginning, as often as it is needed, in pieces of so many bytes where it can. */
+/** Opens a content from its beginning, any number of times, in pieces of about `pieceBytes` bytes. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
-/** What is not looked at goes faster in large ones. */
+/** Hashing and copying are faster in large pieces. */
 const LARGE_PIECE_BYTES = 524_288;
 
 /** The content of a file of our own, which may not be a link. Reading throws the error of the operating system. */

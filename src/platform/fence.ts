@@ -1,13 +1,16 @@
 /**
- * Decides, for one request, whether it may still leave: the right to send it ends, and a process that stood still does
- * not notice by itself. Nothing that a service does comes before the last byte of a request, so that this is what counts.
+ * Decides right before the last bytes of a request whether it may still be sent: the lease that allows it can expire
+ * while the process stands still. A service cannot apply a request before its last byte, so the check comes right
+ * there.
  */
 export interface Fence {
-  /** Called right before the bytes that complete the request; throws a HeldBackError where they may not leave any more. */
+  /**
+   * Called right before the bytes that complete the request; throws a HeldBackError where they may not leave any more.
+   */
   mayLeave(): void;
-  /** Called right after these bytes were handed to the system, to see whether that was too late after all. */
+  /** Called right after these bytes were passed to the system, to detect that they left too late after all. */
   hasLeft(): void;
-  /** Makes sure of the right once more, before the last slice of a large body. Rejects where it is lost. */
+  /** Renews the lease before the last slice of a large body. Rejects where it is lost. */
   renew(): Promise<void>;
 }
 

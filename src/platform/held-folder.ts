@@ -2,7 +2,7 @@ import { constants, existsSync } from "node:fs";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Where something lies: below a folder that is trusted, down so many steps, none of which may be a link. */
+/** A path below a trusted folder; none of its steps may be a link. */
 export interface Place {
   /** The real path of the trusted folder. */
   readonly root: string;
@@ -15,9 +15,9 @@ export interface Place {
 /** A step on the way is a link, or no longer what it was when it was looked at. */
 export class LinkOnTheWay extends Error {}
 
-/** A folder that stays the same one, whatever is put into the place of its path meanwhile. */
+/** An open folder: it stays the same one when its path is replaced by a link or another folder. */
 export interface HeldFolder {
-  /** Whether nothing can come between; else `check` has to be asked before and after each use. */
+  /** Whether the system holds the folder open; otherwise `check` has to be called before and after each use. */
   readonly isFirm: boolean;
   /** The path through which a name in the folder is opened, made, linked or removed. */
   readonly at: (name: string) => string;
@@ -36,7 +36,8 @@ const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS
 
 /**
  * Holds the folder in which a place lies. On Linux each step is opened from the one before, so that no link is
- * followed at any moment. Elsewhere Node can only look at each step, which `check` does again. Throws a LinkOnTheWay, and what the operating system says where there is no such folder.
+ * followed at any moment. Elsewhere Node can only look at each step, and `check` repeats that. Throws a LinkOnTheWay,
+ * and the error of the operating system where the folder does not exist.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<HeldFolder> {
   const folders = place.steps.slice(0, -1);
@@ -91,7 +92,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/** What tells a folder from every other; a link on the way is none. */
+/** The device and inode of a folder. Throws a LinkOnTheWay for a link on the way. */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {
@@ -111,7 +112,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
     return await opening;
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-    // What a link says where links are not followed: ELOOP as a file, ENOTDIR as a folder.
+    // The codes for a link where links are not followed: ELOOP for a file, ENOTDIR for a folder.
     if (code === "ELOOP" || code === "ENOTDIR") throw new LinkOnTheWay("a link", { cause: thrown });
     throw thrown;
   }

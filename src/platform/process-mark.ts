@@ -1,15 +1,15 @@
 import { readFile, readlink } from "node:fs/promises";
 import { hostname } from "node:os";
 
-/** What tells a process from all others, as far as its system says. */
+/** Identifies a process, as far as the system allows. */
 export interface ProcessMark {
   readonly pid: number;
   readonly host: string;
-  /** Of the start of its machine. */
+  /** The ID of the last start of its machine. */
   readonly boot?: string | undefined;
-  /** In which its number counts: each container has its own. */
+  /** The namespace of its process number: each container has its own. */
   readonly namespace?: string | undefined;
-  /** When it started, in a count of its machine. */
+  /** When it started, in clock ticks of its machine. */
   readonly startedAt?: string | undefined;
 }
 
@@ -34,9 +34,8 @@ async function readOwnMark(): Promise<ProcessMark> {
 }
 
 /**
- * Whether a process is known to be gone. Only of one that started on the same boot of this machine, in the same
- * namespace of process numbers, can that be known; where the system tells neither, a missing number makes it unlikely
- * that it is there.
+ * Whether a process is known to be gone. That can only be known of a process with the same boot of this machine and the
+ * same namespace of process numbers. Where the system tells neither, a missing number makes it unlikely to be running.
  */
 export async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
@@ -46,7 +45,7 @@ export async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const isComparable = mark.boot === mine.boot && mark.namespace !== undefined && mark.namespace === mine.namespace;
   if (!isComparable || mark.startedAt === undefined) return "perhaps";
   if (mark.pid === mine.pid) return mark.startedAt === mine.startedAt ? "perhaps" : "gone";
-  // A process that has no other one of its number is gone; one of another start is another one.
+  // A number without a process means that it is gone; another start time means another process.
   if (!isThere(mark.pid)) return "gone";
   const startedAt = await startOf(mark.pid);
   return startedAt === undefined || startedAt === mark.startedAt ? "perhaps" : "gone";
@@ -66,7 +65,7 @@ function isThere(pid: number): boolean {
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A process that ended and was not fetched by its parent yet does nothing any more.
+  // A zombie: it has ended, and its parent has not read its exit status yet.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 

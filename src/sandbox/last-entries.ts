@@ -8,7 +8,10 @@ interface LastEntries<Entry> {
   dropped(): number;
 }
 
-/** Keeps the last `most` entries, or the last `mostLetters` letters of them, whichever is less; at least one. */
+/**
+ * Keeps the last `most` entries, or the last `mostLetters` letters of them, the smaller number of the two, and at least
+ * one.
+ */
 export function lastEntries<Entry>({
   most,
   mostLetters,

@@ -16,7 +16,7 @@ import {
   renameStoredOption,
   renameStoredTargeting,
   replaceContexts,
-} from "./management/project.ts";
+} from "./management/stored/project.ts";
 import { campaignSchema, keySchema, productSchema, settingsOf } from "./state-dump.ts";
 import { projectNamed, type World } from "./world.ts";
 
@@ -25,7 +25,7 @@ const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
  * What to put into a project past every rule and past the write lock, as the console does (management-api 4.2 rule 4):
- * what has an `_id` that is known is changed, everything else is made.
+ * an entry with a known `_id` changes that thing, any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
@@ -50,7 +50,7 @@ export const seedSchema = z.strictObject({
   campaigns: list(campaignSchema.partial({ _id: true })),
   /** Events that arrived; now, where no time is given. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
-  /** IDs of what is to be removed: targetings with all their options, options, audience, products, campaigns. */
+  /** IDs of things to remove: targetings with all their options, options, audience, products, campaigns. */
   remove: list(z.string()),
 });
 export type SeedInput = z.input<typeof seedSchema>;

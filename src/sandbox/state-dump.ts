@@ -8,7 +8,7 @@ import {
   putOption,
   putTargeting,
   type StoredOption,
-} from "./management/project.ts";
+} from "./management/stored/project.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";
 
 const ulid = z.string().refine(isUlid, { error: "must be a ULID" });

@@ -3,8 +3,8 @@ import { type EventLog, eventLog } from "./events/event-log.ts";
 import { type Faults, faults } from "./http/faults.ts";
 import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./http/keys.ts";
 import { type RequestJournal, requestJournal } from "./http/request-journal.ts";
-import type { Sources } from "./management/new-options.ts";
-import { emptyProject, type Project } from "./management/project.ts";
+import type { Sources } from "./management/rules/new-options.ts";
+import { emptyProject, type Project } from "./management/stored/project.ts";
 import { type WriteLock, writeLock } from "./management/write-lock.ts";
 
 /** What a management key opens. */
@@ -59,7 +59,7 @@ export function newWorld(options: WorldOptions): World {
   return world;
 }
 
-/** Puts empty projects in place of what there is: one for each project that a given key names. */
+/** Replaces all projects by empty ones: one for each project that a given key names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();

@@ -7,7 +7,7 @@ import type { Log } from "./log.ts";
 
 const FILE = "audit.ndjson";
 
-/** What is written down about one write: who did what, through which run, and how it ended. */
+/** One line of the audit: who called which tool, through which run, and how it ended. */
 interface AuditLine {
   readonly requestId: string;
   readonly caller: string;
@@ -19,7 +19,7 @@ interface AuditLine {
   readonly counts?: unknown;
 }
 
-/** Keeps lines about writes. */
+/** Appends a line. */
 export type Audit = (line: AuditLine) => void;
 
 /**
@@ -44,9 +44,9 @@ export function auditIn(
   return Object.assign(audit, { written: () => turn });
 }
 
-/** What a report says that is written down. */
+/** The fields of a report that the audit keeps. */
 const report = z.object({ status: z.string(), runId: z.string().optional(), counts: z.unknown() });
-/** What an answer says about tests of events, and where they were sent. */
+/** The fields of an answer about event tests that the audit keeps. */
 const tests = z.object({
   target: z.literal("configured"),
   status: z.string().default("done"),
@@ -56,12 +56,12 @@ const tests = z.object({
   unobservable: z.number().optional(),
 });
 
-/** Whether calls of a tool are written down: those of tools that may change an API. */
+/** Whether the audit keeps calls of a tool: of every tool that may change an API. */
 export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
   return effect === "adds" || effect === "changes" || effect === "tests";
 }
 
-/** A call that is to be written down. */
+/** A call for the audit. */
 export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
   readonly caller: string;
@@ -70,8 +70,8 @@ export interface AuditedCall {
 }
 
 /**
- * Writes down a call that may have changed an API: when it is answered, and again when a run that goes on after
- * the answer has come to rest. `answer` is the structured answer; undefined where the call failed without a report.
+ * Writes a line about a call that may have changed an API when it is answered, and another one when a run that goes
+ * on after the answer has ended. `answer` is the structured answer; undefined where the call failed without a report.
  */
 export async function auditCall(
   audit: Audit,
@@ -91,7 +91,7 @@ export async function auditCall(
   audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });
 }
 
-/** Tests change an API only where they are sent to a live endpoint; of one that failed that is not told. */
+/** Event tests change an API only in live mode. A failed call is written down as well, since it may have sent some. */
 function auditTests(
   audit: Audit,
   { tool, caller, requestId, services: { environment } }: AuditedCall,

@@ -1,12 +1,12 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Log, LogFields } from "./log.ts";
 
-/** What of a line is for the client: which tool it was, and under which ID the server's own log says more. */
+/** The fields that a client sees: the tool, and the ID of the fault in the server's own log. */
 const FOR_CLIENT = ["tool", "fault"] as const;
 
 /**
- * A log whose errors are told to the client, too, if it wants to hear of them (2025-era clients say so with
- * `logging/setLevel`, those of 2026-07-28 in each call). Details stay in the server's own log.
+ * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
+ * `logging/setLevel`, clients of 2026-07-28 in each call). Details stay in the server's own log.
  */
 export function toldToClient(log: Log, call: ServerContext): Log {
   return {

@@ -18,8 +18,8 @@ export function failureAnswer({ message, remedy }: Failure, environment: string)
 }
 
 /**
- * Everything that a handler can throw, in words: the only place where errors become answers. What is none of the
- * errors that we throw ourselves is a fault of ours: its details go to the log only, under an ID that the answer names.
+ * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown
+ * class is a fault of this server: its details go only to the log, under an ID that the answer names.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
   if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };

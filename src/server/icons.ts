@@ -8,7 +8,7 @@ const PNG =
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
 /**
- * The server's icon, in itself: nobody has to fetch anything. One form only, since 2026-07-28 repeats it beside every
- * answer; whoever shows icons can show a PNG.
+ * The server's icon as a data URI, so that hosts need not fetch it. One size and format only, since the 2026-07-28 era
+ * repeats it beside every answer.
  */
 export const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];

@@ -1,4 +1,4 @@
-/** What an agent is told about the server once. The first 500 characters stand alone: some hosts show no more. */
+/** The instructions that an agent gets once. The first 500 characters make sense alone: some hosts show no more. */
 export function instructions(environment: "live" | "sandbox"): string {
   const where =
     environment === "sandbox"

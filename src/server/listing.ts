@@ -4,14 +4,14 @@ import { advertised, isSchema, type JsonSchema } from "./arguments/json-schema.t
 import { formsOf } from "./arguments/understand.ts";
 import { MADE_SCHEMAS } from "./made-schemas.ts";
 
-/** What decides which tools there are. */
+/** What decides which tools are listed. */
 export interface Offer {
   readonly readOnly: boolean;
   /** The toolsets that are switched on. */
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   /** The APIs that are configured, by the toolset that works with them. */
   readonly configured: readonly Exclude<Toolset, "either">[];
-  /** Whether there is a sandbox to look at. */
+  /** Whether a sandbox can be inspected. */
   readonly hasSandbox: boolean;
 }
 
@@ -28,7 +28,7 @@ const HIDDEN_BY: readonly ((
   ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox,
 ];
 
-/** A tool as clients see it. Schemas are made at the first look and kept. */
+/** A tool as clients see it. Its schemas are made at their first use and kept. */
 export interface ListedTool {
   readonly tool: Tool;
   readonly annotations: {

@@ -1,20 +1,20 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** How much is logged; each level includes those behind it. */
+/** The levels, from the most to the fewest lines. Each includes the levels after it. */
 const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Facts beside a message. An Error becomes its name, message and stack. */
+/** Fields beside a message. An Error becomes its name, message and stack. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** A log of JSON lines. */
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
-  /** The same log with facts that stand in each of its lines. */
+  /** The same log, with fields added to each of its lines. */
   with(fields: LogFields): Log;
-  /** Does some work; where the log follows it, facts stand in every line of it, whichever room writes it and however late. */
+  /** Runs some work. A log that follows work adds the fields to every line written during it, in any room. */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** The facts of the work that goes on; none where the log does not follow it. */
+  /** The fields of the work that is running; empty where the log does not follow work. */
   facts(): LogFields;
 }
 
@@ -24,22 +24,22 @@ interface LogOptions {
   readonly write: (line: string) => void;
   readonly redact: (line: string) => string;
   readonly now: () => number;
-  /** What work goes on, for logs that follow it; undefined: this one does not. */
+  /** The storage by which the log follows work; undefined: it does not. */
   readonly work: FollowedWork | undefined;
 }
 
-/** The facts of the work that goes on, wherever it has got to. */
+/** Carries the fields of some work through its asynchronous calls. */
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
 /**
- * Begins to follow work. Made once for a process, and shared by its logs: before Node 24 each such storage makes every
- * promise of the process slower for as long as the process lives.
+ * Makes the storage by which logs follow work. Make one for a process and share it: before Node 24 each such storage
+ * slows down every promise of the process.
  */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();
 }
 
-/** Makes a log. `write` takes whole lines; `redact` goes over each line before it is written. */
+/** Makes a log. `redact` removes secrets from each line before `write` takes it. */
 export function createLog(options: LogOptions, always: LogFields = {}): Log {
   const { work } = options;
   const least = LOG_LEVELS.indexOf(options.level);

@@ -15,8 +15,8 @@ import { DEEPEST, isTooDeep } from "./arguments/depth.ts";
 import type { JsonSchema } from "./arguments/json-schema.ts";
 import { upToMisfits } from "./arguments/misfits.ts";
 import { understood } from "./arguments/understand.ts";
-import { asking, canAsk, isModern, type QuestionSeal, replyTo } from "./ask.ts";
-import { askedAlong, undecided } from "./asked-along.ts";
+import { asking, canAsk, isModern, type QuestionSeal, replyTo } from "./asking/ask.ts";
+import { askDuringCall, undecided } from "./asking/ask-during-call.ts";
 import { type Audit, auditCall, isAudited } from "./audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
@@ -25,7 +25,7 @@ import { ICONS } from "./icons.ts";
 import { instructions } from "./instructions.ts";
 import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
-import { PROMPTS, registerPrompts } from "./prompts.ts";
+import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
 import { RESOURCES, registerResources } from "./resources/resources.ts";
 
 /** What servers of one process share. */
@@ -64,7 +64,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // Whoever only calls a tool has seen them.
+      // A client that calls a tool has listed them before, with the icons.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -124,13 +124,13 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/** What is done is kept in files, and keys are not to stand there. */
+/** Arguments are kept in the files of runs, which must never hold keys. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments hold a key or token of this server; nothing was done",
   "Leave it out: this server adds its keys by itself.",
 );
 
-/** A call as it came. */
+/** A tool call as the SDK passes it on. */
 interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
@@ -170,7 +170,7 @@ async function answerCall(
       arrivedAt: services.clock.now(),
       canAsk: () => canAsk(call, server),
       ...progressOf(call, log),
-      // Last: what is added to a copy of so many is slow.
+      // Spread last: adding fields to an object of this size after the spread is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -180,13 +180,13 @@ async function answerCall(
       const { ask }: ToolQuestion = { ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } };
       if (said === "closed") outcome = (await undecided({ ask }, "closed", context)).answer;
       else if (isModern(call)) return await asking({ ask }, seal, call, asked);
-      else outcome = await askedAlong({ ask }, { context, call, run, round, log });
+      else outcome = await askDuringCall({ ask }, { context, call, run, round, log });
     }
     written(outcome);
     return resultOf(outcome);
   } catch (thrown) {
     written(undefined);
-    // Whoever called has given up: nobody reads the answer, and what was thrown is only that news.
+    // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
     if (call.mcpReq.signal.aborted)
       return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
     return resultOf(
@@ -195,13 +195,13 @@ async function answerCall(
   }
 }
 
-/** That of the HTTP request; over stdio each call gets one of its own. */
+/** The ID of the HTTP request; over stdio each call gets a new ID. */
 function requestIdOf(log: Log): string {
   const { requestId } = log.facts();
   return typeof requestId === "string" ? requestId : randomUUID();
 }
 
-/** How far a call is, for clients that gave a token for it. A notification that cannot be sent costs nothing. */
+/** Reports progress to clients that gave a token for it. A notification that cannot be sent is only logged. */
 function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"> {
   const progressToken = call.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return {};
@@ -216,8 +216,9 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Arguments as the tool takes them, or in words why it does not: those that do not fit as they are may fit as they were
- * meant. What it does not know is refused before any value is looked at. Throws a ToolError for what no tool takes.
+ * Checks arguments: gives them ready to run, or words that say what is wrong. Arguments that do not fit as given are
+ * read a second time as they were probably meant. Unknown names are refused before any value is read. Throws a
+ * ToolError for arguments that are too deep or hold a key.
  */
 function checked({ tool, inputSchema }: ListedTool, given: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -225,7 +226,7 @@ function checked({ tool, inputSchema }: ListedTool, given: unknown, redactor: Re
     const looked = upToMisfits(args, schema);
     const prepared = tool.prepare(looked);
     const isCut = looked !== args;
-    // What is left of arguments must never be taken for all of them.
+    // A cut copy of the arguments must never run in place of the whole.
     return prepared.fits && isCut ? { ...tool.prepare(args), isCut: false } : { ...prepared, isCut };
   };
   const refused = (words: string) => ({ fits: false, words }) as const;

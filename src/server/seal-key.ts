@@ -7,14 +7,14 @@ import { SettingsError } from "../settings/error.ts";
 /** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** Another process may just be writing the file. */
+/** Reading is retried, since another process may be writing the file at that moment. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
-/** What a key seals; a seal of one kind never passes for one of another. */
+/** What a key seals. Each purpose has its own key, so that a seal of one is invalid for another. */
 type SealPurpose = "confirmation" | "question";
 
-/** Gives the key of a purpose: 32 bytes, the same for whoever shares the setting or the state folder. */
+/** Gives the key of a purpose: 32 bytes, the same for all processes that share the setting or the state folder. */
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**

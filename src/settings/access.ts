@@ -53,7 +53,7 @@ const accessFile = z.strictObject({
     .default([]),
 });
 
-/** Reads the access file; an absent one gives nobody access. Throws a SettingsError that shows no key or token. */
+/** Reads the access file; without one there are no tokens. Throws a SettingsError that shows no key or token. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
@@ -85,7 +85,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   }
 }
 
-/** Every key and token of the file, for the redactor. */
+/** All keys and tokens of the file, for the redactor. */
 export function secretsIn({ projects, tokens }: Access): readonly string[] {
   const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
   return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);

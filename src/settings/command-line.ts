@@ -14,16 +14,16 @@ export interface CommandOption {
   readonly meaning: string;
 }
 
-/** A command line taken apart: words in order, and the text of each flag; a flag without a value has `on`. */
+/** A parsed command line: its words in order, and the text of each flag; a flag without a value has `on`. */
 export interface CommandLine {
   readonly words: readonly string[];
   readonly flags: ReadonlyMap<string, string>;
 }
 
 /**
- * Takes a command line apart (`--flag value`, `--flag=value`; a toggle may stand alone). `own` are the command's own
- * options beside the settings. An empty word says nothing: a host may fill an optional list with it. Throws a
- * SettingsError for a flag that nobody knows, or one that lacks its value.
+ * Parses a command line (`--flag value`, `--flag=value`; a toggle may stand alone). `own` are the command's own
+ * options beside the settings. Empty words are ignored: a host may fill an optional list with them. Throws a
+ * SettingsError for an unknown flag, and for a flag without its value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
@@ -52,7 +52,7 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
 
 /**
  * Takes the words of a command line as folders that files may be read from and written to, beside --allowed-dirs:
- * installers of bundles pass a list of folders that way. A `${…}` that an installer left in place is passed over.
+ * installers of bundles pass a list of folders that way. A `${…}` that an installer left in place is ignored.
  * Throws a SettingsError for a word that is no absolute path.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
@@ -69,7 +69,9 @@ export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is one argument too many (see --help)`);
 }
 
-/** Reads an option of a command; undefined where it is not given. Throws a SettingsError where it is not of the form. */
+/**
+ * Reads an option of a command; undefined where it is not given. Throws a SettingsError where it is not of the form.
+ */
 export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form<Value>): Value | undefined {
   const given = flags.get(flag);
   if (given === undefined) return undefined;
@@ -108,4 +110,34 @@ export function didYouMean(wrong: string, words: readonly string[], what: string
   return meant === undefined
     ? `the ${what} are ${words.join(", ")}`
     : `did you mean ${meant}? The ${what} are ${words.join(", ")}`;
+}
+
+/** Every setting in lines for a terminal: flag, variable, meaning, default. */
+export function settingsHelp(): string {
+  return SETTING_LIST.map((setting) => {
+    const names = setting.flag === undefined ? setting.variable : `--${setting.flag}, ${setting.variable}`;
+    return `  ${names}\n      ${setting.meaning} (default: ${setting.otherwise})`;
+  }).join("\n");
+}
+
+/** A command as its help shows it. */
+export interface HelpedCommand {
+  /** How it is called, without the name of the program. */
+  readonly usage: string;
+  readonly meaning: string;
+  readonly options: readonly CommandOption[];
+}
+
+/** The help of one command: its purpose, its own flags, and where to find the other ones. */
+export function commandHelp({ usage, meaning, options }: HelpedCommand): string {
+  const flags = options.map((option) => `  --${option.flag}\n      ${option.meaning}`);
+  const lines = ["Usage:", `  targeting-mcp ${usage}`, `      ${meaning}`, ""];
+  if (flags.length > 0) lines.push("Flags of its own:", ...flags, "");
+  return [...lines, "Settings, which it takes as well, and the other commands: targeting-mcp --help", ""].join("\n");
+}
+
+/** The help of the program: every command and every setting. */
+export function programHelp(commands: readonly HelpedCommand[]): string {
+  const lines = commands.map(({ usage, meaning }) => `  targeting-mcp ${usage}\n      ${meaning}`);
+  return ["Usage:", ...lines, "", "Settings, as flags or environment variables:", settingsHelp(), ""].join("\n");
 }

@@ -23,9 +23,9 @@ export interface LiveEnvironment {
 }
 
 /**
- * What becomes of half a pair: `refused` throws; `told` starts, so that each call of such an API can say what is
- * missing, since hosts show people nothing of a server that does not start; `callersBringKeys` takes an address without
- * a key for an API that is just not configured for whoever brings none.
+ * How half a pair is handled: `refused` throws; `told` starts the server, so that each call of such an API can say what
+ * is missing, since hosts show people no errors of a server that does not start; `callersBringKeys` accepts an address
+ * without a key, and the API is then not configured for callers without own keys.
  */
 export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
@@ -43,10 +43,10 @@ export interface SandboxEnvironment {
 /** What a sandbox holds at its start; a file is an absolute path. */
 export type SandboxSeed = "none" | "sample" | { readonly file: string };
 
-/** What the server talks to. */
+/** The APIs that the server talks to. */
 export type Environment = LiveEnvironment | SandboxEnvironment;
 
-/** What decides about the environment. */
+/** The settings that decide about the environment. */
 export interface EnvironmentSettings {
   readonly targetingApiUrl: string | undefined;
   readonly targetingApiKey: string | undefined;

@@ -34,7 +34,10 @@ export const address: Form<string> = {
   },
 };
 
-/** The identifier of an authorization server, as it stands in its tokens: kept to the letter. Plain http only on this machine. */
+/**
+ * The identifier of an authorization server, as it stands in its tokens: compared as a text. Plain http only on this
+ * machine.
+ */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {

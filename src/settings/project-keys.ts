@@ -1,12 +1,12 @@
 import type { ProjectKeys } from "./access.ts";
 import type { SettingsInput } from "./settings.ts";
 
-/** Settings that belong to the configured keys, and to no others. */
+/** Settings that are about the configured keys only. */
 const OF_THE_CONFIGURED_KEYS = ["TARGETING_MCP_PROJECT", "TARGETING_MCP_SANDBOX_PORT"];
 
 /**
- * What settings are read from when a caller's keys stand in place of the configured ones. `sandbox` keeps a server
- * that talks to the sandbox from talking to anything else.
+ * The input of settings with the configured keys replaced by those of a caller. `sandbox` makes sure that a server in
+ * sandbox mode stays in it.
  */
 export function withKeys(input: SettingsInput, keys: ProjectKeys, sandbox: boolean): SettingsInput {
   const environment: Record<string, string | undefined> = { ...input.environment };

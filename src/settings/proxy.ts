@@ -6,8 +6,8 @@ export interface Proxies {
 }
 
 /**
- * The proxy on the way to an address, with the hosts that need none; undefined for a direct way. A proxy is never
- * asked for an address of this machine: it would take it for its own.
+ * The proxy on the way to an address, with the hosts that need none; undefined for a direct way. Addresses of this
+ * machine never go through a proxy, for which they would mean its own machine.
  */
 export function proxyFor(url: string, proxies: Proxies): { readonly url: string; readonly except: string } | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
@@ -21,7 +21,7 @@ export function isLoopback(url: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Whether what is sent to an address leaves this machine unencrypted. */
+/** Whether requests to an address leave this machine unencrypted. */
 export function isPlain(url: string): boolean {
   return /^http:/i.test(url) && !isLoopback(url);
 }

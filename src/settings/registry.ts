@@ -22,7 +22,7 @@ export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
   /** Without the leading dashes; absent for keys and for variables that are not ours. */
   readonly flag?: string;
-  /** The lower-case name of the variable counts too, as other programs take it. */
+  /** The lower-case name of the variable is read too, as other programs do. */
   readonly anyCase?: true;
   /** Never shown, and replaced wherever it would appear. */
   readonly secret: boolean;

@@ -8,10 +8,10 @@ import type { Proxies } from "./proxy.ts";
 import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
 import { type Platform, stateFolder } from "./state-folder.ts";
 
-/** Everything that an operator can decide, read once at the start. Times are milliseconds. */
+/** All settings of an operator, read once at the start. Times are milliseconds. */
 export interface Settings {
   readonly environment: Environment;
-  /** A running sandbox that may be looked at, in live mode too. */
+  /** A running sandbox to inspect, in live mode too. */
   readonly sandboxUrl: string | undefined;
   readonly project: { readonly name: string | undefined; readonly id: string };
   readonly toolsets: readonly ("targeting" | "events")[];
@@ -35,7 +35,7 @@ export interface Settings {
   readonly keep: { readonly days: number; readonly runs: number };
   /** Base64; undefined: one is made in the state folder. */
   readonly sealKey: string | undefined;
-  /** What only `targeting-mcp http` looks at. */
+  /** Settings that only `targeting-mcp http` reads. */
   readonly http: HttpSettings;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
   readonly proxies: Proxies;
@@ -47,12 +47,12 @@ export interface Settings {
   readonly unknownVariables: readonly string[];
 }
 
-/** What settings are read from. */
+/** The input that settings are read from. */
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
   /** Set where callers may bring keys of their own: an address may then stand without its key. */
   readonly overHttp?: true;
-  /** Set where half a pair of address and key is told in each call, instead of refused at the start. */
+  /** Set where half a pair of address and key is an error of each call, instead of one at the start. */
   readonly overStdio?: true;
 }
 
@@ -136,7 +136,7 @@ function projectId(environment: Environment, name: string | undefined): string {
     .slice(0, 16);
 }
 
-/** What tells projects apart where no name is given: the key belongs to one project (management-api 5). */
+/** Identifies a project without a name: its key belongs to one project (management-api 5). */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;

@@ -2,7 +2,7 @@ import { posix, win32 } from "node:path";
 
 const NAME = "targeting-mcp";
 
-/** What a platform's state folder depends on. */
+/** The facts that the state folder depends on. */
 export interface Platform {
   readonly platform: NodeJS.Platform;
   /** The home folder of the person. */

@@ -62,7 +62,7 @@ export function isOperation(text: string): text is Operation {
 }
 
 /**
- * Puts overrides over the table. `overrides` maps operations to `"METHOD /path"`.
+ * Applies overrides to the table. `overrides` maps operations to `"METHOD /path"`.
  * Throws a RangeError that names the entry when an operation is unknown, or its text is not a method and a path.
  */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";
 import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
-import { questionSeal } from "../../src/server/ask.ts";
+import { questionSeal } from "../../src/server/asking/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
 import { authenticator } from "../../src/server/http/auth.ts";
 import { allowedHostnames } from "../../src/server/http/guards.ts";

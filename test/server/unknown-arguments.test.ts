@@ -3,7 +3,7 @@ import { InMemoryTransport } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
-import { questionSeal } from "../../src/server/ask.ts";
+import { questionSeal } from "../../src/server/asking/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
 import { listedTools, toolsThatWrite } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
-import { questionSeal } from "../../src/server/ask.ts";
+import { questionSeal } from "../../src/server/asking/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
 import { listedTools } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";

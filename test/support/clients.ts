@@ -10,7 +10,7 @@ import * as z from "zod";
 type Said = { action: "accept" | "decline" | "cancel"; content?: { confirm: boolean } };
 export type Answer = (message: string) => Said | Promise<Said>;
 
-/** A client as tests use it, whichever SDK and protocol era is behind it. */
+/** A client of either SDK and protocol era, as tests use it. */
 export interface TestClient {
   listTools(): Promise<readonly { readonly name: string }[]>;
   /** Calls a tool; `onProgress` hears how far it is. */
@@ -41,7 +41,7 @@ export function textOf(result: ToolResult): string {
 interface Spawn {
   readonly args: readonly string[];
   readonly env: Record<string, string>;
-  /** Absent: the client cannot ask anybody. */
+  /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
 }
 

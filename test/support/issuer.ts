@@ -20,7 +20,7 @@ export async function startIssuer() {
     return request.url === "/keys" ? { status: 200, json: { keys: [jwk] } } : { status: 404, json: {} };
   });
   const now = () => Math.floor(Date.now() / 1000);
-  /** Whether it answers nobody. */
+  /** Whether it refuses every request. */
   const away = (is: boolean): void => {
     isAway = is;
   };

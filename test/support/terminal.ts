@@ -48,7 +48,7 @@ export function startInTerminal(args: readonly string[], environment: Readonly<R
   };
   return {
     exited,
-    /** Everything that was said. */
+    /** The whole output so far. */
     said: () => text,
     until,
     /** Answers a question as soon as it stands; gives what was said before. */

@@ -5,7 +5,7 @@ import { type Answer, CLIENTS, type TestClient, type ToolResult, textOf } from "
 import { startTestSandbox } from "./sandbox.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
-/** What an answer about a write may hold in all, data and text together (contract). */
+/** The most that an answer about a write may hold, data and text together. */
 const REPORT_TOKENS = 2500;
 
 const count = z.int().min(0);
@@ -52,7 +52,7 @@ const result = z.strictObject({
   line: count.optional(),
 });
 
-/** The result of a tool that writes, as the contract has it. */
+/** The result of a tool that writes, by hand from the documentation of tools. */
 const reportSchema = z.strictObject({
   environment: z.enum(["live", "sandbox"]),
   runId: z.string().optional(),
@@ -99,7 +99,7 @@ export function tokensOfResult(given: ToolResult): number {
   return countTokens(JSON.stringify(given.structuredContent)) + countTokens(textOf(given));
 }
 
-/** Checks an answer against every rule that the contract has for all of them, and gives it. */
+/** Checks an answer against the rules for all tools that write, and gives it. */
 export function checkedReport(given: ToolResult): Report {
   const report = reportSchema.parse(given.structuredContent);
   const { items, ...outcomes } = report.counts;
@@ -116,14 +116,14 @@ export function checkedReport(given: ToolResult): Report {
   return report;
 }
 
-/** Status rules of the contract. */
+/** The rules of statuses. */
 function statusOf(items: number, good: number, unknown: number): string {
   if (good === items) return "succeeded";
   if (good > 0) return "partial";
   return unknown > 0 ? "unknown" : "failed";
 }
 
-/** Hosts show the model the text or the data: whatever one says, the other says too. */
+/** Hosts show the model either the text or the data, so that both hold the same facts. */
 function checkText(report: Report, text: string): void {
   const { tool, environment, runId = "", counts, failures, results, plan = [], confirmation, nextSteps } = report;
   const said = [tool, environment, runId, `${counts.items} item`, ...nextSteps];
@@ -148,7 +148,9 @@ const journal = z.object({
 /** How a client connects; one of `CLIENTS`. */
 export type Connect = (typeof CLIENTS)[keyof typeof CLIENTS];
 
-/** A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test. */
+/**
+ * A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test.
+ */
 export async function startSession(
   given: {
     readonly connect?: Connect;

@@ -1,33 +1,33 @@
 import { type Filling, type Move, move } from "./filling.ts";
 import { type PackingInput, totals } from "./packing-input.ts";
 
-/** How often all requests are gone through at most; usually nothing is left to gain after ten times. */
+/** The most passes over all requests; usually ten passes leave nothing to gain. */
 const SWEEPS = 30;
-/** How many pairs are looked at in all, at most: about a quarter of a second. */
+/** The most pairs that are compared in all: about a quarter of a second. */
 const STEPS = 5_000_000;
-/** What an exchange must at least win, as a share of a request: less is not worth the time. */
+/** The least gain of an exchange, as a share of a request: less is not worth the time. */
 const LEAST_GAIN = 1e-4;
 /** Pairs that could leave a request are tried where it holds at most so many of a kind. */
 const PAIRED_MEMBERS = 6;
-/** How many of those that wait are looked at for one request, spread over all sizes. */
+/** How many unplaced weights are compared for one request, spread over all sizes. */
 const LOOKED_AT = 24;
-/** How many single ones that are small enough are tried. */
+/** How many single weights that fit are tried. */
 const SINGLES = 8;
 
-/** What exchanges go by. */
+/** The state of the search. */
 interface Search {
   readonly input: PackingInput;
   readonly filling: Filling;
-  /** By place, those that wait and take most of that limit, the smallest first. */
+  /** By place, the unplaced weights whose largest share is of that limit, the smallest first. */
   readonly queues: readonly number[][];
-  /** By position, what it is worth to have a weight in a request. */
+  /** By position, the value of having the weight in a request. */
   readonly worth: Float64Array;
 }
 
 /**
- * Exchanges up to two members of a request for one or two of those that wait, wherever more is in the request then: what
- * waits becomes less, and at last finds a place. (Consistent neighbourhood search, in its plainest form.) Gives what
- * still waits. Only weights that take most of the same limit are exchanged for each other.
+ * Exchanges up to two members of a request for one or two unplaced weights wherever this fills the request further, so
+ * that the unplaced weights shrink until they find a place (a simple form of consistent neighbourhood search). Gives
+ * the weights that are still unplaced. Only weights with their largest share in the same limit are exchanged.
  */
 export function exchange(input: PackingInput, filling: Filling, unplaced: readonly number[]): readonly number[] {
   if (unplaced.length === 0) return [];
@@ -75,7 +75,7 @@ function carryOut({ input, filling, queues }: Search, place: number, made: Move)
   for (const position of made.out) queue.splice(firstAbove(input, queue, input.shares[position] ?? 0), 0, position);
 }
 
-/** The exchange that wins most for a request, among those of one limit that are looked at; and how many those were. */
+/** The best exchange for a request among the compared ones of one limit, and how many were compared. */
 function bestMove(search: Search, place: number, request: number, sweep: number) {
   const { input, filling, worth } = search;
   const queue = search.queues[place] ?? [];
@@ -119,7 +119,7 @@ function bestMove(search: Search, place: number, request: number, sweep: number)
   return { move: best, steps };
 }
 
-/** Some of those that wait, from small to large; others for another turn. */
+/** A sample of the queue, from small to large; another sample for each turn. */
 function spreadOver(queue: readonly number[], turn: number): readonly number[] {
   if (queue.length <= LOOKED_AT) return queue;
   const start = (turn * 0.618) % 1;
@@ -129,7 +129,7 @@ function spreadOver(queue: readonly number[], turn: number): readonly number[] {
   );
 }
 
-/** What could leave a request: nothing, or one or two of those that take most of the same limit. */
+/** The members that could leave a request: none, or one or two with their largest share in the same limit. */
 function leavers(input: PackingInput, members: readonly number[], place: number): readonly (readonly number[])[] {
   const same = members.filter((position) => input.places[position] === place);
   const pairs =
@@ -147,7 +147,7 @@ function isPossible({ columns }: PackingInput, filling: Filling, { request, into
   return true;
 }
 
-/** Where those begin, in a queue from small to large, that are larger than a share. */
+/** The first position in a queue, from small to large, whose share is larger than `share`. */
 function firstAbove({ shares }: PackingInput, queue: readonly number[], share: number): number {
   let low = 0;
   let high = queue.length;

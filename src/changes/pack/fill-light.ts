@@ -1,23 +1,23 @@
 import type { PackingInput } from "./packing-input.ts";
 
-/** How many of a class may not fit before the next class is tried. */
+/** How many misfits of a class are tried before the next class. */
 const MISSES = 24;
 
 /** Light weights of about the same size: in each limit the same power of two, to half a step. */
 interface SizeClass {
   readonly positions: Int32Array;
-  /** By place, the least that one of them takes. */
+  /** By place, the smallest weight of the class. */
   readonly least: readonly number[];
-  /** How many have been taken: they are the first ones. */
+  /** How many of the positions, from the first on, have been taken. */
   taken: number;
-  /** How many the requests so far should have taken beyond those that they took. */
+  /** How many more the requests so far should have taken. */
   due: number;
 }
 
 /**
- * Fills up requests with light weights. Each request takes of every size class as large a part as it has of all the
- * room, so that the rest stays as mixed as it was, and then whatever still fits. Those with the least room come first,
- * while there is most to choose from. Gives the positions that found no place.
+ * Fills up requests with light weights. Each request takes the same part of every size class as it has of the whole
+ * room, so that the rest stays mixed, and then any weight that still fits. Requests with the least room come first,
+ * while the choice is largest. Gives the positions that found no place.
  */
 export function fillWithLight(
   input: PackingInput,

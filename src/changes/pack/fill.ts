@@ -4,9 +4,9 @@ import { type Filling, move } from "./filling.ts";
 import { heavyPlaces, isHeavy, type PackingInput, totals } from "./packing-input.ts";
 
 /**
- * Fills so many requests as well as it can: the heavy weights are spread evenly, then those that found no place are
+ * Fills `count` requests: the heavy weights are spread evenly, then those that found no place are
  * exchanged for others until little room is left, then the light ones fill up. With `leaveRoom`, the heavy ones leave
- * the light ones their part of every request. Tells `put` which position went into which request. Gives the positions
+ * the light ones their part of every request. Calls `put` with each position and its request. Gives the positions
  * that found no place, always fewer than there were, in their order.
  */
 export function fillRequests(
@@ -39,7 +39,7 @@ export function fillRequests(
   return rest.subarray(1);
 }
 
-/** Puts each weight, the heaviest first, where most room is left for it. Gives those for which there was none. */
+/** Puts each weight, the heaviest first, into the request with most room. Gives the weights without a place. */
 function spread(input: PackingInput, filling: Filling, heavy: Int32Array): readonly number[] {
   const waiting: number[] = [];
   for (const position of heavy) {
@@ -50,7 +50,7 @@ function spread(input: PackingInput, filling: Filling, heavy: Int32Array): reado
   return waiting;
 }
 
-/** The request that has most left, after it took the weight, of that limit of which it then has least. */
+/** The request whose scarcest limit has most room left once it has taken the weight. */
 function roomiest(input: PackingInput, filling: Filling, position: number): number | undefined {
   const needs = heavyPlaces(input, position).map((at) => ({
     free: filling.free[at] ?? new Float64Array(),
@@ -65,7 +65,7 @@ function roomiest(input: PackingInput, filling: Filling, position: number): numb
     for (const { free, need, bound, reserve } of needs) {
       const room = free[request] ?? 0;
       const left = room - need;
-      // A reserve keeps nothing out of a request that has hardly taken anything yet: else giants would find no place.
+      // The reserve does not count for a nearly empty request, since very large weights would find no place otherwise.
       const kept = left < reserve && room + reserve < bound;
       least = Math.min(least, kept ? -1 : left / bound);
       if (least <= most) break;

@@ -7,7 +7,7 @@ export interface Filling {
   readonly free: readonly Float64Array[];
   /** By request, the heavy weights in it. */
   readonly members: readonly number[][];
-  /** By place, what a heavy weight leaves free. */
+  /** By place, the room that heavy weights leave free. */
   readonly reserve: readonly number[];
 }
 

@@ -2,7 +2,7 @@ import type { Weight } from "../rows/entries.ts";
 import { fillRequests } from "./fill.ts";
 import { type Columns, fewestRequests, type PackingInput, packingInput } from "./packing-input.ts";
 
-/** One request to be: the positions of what it carries, in their order. */
+/** A planned request: the positions of its items, in order. */
 export type Bin = readonly number[];
 
 /** By position, the number of the request that carries it. */
@@ -11,7 +11,7 @@ interface Packing {
   readonly requests: number;
 }
 
-/** A way to pack. What finds no place is packed again, into requests of its own. */
+/** A way to pack. Weights without a place are packed again, into further requests. */
 interface Way {
   /** How many requests are filled side by side, as a part of the fewest that could do. */
   readonly part: number;
@@ -19,7 +19,7 @@ interface Way {
   readonly leaveRoom: boolean;
 }
 
-/** The ways that together did best on the families of `npm run bench:packing`, the best one first. */
+/** The ways that together did best on the families of `npm run bench -- packing`, the best one first. */
 const WAYS: readonly Way[] = [
   { part: 1, leaveRoom: false },
   { part: 1, leaveRoom: true },
@@ -35,7 +35,7 @@ const ENOUGH = 300_000;
 const SPARE = { beforeThird: 0.01, after: 0.03 } as const;
 
 /**
- * Packs weights into few requests that respect every limit at once (architecture, step 3): in order where that takes as
+ * Packs weights into few requests that respect every limit at once: in order where that takes as
  * few as any packing could, else in several ways, of which the best is kept. What exceeds a limit by itself goes alone.
  * Gives the requests in the order of their first members.
  */

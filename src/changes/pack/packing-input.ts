@@ -1,7 +1,9 @@
 import type { Weight } from "../rows/entries.ts";
 import { MEASURES } from "../rows/weight.ts";
 
-/** From this share of a limit on a weight is heavy: so few make up a request that which ones go together matters. */
+/**
+ * The least share of a limit that makes a weight heavy: few heavy weights fill a request, so that their choice matters.
+ */
 const HEAVY = 1 / 32;
 /** The dual feasible functions u(1) to u(10) count what is larger than a limit divided by their number plus one. */
 const FUNCTIONS = 10;
@@ -9,7 +11,7 @@ const FUNCTIONS = 10;
 /** Weights, by position, as a column for each measure. */
 export type Columns = Readonly<Record<keyof Weight, Uint32Array>>;
 
-/** The weights of so many things, as columns. */
+/** Makes columns of `count` weights. */
 export function columnsOf(count: number, weightOf: (position: number) => Weight): Columns {
   const column = (): Uint32Array => new Uint32Array(count);
   const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
@@ -76,7 +78,7 @@ export function heavyPlaces({ bounds, columns, places }: PackingInput, position:
   return [first, ...others];
 }
 
-/** What weights take of each limit together, by place. */
+/** The sums of weights, by place. */
 export function totals({ columns }: PackingInput, positions: ArrayLike<number>): number[] {
   return columns.map((column) => {
     let sum = 0;

@@ -66,7 +66,7 @@ function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOp
   return steps.partAt(first)?.operation;
 }
 
-/** The requests that steps come to if every answer is a success: what is planned, and what a dry run shows. */
+/** The requests that the steps need if every answer is a success: the plan that a dry run shows. */
 export function plannedRequests(steps: Steps): Requests {
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);
@@ -99,7 +99,7 @@ export interface PlannedRequest {
   readonly bytes: number;
 }
 
-/** What requests weigh. */
+/** The sums of planned requests. */
 export function weighed(steps: Steps, requests: Requests): readonly PlannedRequest[] {
   return requests.flatMap((ids) => {
     const operation = operationOf(steps, ids);

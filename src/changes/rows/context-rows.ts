@@ -20,7 +20,7 @@ const change = z.strictObject({
 const OPS = ["add", "remove", "set"] as const;
 type Op = (typeof OPS)[number];
 
-/** Changes to the Context IDs of an option, as a file says them. */
+/** A row of a file: changes to the Context IDs of an option. */
 export type ContextRow = UpdateContextsItem & Partial<Record<Op, string[] | undefined>>;
 
 /** The columns of a file of changes to Context IDs. */
@@ -45,7 +45,7 @@ export const contextRows: RowShape<ContextRow> = {
       const wanted = OPS.find((one) => one === given);
       const _id = id(cells).trim();
       const option = _id === "" ? { name: name(cells) } : { _id };
-      // The rows of a set belong together: without the bad one, the others would take its Context ID away.
+      // The rows of a set belong together: without the unusable one, the set would remove its Context ID.
       const key = oneContextARow ? `${wanted} ${_id === "" ? "name" : "_id"} ${option._id ?? option.name}` : undefined;
       if (wanted === undefined) return invalidRow("op", { value: given.slice(0, 40) });
       if (option.name === "") return invalidRow("noOption", {});

@@ -12,7 +12,7 @@ export interface Binding {
   readonly object?: number;
 }
 
-/** What one request item weighs against the limits of management-api 8.1. */
+/** The share of one request item in the limits of management-api 8.1. */
 export interface Weight {
   readonly items: number;
   /** Options with sub-options, for requests that create options. */
@@ -26,7 +26,7 @@ export interface Weight {
 /** An option to add, without what is bound: its targeting and its group. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
-/** What a step sends, by operation, without the bound fields. Of a delete, the bound ID is all that is sent. */
+/** The item of a step by operation, without the bound fields. A delete sends only the bound ID. */
 export interface StepItems {
   readonly createTargetings: CreateTargetingItem;
   readonly renameTargetings: { readonly name: string };
@@ -36,11 +36,13 @@ export interface StepItems {
   readonly deleteOptions: undefined;
 }
 
-/** What steps of every operation have. */
+/** The fields of steps of every operation. */
 export interface StepFields {
   /** The position in the run's steps. */
   readonly id: number;
-  /** Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order. */
+  /**
+   * Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order.
+   */
   readonly objects: readonly number[];
   readonly bindings: readonly Binding[];
   readonly weight: Weight;
@@ -62,7 +64,7 @@ export type StepOf<Operation extends BulkOperation> = {
 /** One item of one request: the smallest thing that is sent, resent and answered. */
 export type Step = StepOf<BulkOperation>;
 
-/** What became of one step; this is what the journal keeps. */
+/** A change of the standing of one step, as the journal keeps it. */
 export type StepChange =
   | {
       readonly step: number;
@@ -74,19 +76,22 @@ export type StepChange =
     }
   | {
       readonly step: number;
-      /** `refused` is failed for a reason that lies outside of the item (a wrong key), so that a resumed run tries again. */
+      /**
+       * `refused` is failed for a reason that lies outside of the item (a wrong key), so that a resumed run tries
+       * again.
+       */
       readonly to: "failed" | "refused" | "unknown" | "unattempted";
       readonly reason: Reason;
       /** Another step of the same entry takes back what was done before; it settles the objects. */
       readonly undone?: true;
     }
-  /** The service said no, but another change of this run may make it work: it waits for that. */
+  /** The service refused it, and another change of this run may make it work: it waits for that one. */
   | { readonly step: number; readonly to: "deferred"; readonly reason: Reason }
   /** A deferred step is tried again. */
   | { readonly step: number; readonly to: "pending" }
   /** Other steps of the same entry do its work instead. */
   | { readonly step: number; readonly to: "replaced" }
-  /** It left, and nobody knows whether it was applied. */
+  /** It was sent, and may or may not have been applied. */
   | { readonly step: number; readonly to: "suspect" };
 
 /** An object whose outcome needs no request. */
@@ -105,8 +110,8 @@ export interface RowItem {
 }
 
 /**
- * Objects that follow each other, each with the one step that adds it to a targeting: what most of a large file comes
- * to. `index` and `line` are those of the first.
+ * Objects that follow each other, each with the one step that adds it to a targeting: most of a large
+ * file. `index` and `line` are those of the first.
  */
 export interface Rows {
   readonly t: "rows";
@@ -139,7 +144,7 @@ export type JournalEntry =
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
   | Rows
-  /** What was planned before was cut off by a crash, before anything was sent: it is planned anew. */
+  /** A crash cut the plan off before anything was sent: planning starts again. */
   | { readonly t: "replan" }
   | { readonly t: "facts"; readonly facts: RunFacts }
   | { readonly t: "planned"; readonly requests: number; readonly at: number }
@@ -154,7 +159,7 @@ export type JournalEntry =
       readonly settlements?: readonly Settlement[];
       readonly made?: MadeRows;
     }
-  /** What was announced last did not leave. */
+  /** The request that was announced last did not leave. */
   | { readonly t: "withheld"; readonly at: number }
   /** A request with these steps may have left when another process wrote already: they are in doubt again. */
   | { readonly t: "late"; readonly steps: readonly number[]; readonly at: number }

@@ -1,6 +1,6 @@
 import type { OptionType } from "../../spec/records.ts";
 
-/** What happens to an option whose name the targeting already has (contract, `bulk_add_options`). */
+/** What happens to an option whose name the targeting already has. */
 export type OnExisting = "fail" | "skip" | "addContexts";
 
 /** A sub-option as a caller gives it. */
@@ -16,13 +16,13 @@ export interface OptionInput extends ChildInput {
   readonly exposeChildren?: boolean | undefined;
 }
 
-/** An item of `bulk_add_options` (contract, Tools). */
+/** An item of `bulk_add_options`. */
 export interface AddOptionInput extends OptionInput {
   readonly parent?: string | undefined;
   readonly parentName?: string | undefined;
 }
 
-/** An item of `update_contexts` (contract, Tools). */
+/** An item of `update_contexts`. */
 export interface UpdateContextsItem {
   readonly _id?: string | undefined;
   readonly _ids?: readonly string[] | undefined;

@@ -26,7 +26,7 @@ export class ObjectList {
     if (part !== undefined && !(part instanceof RowBlock)) this.#parts[object] = { ...part, ...more };
   }
 
-  /** Puts rows that were planned in the place of the same rows. */
+  /** Replaces rows by the same rows with their planned steps. */
   setRows(block: RowBlock): void {
     this.#parts.fill(block, block.firstObject, block.firstObject + block.length);
   }

@@ -16,25 +16,26 @@ interface RowPlace {
   readonly line?: number;
 }
 
-/** The rows of a block, as a writer lays them down. The lists have one number for each row. */
+/** The rows of a block in their buffer. The lists have one number for each row. */
 interface WrittenRows {
   /** The items in UTF-8 from `start` on, a comma after each. */
   readonly bytes: Buffer;
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
-  /** Empty where the rows are from no file. */
+  /** Empty where the rows come from a call. */
   readonly lines: number[];
 }
 
-/** So that no line of a journal grows with the call. */
+/** Limits the length of a line of the journal. */
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
 /**
  * Options without sub-options that follow each other in what the caller gave, kept as the bytes that will be sent: a
- * hundred thousand take little more memory than these. A block is planned, weighed, journaled and sent whole or in
- * ranges of rows; a row is taken out of it as a step where its answer has to be looked at. Rows are counted from 0.
+ * hundred thousand rows take little more memory than these bytes. A block is planned, weighed, journaled and sent whole
+ * or in ranges of rows; a row is taken out of it as a step where its answer has to be looked at. Rows are counted from
+ * 0.
  */
 export class RowBlock {
   readonly operation = "addOptions";
@@ -89,7 +90,7 @@ export class RowBlock {
     return this.#rows.bytes.subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
 
-  /** What a row adds to a request. */
+  /** The weight of a row in a request. */
   weightOf(row: number): Weight {
     const bytes = (this.#rows.ends[row] ?? 0) - this.#startOf(row) + COMMA_BYTES;
     return { items: 1, options: 1, groupItems: 0, contextIds: this.#rows.contextIds[row] ?? 0, bytes };
@@ -101,7 +102,7 @@ export class RowBlock {
     return { index: this.#firstIndex + row, ...(line !== undefined && { line }) };
   }
 
-  /** What is reported of a row. */
+  /** A row as reports show it. */
   objectOf(row: number): ReportedObject {
     return { ...this.placeOf(row), name: this.itemOf(row).name };
   }
@@ -163,7 +164,7 @@ const CHUNK_BYTES = 262_144;
 const BYTES_PER_UNIT = 3;
 const COMMA = ",";
 
-/** Lays rows down in blocks. A block has all its bytes in one piece, so that a range of it is copied in one go. */
+/** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows is copied at once. */
 export class RowWriter {
   #chunk = Buffer.alloc(0);
   #used = 0;
@@ -201,7 +202,10 @@ export class RowWriter {
 
 const ESCAPED = /[^\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\uffff]/;
 
-/** A text as JSON. Most need no escapes: to look for one first takes a quarter of the time of an import's planning less. */
+/**
+ * A text as JSON. Most texts need no escapes, and testing for one first saves a quarter of the planning time of an
+ * import.
+ */
 function quoted(text: string): string {
   return ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`;
 }

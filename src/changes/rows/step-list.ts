@@ -48,7 +48,7 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** What a step adds to a request. Throws a RangeError where there is no such step. */
+  /** The weight of a step in a request. Throws a RangeError where there is no such step. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);

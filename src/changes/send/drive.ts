@@ -11,8 +11,8 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 
 /**
  * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
- * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means. `first` are
- * the requests that come first, where they are known.
+ * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means. `first`
+ * are the requests that come first, where they are known.
  */
 export async function drive(
   driver: Driver,
@@ -21,7 +21,7 @@ export async function drive(
   first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void => {
-    // How a run stops that another process has taken over is for that one to say.
+    // The process that has taken the run over records how it stops.
     driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   };
@@ -68,7 +68,7 @@ async function orStopped(driver: Driver, sending: Promise<BatchEnd>): Promise<Ba
 
 const SHARED_BY_ALL = new Set(["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "PROJECT_NOT_FOUND"]);
 
-/** A wrong key is as wrong for what was not sent; that one request found no answer says nothing about the others. */
+/** A wrong key stops unsent steps for the same reason; a request without an answer says nothing about other steps. */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }

@@ -8,7 +8,7 @@ import type { Driver } from "../settle/driver.ts";
 import { existingIds } from "../settle/reconcile.ts";
 import type { RunState } from "../state/change-state.ts";
 
-/** A change that was refused, since something that the same run changes was in its way. */
+/** A refused change that may work once another change of the same run is applied. */
 interface Deferred {
   readonly step: Step;
   readonly reason: Reason;
@@ -23,7 +23,7 @@ export type Turns = ReadonlyMap<number, number>;
  */
 export function turnsOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
-  // Of a circle, the one with a temporary name is last: its old name is free already.
+  // The member of a circle that has a temporary name comes last, since its old name is free already.
   const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
   const starts = [...deferred.filter(isLast), ...deferred];
   const turns = new Map<number, number>();
@@ -39,7 +39,7 @@ export function inTurn(steps: readonly number[], turns: Turns): readonly number[
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
 }
 
-/** What a change does besides giving a name. */
+/** The fields of a change besides the name. */
 function otherChanges({ step }: Deferred): OptionChanges {
   if (step.operation !== "updateOptions") return {};
   const { parent, exposeChildren } = step.item;

@@ -9,7 +9,7 @@ import { type Batch, stepsOf, unlessSuspect } from "../settle/batch.ts";
 import type { Driver } from "../settle/driver.ts";
 import { handleError } from "../settle/unanswered.ts";
 
-/** What the last attempt of a batch came to. */
+/** How an attempt of a batch ended. */
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
@@ -29,14 +29,14 @@ export type BatchEnd =
 const GOES_ON: BatchEnd = { ended: false };
 const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
-/** What is left to send of one batch of steps. */
+/** The unsent rest of one batch of steps. */
 export interface Sending {
   batches: readonly Batch[];
-  /** What comes after the first attempt was all in it. */
+  /** Whether a first attempt has left: all further ones repeat its steps. */
   again: boolean;
   /**
-   * How long it may still be retried, in milliseconds. Halves of a request share it, so that what is halved and fails on
-   * fails for no longer than a whole one does; to lose the turn is no failed attempt and costs nothing of it.
+   * How long it may still be retried, in milliseconds. Halves of a request share it, so that what is halved and fails
+   * on fails for no longer than a whole one does; to lose the turn is no failed attempt and costs nothing of it.
    */
   budgetMs: number;
 }
@@ -52,7 +52,7 @@ function fresh(ids: readonly number[]): Batch {
 
 /**
  * Sends one request until every item in it is settled: waits and resends as management-api 4.2 and 4.3 say, halves what
- * the service refuses as a whole, and puts answers into effect. Every request is journaled before it leaves, and leaves
+ * the service refuses as a whole, and applies answers. Every request is journaled before it leaves, and leaves
  * only while this process has its turn. Ends the run when the retry budget is spent or when no further request could
  * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
  * stays pending. Throws a LeaseLostError where another process drives the run.
@@ -76,9 +76,9 @@ export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): P
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // What the others came to would be in doubt if the process died while this waits.
+      // Otherwise a crash during the pause would put the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
-      // What is refused while it is in doubt has tries of its own; what was held back is no failed attempt.
+      // A refusal of an item in doubt is counted by itself; a request that was held back is no failed attempt.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -107,7 +107,7 @@ async function attemptOnce(driver: Driver, steps: readonly number[], again: bool
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // Read anew, since the disk took its time: the nearer to the request, the more its answer tells of the clock.
+  // Read again after the write to the disk: the closer to the request, the more its answer tells about the clock.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -135,7 +135,7 @@ async function failureToConnect(driver: Driver, operation: BulkOperation): Promi
   }
 }
 
-/** Undefined where the turn is lost: what was recorded is in flight no more. */
+/** Undefined where the turn is lost: the recorded request is then marked as withheld. */
 async function intendOrUndo(driver: Driver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -146,7 +146,7 @@ async function intendOrUndo(driver: Driver, turn: Turn): Promise<Intent | undefi
   }
 }
 
-/** What a request has just made carries the service's time in its ID. */
+/** The times of the service in the IDs that a request has just created. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   return results.flatMap(({ success, data }) =>

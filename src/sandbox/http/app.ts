@@ -34,7 +34,7 @@ interface AppOptions {
   readonly names: ServedNames;
 }
 
-/** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which looks for itself who asks. */
+/** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks callers by itself. */
 export function sandboxApp(world: World, { forward, names }: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.route(CONTROL_PLANE, controlPlane(world));
@@ -93,7 +93,7 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    // A copy: what is cut out of the request line would keep all of it in memory.
+    // A copy, since a slice of the request line would keep the whole line in memory.
     path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,

@@ -8,7 +8,7 @@ export function replyBefore(fault: Fault | undefined, now: number): Reply | unde
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;
 }
 
-/** What a client gets of the true answer to a request that was carried out. */
+/** The part of the true answer that a fault lets through to the client. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }

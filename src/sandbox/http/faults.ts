@@ -6,7 +6,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests a fault meets: see docs/sandbox.md. */
+/** Which requests a fault counts and may strike (docs/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -37,7 +37,7 @@ export const faultSchema = z.discriminatedUnion("kind", [
 ]);
 export type Fault = z.output<typeof faultSchema>;
 
-/** A fault with how many requests it has met and struck. */
+/** A fault, with the number of requests that it has counted, and of those that it has struck. */
 interface FaultState {
   readonly fault: Fault;
   readonly met: number;

@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type BusinessError, errorFields } from "../management/outcome.ts";
 
-/** What a client gets: an answer, a connection that breaks, or nothing ever. */
+/** How a request ends for its client: with an answer, with a broken connection, or never. */
 export type Reply = Answer | "reset" | "silence";
 
 /** An HTTP answer with a JSON body. */

@@ -8,7 +8,7 @@ import type { RequestEntry } from "../http/request-journal.ts";
 import { grantOf, type World } from "../world.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./operations.ts";
 import { businessError, type Interference, type Outcome } from "./outcome.ts";
-import type { Project } from "./project.ts";
+import type { Project } from "./stored/project.ts";
 
 /** A request of the management API as it came in. */
 export interface ManagementRequest {
@@ -88,7 +88,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   }
 }
 
-/** Applies a write whose client has long been cut off. */
+/** Applies a write after a delay; its client was disconnected before. */
 async function applyLate(work: Work, delayMs: number, held: (() => void) | undefined): Promise<void> {
   await delay(delayMs, undefined, { ref: false });
   const release = held ?? (await work.world.lock.acquirePatiently(work.project._id));

@@ -1,14 +1,14 @@
 import type * as z from "zod";
 import { isUlid } from "../../spec/ulid.ts";
-import { addOptions } from "./add-options.ts";
-import { deleteOptions, treeItemsError } from "./delete-options.ts";
-import type { Sources } from "./new-options.ts";
 import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
-import type { Project } from "./project.ts";
-import { getOption, getTargeting, listOptions } from "./reads.ts";
 import { BODIES, type Bodies, QUERIES } from "./request-schemas.ts";
-import { createTargetings, deleteTargetings, renameTargetings } from "./targetings.ts";
-import { updateOptions } from "./update-options.ts";
+import { addOptions } from "./rules/add-options.ts";
+import { deleteOptions, treeItemsError } from "./rules/delete-options.ts";
+import type { Sources } from "./rules/new-options.ts";
+import { getOption, getTargeting, listOptions } from "./rules/reads.ts";
+import { createTargetings, deleteTargetings, renameTargetings } from "./rules/targetings.ts";
+import { updateOptions } from "./rules/update-options.ts";
+import type { Project } from "./stored/project.ts";
 import { type BodyOperation, requestProblems, validate } from "./validation.ts";
 
 /** An operation on a project, ready to be applied. */

@@ -15,13 +15,13 @@ export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<str
 /** What an operation gives: a body for HTTP 200, or a business error of the whole request. */
 export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** What became of one item: the data of its `results` entry, or its error. */
+/** The result of one item: the data of its `results` entry, or its error. */
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
 /** An item that was checked: it may be written, or it failed. */
 export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** Something unexpected inside the service while it works on a write, as a fault asks for (management-api 4.1, 4.2). */
+/** An unexpected failure inside the service during a write, as a fault requests it (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
   /** Which items it hits, where items are applied one by one; a unit is hit as a whole if any of them is. */

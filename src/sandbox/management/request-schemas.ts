@@ -4,7 +4,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
-/** The shapes of the management API's requests (management-api 2.1, 4, 8; assumed fields in wire-assumptions). */
+/** The shapes of the management API's requests (management-api 2.1, 4, 8; some fields assumed). */
 
 const NAME_RULES = {
   tooShort: `must be longer than or equal to ${LIMITS.nameMinLength.value} characters`,

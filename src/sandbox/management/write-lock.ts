@@ -9,7 +9,7 @@ export interface WriteLock {
   acquire(project: string): Promise<Turn>;
   /** Waits for a turn as long as it takes. */
   acquirePatiently(project: string): Promise<() => void>;
-  /** Takes the lock at once for `ms` milliseconds, whoever waits for it. */
+  /** Takes the lock for `ms` milliseconds, as soon as the writes before it have ended. */
   hold(project: string, ms: number): Promise<void>;
 }
 

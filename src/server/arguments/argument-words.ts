@@ -5,19 +5,22 @@ import { isSchema, type JsonSchema } from "./json-schema.ts";
 import { formsOf } from "./understand.ts";
 
 const MOST_SHOWN = 3;
-/** Of all words together, in characters: whatever came, the answer stays short. */
+/** The most characters of all words together, so that the answer stays short for any arguments. */
 const LONGEST_WORDS = 1500;
 
 /**
- * The names of arguments that the schema does not know. Looks at names alone, so that what no tool takes costs nothing,
- * however much it is.
+ * The names of arguments that the schema does not have. Reads names only, so that unknown arguments of any size cost
+ * nothing.
  */
 export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
   if (!isSchema(given)) return [];
   return Object.keys(given).filter((name) => !isSchema(properties) || !Object.hasOwn(properties, name));
 }
 
-/** What is wrong with arguments, or with what was looked at of them (`isCut`), in our words: which one, what was expected, what came, and what would be valid. */
+/**
+ * Says what is wrong with arguments, or with the part of them that was checked (`isCut`): which argument, what was
+ * expected, what came, and what would be valid.
+ */
 export function argumentWords(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,

@@ -6,7 +6,7 @@ export function isTooDeep(given: unknown): boolean {
   return reaches(given, DEEPEST);
 }
 
-/** Calls itself no deeper than it looks. */
+/** Its recursion is no deeper than `levels`. */
 function reaches(given: unknown, levels: number): boolean {
   if (typeof given !== "object" || given === null) return false;
   if (levels === 0) return true;

@@ -3,7 +3,7 @@ import * as z from "zod";
 /** A JSON Schema, as plain data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The JSON Schema that is advertised for arguments or answers: small, and such as strict clients accept. */
+/** The JSON Schema that is advertised for arguments or answers: small, and in a form that strict clients accept. */
 export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSchema {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
   return simplifiedObject(json);

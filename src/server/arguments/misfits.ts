@@ -1,10 +1,10 @@
 import { isSchema, type JsonSchema } from "./json-schema.ts";
 import { formsOf } from "./understand.ts";
 
-/** So many mistakes tell what is wrong; each costs memory, and there may be a million. */
+/** The most mistakes that are collected: each costs memory, and arguments may hold a million. */
 const MOST_MISFITS = 100;
 
-/** One look at arguments. */
+/** One pass over arguments. */
 interface Look {
   readonly root: JsonSchema;
   readonly forms: Map<JsonSchema, readonly JsonSchema[]>;

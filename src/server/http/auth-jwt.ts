@@ -3,7 +3,7 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as z from "zod";
 import { type IssuerKeysOptions, IssuerUnreachable, issuerKeys } from "./issuer-keys.ts";
 
-/** What counts of an access token. */
+/** The claims of an access token that this server uses. */
 export interface AccessClaims {
   /** Whom the token stands for: `sub` and `client_id` are names of two kinds, and one may be like the other. */
   readonly name: `oauth:${string}` | `client:${string}`;
@@ -24,7 +24,7 @@ export interface JwtOptions extends IssuerKeysOptions {
   readonly projectClaim: string | undefined;
 }
 
-/** Only signatures with a key pair: nobody who can check a token can make one. */
+/** Only asymmetric signatures: the key that checks a token cannot make one. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const CLOCK_TOLERANCE_S = 5;
 
@@ -65,7 +65,7 @@ async function payloadOf(
   }
 }
 
-/** What is wrong with the token, without anything that stands in it. */
+/** Why the token is invalid, without any part of its content. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
   if (thrown instanceof errors.JWTClaimValidationFailed)

@@ -9,7 +9,7 @@ import { IssuerUnreachable } from "./issuer-keys.ts";
 export interface Caller {
   /**
    * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` of an access token without `sub`,
-   * `key:HASH` of addresses and own keys, or `local` where nobody is asked. For records, and for what each may have.
+   * `key:HASH` of addresses and own keys, or `local` without authentication. Used in records and for shares.
    */
   readonly name: string;
   /**
@@ -26,7 +26,7 @@ export interface Caller {
   readonly missingScope?: string;
 }
 
-/** Finds out who sends a request: the caller, or the answer that refuses it. */
+/** Authenticates a request: gives its caller, or the answer that refuses it. */
 export type Authenticate = (request: Request) => Promise<Caller | Response>;
 
 /** The scopes of access tokens. Writing includes reading. */
@@ -35,7 +35,7 @@ export const SCOPES = { read: "targeting:read", write: "targeting:write" } as co
 /** Headers in which callers bring their own keys. */
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
-/** How callers are known. */
+/** How callers authenticate. */
 export interface AuthOptions {
   /** Where callers' own keys are sent. */
   readonly addresses: readonly string[];
@@ -47,14 +47,14 @@ export interface AuthOptions {
   readonly resourceMetadataUrl?: string | undefined;
 }
 
-/** Whether anybody is asked who they are. */
+/** Whether callers have to authenticate. */
 export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
   return access.tokens.length > 0 || jwt !== undefined || ownKeys;
 }
 
 /**
- * Makes the check of who calls: a bearer token of the access file, an access token of the issuer, and keys of the
- * caller's own where they are allowed. Nothing that is sent is kept.
+ * Makes the authentication of callers: a bearer token of the access file, an access token of the issuer, and keys of
+ * the caller's own where they are allowed. Nothing of the credentials is kept.
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
@@ -81,7 +81,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** A request that is understood and refused, whatever token comes with it. */
+/** A request that is refused with any token. */
 class NoAccess extends Error {
   readonly status: 401 | 403;
   constructor(status: 401 | 403, message: string) {
@@ -145,7 +145,7 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
-/** Every token is compared in the same time, whichever it is and however far it agrees. */
+/** Compares every token in constant time, so that the time of an answer tells nothing about the tokens. */
 function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
@@ -163,7 +163,7 @@ function invalid(message: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, message);
 }
 
-/** Puts the keys that a request brings in place of others; who sends no token is known by them. */
+/** Replaces the configured keys by those in the headers; a caller without a token is named after these keys. */
 function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions, isKnownByKeys: boolean): Caller {
   const { ownKeys, addresses } = options;
   const keys: ProjectKeys = {
@@ -186,7 +186,7 @@ function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions,
 }
 
 function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
-  // No name of a caller begins like this.
+  // No caller's name begins like this, so that owners of other keys are never mixed up with names.
   const owner = rest.keys === undefined ? name : `keys:${hashOf(keyTexts(rest.keys))} ${name}`;
   return { ...rest, name, owner };
 }

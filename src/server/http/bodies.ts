@@ -10,14 +10,14 @@ import { type Claim, shares } from "./shares.ts";
 const LARGEST_BODY = 16 * 1_048_576;
 /** The largest body without a list that may be long, in bytes. */
 const LARGEST_PLAIN_BODY = 256 * 1024;
-/** For the whole of a body to arrive, from when its headers are there. */
+/** How long a whole body may take to arrive, counted from its headers. */
 const BODY_TIMEOUT_MS = 15_000;
 const MOST_MESSAGES = 20;
 
-/** A body that is whole so soon was never unfinished: most come right behind their headers. */
+/** A body that is complete within this time takes no place among the unfinished ones; most are. */
 const SOON_MS = 100;
 
-/** Of all callers together: bodies that have not arrived whole, and what is kept of bodies until they are answered. */
+/** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
 const MOST_UNFINISHED = 64;
 const MOST_BYTES = 8 * LARGEST_BODY;
 const MOST_KEPT_VALUES = 8 * MOST_VALUES;
@@ -26,14 +26,14 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** What a request holds. */
+/** The body of a request, parsed. */
 export interface ReadBody {
   /** Undefined where the method is one without a body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
 }
 
-/** What counts of a message before any server has seen it. */
+/** The fields of a message that are read before an MCP server is made for it. */
 export interface Message {
   readonly method: string | undefined;
   /** The tool that it calls. */
@@ -43,7 +43,9 @@ export interface Message {
 /** Reads bodies within the limits of all callers and of each. */
 export type BodyReader = (request: Request, at: HttpBindings, caller: string) => Promise<ReadBody | Response>;
 
-/** Reads bodies as JSON. Only calls of `toolsWithLists` may be large. What is refused is answered, and not kept. */
+/**
+ * Reads bodies as JSON. Only calls of `toolsWithLists` may be large. A refused body is answered at once, and not kept.
+ */
 export function bodyReader(toolsWithLists: ReadonlySet<string>): BodyReader {
   const unfinished = shares(MOST_UNFINISHED);
   const bytesKept = shares(MOST_BYTES);
@@ -85,8 +87,8 @@ function crowded(why: string): Response {
 }
 
 /**
- * Reads a body, which takes of `room` what it holds, and one of `unfinished` where it does not come at once. Of one that is not read to its end nothing is kept: the rest is let run out, so that its sender gets to
- * read the answer.
+ * Reads a body. It claims its bytes from `room`, and one place from `unfinished` where it does not arrive at once. Of a
+ * refused body nothing is kept; the rest is received and dropped, so that the client gets to read the answer.
  */
 function readBody(incoming: IncomingMessage, room: Claim, unfinished: Claim): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
@@ -128,14 +130,14 @@ function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | R
   const given: readonly unknown[] = Array.isArray(body) ? body : [body];
   if (given.length > MOST_MESSAGES)
     return httpError(400, `a batch holds at most ${MOST_MESSAGES} messages`, {}, INVALID_REQUEST);
-  const messages = given.map(seen);
+  const messages = given.map(messageOf);
   const mayBeLarge = messages.some(({ tool }) => tool !== undefined && toolsWithLists.has(tool));
   if (json.length > LARGEST_PLAIN_BODY && !mayBeLarge)
     return httpError(413, `without a list of items a body has at most ${LARGEST_PLAIN_BODY} bytes`);
   return { body, messages };
 }
 
-function seen(given: unknown): Message {
+function messageOf(given: unknown): Message {
   const { data } = message.safeParse(given);
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }

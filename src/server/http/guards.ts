@@ -1,16 +1,16 @@
 import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
 
-/** Does something as soon as an answer is over, however it ends; at once where its client is gone already. */
+/** Calls `give` once an answer has ended in any way; at once where its client is gone already. */
 export function whenOver(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);
 }
 
-/** All that may be kept for callers is in use: a request is to be tried again. */
+/** All places for callers are in use: the client is told to try again later. */
 export class NoRoom extends Error {}
 
-/** An answer before any MCP server has seen the request: a JSON-RPC error under an HTTP status. */
+/** An answer without an MCP server: a JSON-RPC error with an HTTP status. */
 export function httpError(
   status: number,
   message: string,

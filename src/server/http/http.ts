@@ -15,16 +15,16 @@ import { shares } from "./shares.ts";
 /** Where MCP is served. */
 export const MCP_PATH = "/mcp";
 
-/** For a client to send its headers, and its whole request, read or refused; looked after this often. */
+/** Limits for a client to send its headers, and its whole request; and how often they are checked. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
-/** Longer than load balancers keep a connection, so that they never send into one that is just closing. */
+/** Longer than load balancers keep a connection, so that they never send into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
-/** Of all callers together. */
+/** The most for all callers together. */
 const MOST_SUBSCRIPTIONS = 256;
 
-/** What the HTTP face needs. */
+/** What the HTTP server is made of. */
 export interface HttpOptions {
   /** The names that `Host` and `Origin` may carry. */
   readonly hostnames: string[];
@@ -34,19 +34,19 @@ export interface HttpOptions {
    * where no more keys can be kept.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
-  /** Makes a server of them: for one request, in which perhaps one tool is called, or for a session. */
+  /** Makes an MCP server of these parts: for one request, perhaps a call of one tool, or for a session. */
   readonly createServer: (parts: ServerParts, called?: string) => McpServer;
-  /** Names of tools whose arguments hold lists that may be long: calls of others are small. */
+  /** Names of tools whose arguments may hold long lists; calls of other tools must be small. */
   readonly toolsWithLists: ReadonlySet<string>;
   /** Protected-resource metadata (RFC 9728), by path. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
   /** Whether 2025-era clients get sessions. */
   readonly sessions: boolean;
-  /** Messages of all callers that are worked on at once; one caller has at most half. */
+  /** The most messages at once for all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
-  /** Aborted when the process is about to end: nothing new is taken. */
+  /** Aborted when the process is about to end: new requests are refused. */
   readonly stopping: AbortSignal;
 }
 
@@ -58,16 +58,16 @@ interface CallerParts extends ServerParts {
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/** The HTTP face: give it a port with `server.listen`. */
+/** The HTTP server: `server.listen` opens its port. */
 export interface HttpFace {
   readonly server: HttpServer;
-  /** Ends what is left of streams and sessions. */
+  /** Ends the streams and sessions that are still open. */
   close(): Promise<void>;
 }
 
 type Env = { Bindings: HttpBindings };
 
-/** A request that may pass: who sent it, what its servers are made of, and what it holds. */
+/** A request that passed all checks: its caller, the parts of its MCP servers, and its body. */
 interface Admitted extends ReadBody {
   readonly request: Request;
   readonly outgoing: ServerResponse;
@@ -78,7 +78,7 @@ interface Admitted extends ReadBody {
 
 /**
  * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and `/healthz`. `Host`
- * and `Origin` are looked at before anything else, then who calls, then the body, then whether there is room.
+ * and `Origin` are checked first, then the caller, then the body, then the room for it.
  */
 export function httpFace(options: HttpOptions): HttpFace {
   const { log, stopping } = options;
@@ -122,7 +122,7 @@ function mcpRoute(options: HttpOptions) {
   const places = shares(options.maxConcurrency);
   const subscriptions = shares(MOST_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists);
-  /** Takes a place for each message until the answer is over; gives the refusal where there are too few. */
+  /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
   const refusedFor = (outgoing: ServerResponse, { name }: Caller, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     whenOver(outgoing, claim.end);
@@ -138,13 +138,13 @@ function mcpRoute(options: HttpOptions) {
       if (stopping.aborted)
         return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
       const caller = await options.authenticate(request);
-      if (caller instanceof Response) return told(caller, log);
+      if (caller instanceof Response) return logged(caller, log);
       const held = await read(request, at, caller.name);
-      if (held instanceof Response) return told(held, log);
+      if (held instanceof Response) return logged(held, log);
       const refused = refusedFor(outgoing, caller, held.messages);
-      if (refused !== undefined) return told(refused, log);
+      if (refused !== undefined) return logged(refused, log);
       const parts = partsOrRefusal(options, caller);
-      if (parts instanceof Response) return told(parts, log);
+      if (parts instanceof Response) return logged(parts, log);
       if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
       const scopes = [caller.readOnly ? SCOPES.read : SCOPES.write];
       const authInfo = { token: "", clientId: caller.owner, scopes };
@@ -157,7 +157,7 @@ function mcpRoute(options: HttpOptions) {
   };
 }
 
-/** Serves requests that may pass, of either era. */
+/** Serves requests that passed all checks, of either era. */
 function serving({ log, createServer: makeServer, sessions: hasSessions, resourceMetadataUrl }: HttpOptions) {
   const serverOf = new WeakMap<Request, () => McpServer>();
   const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
@@ -197,23 +197,23 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   }
 }
 
-function told(response: Response, log: Log): Response {
+function logged(response: Response, log: Log): Response {
   log.info("a request was refused", { status: response.status });
   return response;
 }
 
-/** The ID of the client or proxy where it is fit for a log, else a new one. */
+/** The request ID of the client or proxy where its form is safe for a log, else a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** A stream on which a client waits for news may stay open for hours: it takes no place of those that work. */
+/** A stream of notifications may stay open for hours: it takes no place of working messages. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
 
-/** What clients find out about who may call (RFC 9728), by the paths at which they look. */
+/** The metadata about authorization (RFC 9728), by the paths at which clients look for it. */
 export function protectedResource(publicUrl: string, issuer: string) {
   const { origin, pathname } = new URL(publicUrl);
   const base = "/.well-known/oauth-protected-resource";

@@ -3,11 +3,11 @@ import * as z from "zod";
 import { openHttp } from "../../api/http.ts";
 import { isLoopback, type Proxies, proxyFor } from "../../settings/proxy.ts";
 
-/** Keys that were read so lately are not read again. */
+/** Keys that are younger than this are not read again. */
 const FRESH_MS = 10 * 60_000;
-/** While they cannot be read anew, keys are used on for so long after they were read. */
+/** How long keys stay in use while they cannot be read again. */
 const USABLE_MS = 60 * 60_000;
-/** After a try to read them, good or bad, none is made for so long while there are usable ones. */
+/** The least time between two reads, successful or not, while usable keys are known. */
 const PAUSE_MS = 30_000;
 const FETCH_TIMEOUT_MS = 5000;
 /** An answer above this many bytes is not read. */
@@ -18,11 +18,11 @@ export interface IssuerKeysOptions {
   readonly issuer: string;
   /** Undefined: where the issuer's metadata says. */
   readonly jwksUrl: string | undefined;
-  /** On the way to the issuer. */
+  /** The proxies on the way to the issuer. */
   readonly proxies: Proxies;
 }
 
-/** The keys of the issuer cannot be read: whether a token is valid cannot be told now. */
+/** The keys of the issuer cannot be read: so that tokens cannot be checked now. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
     super("the keys of the authorization server cannot be read now; try again", { cause });
@@ -38,9 +38,9 @@ const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 const metadata = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
 /**
- * Finds the key of a token among the issuer's. They are read at the first token, when they are old, and for a key that
- * is not among them. Throws an IssuerUnreachable where there are none to look in, and what jose throws for a token
- * whose key there is not.
+ * Finds the key of a token among the issuer's. The keys are read at the first token, when they are old, and for a key
+ * that is not among them. Throws an IssuerUnreachable where no keys can be read, and the error of jose for a token with
+ * an unknown key.
  */
 export function issuerKeys(options: IssuerKeysOptions): JWTVerifyGetKey {
   let last: Read | undefined;

@@ -8,10 +8,10 @@ import {
 } from "@modelcontextprotocol/server";
 import { httpError, whenOver } from "./guards.ts";
 
-/** A session that nobody has used for so long ends. */
+/** A session ends after this time without a request. */
 const IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
-/** Of all callers together, and of one. */
+/** The most sessions of all callers together, and of one. */
 const MOST_SESSIONS = 1000;
 const MOST_OF_ONE = MOST_SESSIONS / 2;
 
@@ -20,7 +20,7 @@ const HEADER = "mcp-session-id";
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
-  /** Whose it is. */
+  /** The caller that owns it. */
   readonly caller: string;
   readonly authInfo: AuthInfo;
   /** Called once it has ended. */
@@ -35,9 +35,9 @@ interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** Whose it is, and what its token allows: only the like may use the session that it opens. */
+  /** The caller and the rights of its token: a session may only be used with the same ones. */
   readonly authInfo: AuthInfo;
-  /** Who calls: nobody has more than half of all sessions. */
+  /** The caller, who gets at most half of all sessions. */
   readonly caller: string;
   /** Aborted when a session that this request opens must end; absent: it may live on. */
   readonly forgotten?: AbortSignal | undefined;
@@ -50,7 +50,7 @@ export interface HttpSessions {
   close(): Promise<void>;
 }
 
-/** The sessions that are open, the one used last at the end. */
+/** The open sessions, the most recently used one last. */
 function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {
@@ -66,7 +66,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (session.requests === 0 && Date.now() - session.usedAt > IDLE_MS) end(id, session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** The sessions of which one must go before this caller opens another; none where there is room. */
+  /** The sessions of which one has to end before this caller opens another; none where there is room. */
   const crowd = (caller: string): readonly (readonly [id: string, session: Session])[] => {
     const all = [...sessions];
     const own = all.filter(([, session]) => session.caller === caller);
@@ -80,7 +80,7 @@ function sessionTable(onerror: (error: Error) => void) {
       const inTheWay = crowd(caller);
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
-    /** Adds a session, for which the oldest idle one goes where there is no other room. */
+    /** Adds a session; where there is no room, the session that has been idle longest is ended. */
     add(id: string, session: Session): void {
       const [oldest] = crowd(session.caller).filter(isIdle);
       if (oldest !== undefined) end(...oldest).catch(onerror);
@@ -99,11 +99,11 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Keeps sessions in this process; `onerror` is told what could not be handled. */
+/** Keeps sessions in this process; `onerror` gets errors that no request can be answered with. */
 export function httpSessions(onerror: (error: Error) => void): HttpSessions {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A stream on which a client waits for news may stay open for hours, and no work is going on in it.
+    // A stream of notifications may stay open for hours without any work in it.
     if (request.method !== "GET") {
       session.requests += 1;
       whenOver(outgoing, () => {

@@ -1,19 +1,19 @@
-/** What one request takes of something that all callers share. */
+/** The part of a shared resource that one request holds. */
 export interface Claim {
-  /** Takes more; false where this caller, or all together, would have too much, and after the end: nothing is taken. */
+  /** Takes more. False, and takes nothing, where this caller or all callers would exceed the limit, or after `end`. */
   more(amount: number): boolean;
   /** Gives everything back, and takes no more. */
   end(): void;
 }
 
-/** Something that callers share, of which no one of them gets more than half. */
+/** A resource that callers share, of which one caller gets at most half. */
 export interface Shares {
   /** The most that one caller gets. */
   readonly forOne: number;
   claim(caller: string): Claim;
 }
 
-/** So much for all callers together, and half of it (at least 1) for each. */
+/** Shares `forAll` among all callers, of which each gets at most half (at least 1). */
 export function shares(forAll: number): Shares {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

@@ -12,14 +12,14 @@ export interface ResourceDefinition {
   readonly title: string;
   readonly description: string;
   readonly uriTemplate: string;
-  /** Gives the content; undefined where there is no such thing. */
+  /** Reads the content; undefined where the resource does not exist. */
   readonly read: (
     variables: Readonly<Record<string, string>>,
     context: ResourceContext,
   ) => Promise<ResourceContent | undefined>;
-  /** Gives those that there are; absent where lists leave them out. */
+  /** Lists the resources of this template; absent where lists leave them out. */
   readonly list?: (context: ResourceContext) => Promise<readonly ListedResource[]>;
-  /** By variable: what may be meant by what was typed. */
+  /** By variable: completes what a person typed. */
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
   /** How long clients may keep it; absent: they ask again. */
   readonly cacheHint?: CacheHint;

@@ -4,7 +4,7 @@ import type { Redactor } from "../../render/redact.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { RunPart } from "../../runs/store.ts";
 import { type AnyRun, isWriteRun } from "../../tools/runs/own-runs.ts";
-import { runsLike } from "../completion.ts";
+import { runsLike } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";
 import { SUITE_RESOURCES } from "./suite-resources.ts";
@@ -73,7 +73,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
   ...SPEC_RESOURCES,
 ];
 
-/** Registers resources with a server. What is read passes the redactor. */
+/** Registers resources with a server. Their content passes the redactor. */
 export function registerResources(
   server: McpServer,
   resources: readonly ResourceDefinition[],

@@ -4,7 +4,7 @@ import { EVENT_LIMITS, LIMITS } from "../../spec/limits.ts";
 import type { ResourceDefinition } from "./definition.ts";
 
 const JSON_TYPE = "application/json";
-/** What the documents say changes only with this server's version. */
+/** The content changes only with this server's version. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
 function page(name: string, title: string, description: string, content: () => unknown): ResourceDefinition {

@@ -3,11 +3,11 @@ import { steadily } from "../../reading/pages.ts";
 import { optionRow } from "../../render/reading.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { managementOf } from "../../tools/apis.ts";
-import { matching } from "../completion.ts";
+import { matching } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 
 const NDJSON = "application/x-ndjson";
-/** A part ends after so many characters, or after so long, whichever comes first. */
+/** A part ends at the first of these: so many characters, or so much time. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 

@@ -9,16 +9,16 @@ const SHOWN_BYTES = 512;
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
-/** What is done with lines. */
+/** How lines are handled. */
 interface LineUse {
   /** The longest line that is read, in bytes. */
   readonly mostBytes: number;
   readonly onLine: (line: string) => void;
-  /** Told about each line that is left out. */
+  /** Called for each line that is left out. */
   readonly onLongLine: (line: LongLine) => void;
 }
 
-/** Puts chunks of bytes together to lines of UTF-8. Lines that are too long are left out, and not kept in memory. */
+/** Joins chunks of bytes into lines of UTF-8. Lines that are too long are left out, and not kept in memory. */
 export class Lines {
   readonly #use: LineUse;
   #parts: Buffer[] = [];
@@ -45,7 +45,7 @@ export class Lines {
     if (from < chunk.length) this.#take(chunk.subarray(from));
   }
 
-  /** What came after the last line end is a line, too. */
+  /** Passes on the bytes after the last line end as a line. */
   end(): void {
     if (this.#bytes > 0) this.#endLine();
   }

@@ -9,19 +9,19 @@ import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 /** The longest message that is read, in bytes: twice what one request to the API may hold. */
 const LONGEST_LINE = 16 * 1_048_576;
 
-/** How long calls under way may go on once nobody sends any more, so that `printf … | targeting-mcp` is answered. */
+/** How long running calls may go on after the input has ended, so that `printf … | targeting-mcp` is answered. */
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
 
-/** What a connection over standard input and output needs. */
+/** What a connection over standard input and output is made of. */
 export interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly createServer: () => McpServer;
   readonly calls: CallsUnderWay;
   readonly log: Log;
-  /** Called as soon as the input has ended: nothing new is to be started. */
+  /** Called as soon as the input has ended: nothing new may start. */
   readonly onInputEnd: () => void;
 }
 
@@ -32,7 +32,9 @@ export interface StdioConnection {
   close(): Promise<void>;
 }
 
-/** Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself. */
+/**
+ * Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself.
+ */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
   const { output, createServer, log } = options;
   const transport = new LineTransport(options);
@@ -48,8 +50,8 @@ export function serveOverStdio(options: StdioOptions): StdioConnection {
 }
 
 /**
- * A message a line, in both directions. The SDK's own transport would end the connection at a line that is too long,
- * and drop calls under way when the input ends.
+ * One message per line, in both directions. The SDK's own transport would end the connection at a line that is too
+ * long, and drop running calls when the input ends.
  */
 class LineTransport implements Transport {
   onmessage: Transport["onmessage"];
@@ -84,7 +86,7 @@ class LineTransport implements Transport {
 
   send(message: JSONRPCMessage): Promise<void> {
     const line = `${JSON.stringify(message)}\n`;
-    // What goes wrong with it is an error of the output, too.
+    // An error of the stream is an error of the output, too.
     return new Promise((resolve) => void this.#options.output.write(line, () => resolve()));
   }
 
@@ -120,7 +122,7 @@ class LineTransport implements Transport {
   }
 }
 
-/** A line as a message; undefined where it is none. What kind of message it is, the SDK looks at. */
+/** Parses a line; undefined where it is no JSON-RPC message. The SDK checks the kind of message. */
 function parsed(line: string): JSONRPCMessage | undefined {
   try {
     const message: unknown = JSON.parse(line);

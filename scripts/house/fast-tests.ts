@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+/** Folders of `test/` whose tests take long by their purpose: whole servers, schedules of faults, many inputs. */
+const LONG = ["e2e", "faults", "fuzz", "kill"];
+
+/** What starts a process, and what reads the built command, which needs a build first. */
+const NEEDS_A_PROCESS = /from "node:(?:child_process|cluster)"|client\/stdio(?:\.js)?"|"dist[/"]|`dist\//;
+
+const IMPORTED = /(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g;
+
+/**
+ * The test files of `npm run test:fast`, from the root of the repository: all but those in a folder of long tests, and
+ * those that start a process or read the built command, themselves or through a module of this repository.
+ */
+export function fastTests(root = ROOT): readonly string[] {
+  const starts = processStarters(root);
+  return testFiles(root).filter((file) => !LONG.includes(file.split("/")[1] ?? "") && !starts(join(root, file)));
+}
+
+/** Every test file, from the root of the repository. */
+export function testFiles(root = ROOT): readonly string[] {
+  return readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".test.ts"))
+    .map((file) => relative(root, join(root, "test", file)).replaceAll(sep, "/"))
+    .sort();
+}
+
+/** Tells of a module, by its path, whether it or one that it imports needs a process. */
+function processStarters(root: string): (path: string) => boolean {
+  const known = new Map<string, boolean>();
+  const starts = (path: string): boolean => {
+    const before = known.get(path);
+    if (before !== undefined) return before;
+    // Modules that import each other in a circle: this one is not known yet, and its own text decides.
+    known.set(path, false);
+    const text = readFileSync(path, "utf8");
+    const imported = [...text.matchAll(IMPORTED)].map(([, specifier = ""]) => join(dirname(path), specifier));
+    const found = NEEDS_A_PROCESS.test(text) || imported.filter((one) => one.startsWith(root)).some(starts);
+    known.set(path, found);
+    return found;
+  };
+  return starts;
+}

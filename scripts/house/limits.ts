@@ -1,0 +1,31 @@
+/**
+ * The most that one place of `src/` may hold: lines of a file, lines of a function's body, files directly in a folder.
+ */
+export const LIMITS = { fileLines: 300, functionLines: 60, folderFiles: 12 } as const;
+
+/**
+ * What exceeds a limit for now, with its ceiling, by path below `src/`. A ceiling may only be lowered, and an entry is
+ * removed as soon as its file or folder fits. The linter's rules are made from this list, like those of the rooms, and
+ * test/house/limits.test.ts holds it.
+ */
+export const EXCEPTIONS: Readonly<Record<keyof typeof LIMITS, Readonly<Record<string, number>>>> = {
+  /** Lines of a file. */
+  fileLines: {
+    "changes/runs.ts": 374,
+    "events/run/event-runs.ts": 402,
+    "render/messages.ts": 380,
+  },
+  /** Lines of the longest function in a file. */
+  functionLines: { "runs/file/run-store.ts": 68 },
+  /** Files directly in a folder; rooms inside it count by themselves. */
+  folderFiles: {
+    changes: 14,
+    "changes/plan": 16,
+    "changes/settle": 15,
+    commands: 14,
+    "events/run": 16,
+    render: 17,
+    runs: 13,
+    "tools/targeting": 14,
+  },
+};

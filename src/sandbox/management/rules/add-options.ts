@@ -1,0 +1,143 @@
+import { LIMITS } from "../../../spec/limits.ts";
+import {
+  applyUnit,
+  type BusinessError,
+  businessError,
+  type Checked,
+  type Interference,
+  type ItemOutcome,
+} from "../outcome.ts";
+import type { OptionToAdd } from "../request-schemas.ts";
+import { idsBy } from "../stored/id-index.ts";
+import type { Project, StoredTargeting } from "../stored/project.ts";
+import { optionRecordOf } from "../stored/stored-records.ts";
+import { type Claims, noClaims, repeatedNames } from "./claims.ts";
+import { claimContexts, namesOf, type Sources, shapeError, sizeOf, typeOf, writeNewOption } from "./new-options.ts";
+import {
+  addIncreases,
+  increasesByNewOptions,
+  type RequiredIncreases,
+  requiredLimitError,
+  takeOverAsNew,
+} from "./policies.ts";
+
+/** Adds options to targetings as one unit (management-api 4.1). */
+export function addOptions(
+  project: Project,
+  items: readonly OptionToAdd[],
+  sources: Sources,
+  interference?: Interference,
+): readonly ItemOutcome[] {
+  const repeated = repeatedNames(items.map((item) => ({ place: item.targeting, names: namesOf(item) })));
+  let errors = checkItems(project, items, repeated, new Map());
+  const overfull = productErrors(project, items, errors);
+  if (overfull.size > 0) errors = checkItems(project, items, repeated, overfull);
+  const at = new Date(sources.now()).toISOString();
+  const checked = items.map((item, index): Checked => {
+    const error = errors[index];
+    if (error !== undefined) return { error };
+    return {
+      write: () => {
+        const { targeting, parent } = item;
+        const option = writeNewOption(project, item, { targeting, parent, at }, sources.newId);
+        if (parent === undefined) takeOverAsNew(project, targeting, option._id);
+        return optionRecordOf(option);
+      },
+    };
+  });
+  return applyUnit(checked, interference);
+}
+
+/** Each item's error or undefined. `settled` are errors known before, by index: such items claim nothing. */
+function checkItems(
+  project: Project,
+  items: readonly OptionToAdd[],
+  repeated: readonly (number | undefined)[],
+  settled: ReadonlyMap<number, BusinessError>,
+): readonly (BusinessError | undefined)[] {
+  const claims = noClaims(project);
+  const added = new Map<string, number>();
+  return items.map((item, index) => {
+    const error =
+      settled.get(index) ?? itemError(project, claims, item, repeated[index], added.get(item.targeting) ?? 0);
+    if (error === undefined) added.set(item.targeting, (added.get(item.targeting) ?? 0) + sizeOf(item));
+    return error;
+  });
+}
+
+function itemError(
+  project: Project,
+  claims: Claims,
+  item: OptionToAdd,
+  repeated: number | undefined,
+  added: number,
+): BusinessError | undefined {
+  const targeting = project.targetings.get(item.targeting);
+  if (targeting === undefined) return businessError("TARGETING_NOT_FOUND");
+  const misplaced = item.parent === undefined ? shapeError(item) : placeError(project, item, item.parent);
+  if (misplaced !== undefined) return misplaced;
+  if (repeated !== undefined) return businessError("TARGETING_CATEGORY_NAME_DUPLICATE", { duplicateOfIndex: repeated });
+  const taken = namesTaken(targeting, namesOf(item));
+  if (taken !== undefined) return taken;
+  const limit = LIMITS.targetingOptions.value;
+  if (targeting.optionCount + added + sizeOf(item) > limit) {
+    return businessError("TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting: targeting._id, limit });
+  }
+  return claimContexts(project, claims, [item], targeting._id);
+}
+
+/** The error of a new sub-option (management-api 7.4 cases 3 and 4), or undefined. */
+function placeError(project: Project, item: OptionToAdd, parent: string): BusinessError | undefined {
+  if (typeOf(item) === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
+    return businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
+  }
+  return parentError(project, item.targeting, parent);
+}
+
+/**
+ * The error of a `parent` that is not in the targeting (404), or not a top-level option group (management-api 7.4
+ * case 4), or undefined.
+ */
+export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
+  const group = project.options.get(parent);
+  if (group === undefined || group.targeting !== targeting) return businessError("TARGETING_CATEGORY_NOT_FOUND");
+  const isTopLevelGroup = group.type === "collection" && group.parent === undefined;
+  return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
+}
+
+/** The error of names that options of the targeting have already, with their IDs, or undefined. */
+export function namesTaken(
+  targeting: StoredTargeting,
+  names: readonly string[],
+  except?: string,
+): BusinessError | undefined {
+  const existingIds = names.flatMap((name) => idsBy(targeting.names, name, except));
+  return existingIds.length === 0 ? undefined : businessError("TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
+}
+
+/**
+ * Where the new top-level options of a targeting would bring an ad product over its limit, every one of them fails
+ * (management-api 7.2). Gives those errors by index.
+ */
+function productErrors(
+  project: Project,
+  items: readonly OptionToAdd[],
+  errors: readonly (BusinessError | undefined)[],
+): ReadonlyMap<number, BusinessError> {
+  const topLevel = new Map<string, number[]>();
+  for (const [index, item] of items.entries()) {
+    if (errors[index] !== undefined || item.parent !== undefined) continue;
+    const indexes = topLevel.get(item.targeting) ?? [];
+    indexes.push(index);
+    topLevel.set(item.targeting, indexes);
+  }
+  const before: RequiredIncreases = new Map();
+  const failed = new Map<number, BusinessError>();
+  for (const [targeting, indexes] of topLevel) {
+    const increases = increasesByNewOptions(project, targeting, indexes.length);
+    const error = requiredLimitError(project, increases, before);
+    if (error === undefined) addIncreases(before, increases);
+    else for (const index of indexes) failed.set(index, error);
+  }
+  return failed;
+}

@@ -1,0 +1,86 @@
+import type { BulkAnswer, ManagementApi } from "../../src/api/management.ts";
+import type { JournalEntry, StepChange } from "../../src/changes/rows/entries.ts";
+import type { Driver } from "../../src/changes/settle/driver.ts";
+import { ServerClock } from "../../src/changes/settle/service-clock.ts";
+import { RunState } from "../../src/changes/state/change-state.ts";
+import { soleTurn } from "../../src/runs/turn.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+import { VirtualTime } from "../faults/virtual-time.ts";
+import { type HeldOption, readingApi } from "../support/tool-context.ts";
+
+/** When every test of these parts begins, in milliseconds since 1970. */
+export const START = Date.UTC(2026, 2, 1, 12);
+
+/** What a test decides about a driver. */
+interface Given extends Partial<Pick<Driver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect">> {
+  /** The options that reads find. */
+  readonly held?: readonly HeldOption[];
+  readonly api?: Partial<ManagementApi>;
+  /** Answers the requests, one after another. */
+  readonly answers?: readonly (() => BulkAnswer)[];
+}
+
+/** A driver in virtual time whose journal is a list; `log` says what happened, in order. */
+export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) {
+  const time = new VirtualTime(START);
+  const state = new RunState();
+  for (const entry of entries) state.apply(entry);
+  const journal: JournalEntry[] = [];
+  const log: string[] = [];
+  const stop = new AbortController();
+  const answers = [...(given.answers ?? [])];
+  const record = (entry: JournalEntry): void => {
+    journal.push(entry);
+    log.push(entry.t);
+    state.apply(entry);
+  };
+  const { held = [], api, answers: _, ...parts } = given;
+  const driver: Driver = {
+    api: { ...readingApi(held).api, ...api },
+    state,
+    clock: time,
+    serverClock: new ServerClock(),
+    random: () => 0.5,
+    retryBudgetMs: 10_000,
+    onExisting: "fail",
+    signal: stop.signal,
+    record,
+    change: (changes, more = {}) => record({ t: "answer", at: time.now(), changes, ...more }),
+    withhold: () => record({ t: "withheld", at: time.now() }),
+    flush: async () => void log.push("flush"),
+    intend: (turn) => {
+      log.push("intend");
+      return turn.renew();
+    },
+    mayLeave: async () => !stop.signal.aborted,
+    lease: soleTurn(time),
+    connect: async () => {},
+    send: async (operation, steps) => {
+      log.push(`${operation} ${steps.join(" ")}`);
+      time.advance(10);
+      const answer = answers.shift();
+      if (answer === undefined) throw new RangeError("the test expects no further request");
+      return answer();
+    },
+    waiting: (ms) => void log.push(`waits ${ms}`),
+    ...parts,
+  };
+  return { driver, state, time, journal, log, stop };
+}
+
+/** A ULID that was made so many milliseconds after the start. */
+export function idAt(afterMs: number): string {
+  return ulidSource(
+    () => START + afterMs,
+    () => 0.25,
+  )();
+}
+
+/** The changes that a journal's answers hold, as `step to code`. */
+export function changesIn(journal: readonly JournalEntry[]): readonly string[] {
+  return journal.flatMap((entry) => (entry.t === "answer" ? entry.changes.map(words) : []));
+}
+
+function words(change: StepChange): string {
+  return "reason" in change ? `${change.step} ${change.to} ${change.reason.code}` : `${change.step} ${change.to}`;
+}

@@ -1,0 +1,140 @@
+// What a refusal leads to besides a failure: waiting for another change, a change of what exists, a temporary name.
+import { describe, expect, test } from "vitest";
+import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
+import type { OnExisting } from "../../../src/changes/rows/inputs.ts";
+import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
+import { mayWorkLater } from "../../../src/changes/settle/defer.ts";
+import { existingOption } from "../../../src/changes/settle/existing-option.ts";
+import { strandedNames } from "../../../src/changes/settle/stranded-names.ts";
+import { takeBack } from "../../../src/changes/settle/take-back.ts";
+import { fakeDriver, idAt } from "../fake-driver.ts";
+
+const [A, B, OTHER, TARGETING] = [idAt(1), idAt(2), idAt(3), idAt(4)];
+const nameTaken = (...existingIds: string[]) => ({
+  code: "TARGETING_CATEGORY_NAME_DUPLICATE",
+  detail: { existingIds },
+});
+
+function planned(steps: readonly Step[], ...after: readonly JournalEntry[]) {
+  const count = Math.max(...steps.flatMap(({ objects }) => objects)) + 1;
+  const objects = Array.from({ length: count }, (_, index) => ({ index }));
+  return fakeDriver([{ t: "objects", objects }, { t: "steps", steps }, ...after]);
+}
+
+describe("a refused change waits for another one", () => {
+  const make = StepMaker.after({ length: 0 });
+  const first = make.updateOption({ id: A }, { name: "Two" }, { objects: [0] });
+  const second = make.updateOption({ id: B }, { name: "One" }, { objects: [1] });
+  const { state } = planned([first, second]);
+
+  test("that holds the name which it wants", () => {
+    expect(mayWorkLater(state, first, nameTaken(B))).toBe(true);
+    expect(mayWorkLater(state, first, nameTaken(OTHER))).toBe(false);
+    expect(mayWorkLater(state, first, nameTaken(A))).toBe(false);
+  });
+
+  test("that holds the Context ID which it wants", () => {
+    const reason = (_id: string) => ({
+      code: "TARGETING_COLLECTION_CONTEXT_DUPLICATED",
+      detail: { conflicts: [{ value: "x", collection: { _id, name: "Group" } }] },
+    });
+    expect(mayWorkLater(state, first, reason(B))).toBe(true);
+    expect(mayWorkLater(state, first, reason(OTHER))).toBe(false);
+  });
+
+  test("that makes room under a limit", () => {
+    const full = { code: "TARGETING_CONTEXT_LIMIT_EXCEEDED" };
+    const making = StepMaker.after({ length: 0 });
+    const grows = making.updateOption({ id: A }, { contexts: { add: ["a"] } }, { objects: [0] });
+    const shrinks = making.updateOption({ id: B }, { contexts: { remove: ["b"] } }, { objects: [1] });
+    expect(mayWorkLater(planned([grows, shrinks]).state, grows, full)).toBe(true);
+    expect(mayWorkLater(planned([grows]).state, grows, full)).toBe(false);
+  });
+
+  test("and no other reason, nor a create or a delete, waits at all", () => {
+    expect(mayWorkLater(state, first, { code: "TARGETING_CATEGORY_NOT_FOUND" })).toBe(false);
+    const remove = StepMaker.after({ length: 2 }).deleteOption({ id: A }, false, { objects: [0] });
+    expect(mayWorkLater(state, remove, nameTaken(B))).toBe(false);
+  });
+});
+
+describe("an option whose name the targeting already has", () => {
+  function met(onExisting: OnExisting, contexts: readonly string[] = ["a"]) {
+    const item = contexts.length > 0 ? { name: "Shoes", contexts } : { name: "Shoes" };
+    const step = StepMaker.after({ length: 0 }).addOption(item, { targeting: { id: TARGETING } }, { objects: [0] });
+    const { driver } = planned([step]);
+    return existingOption({ ...driver, onExisting }, step, nameTaken(A), StepMaker.after(driver.state.steps));
+  }
+
+  test("fails, is left as it is, or gets the Context IDs, as the caller chose", () => {
+    expect(met("fail")).toBeUndefined();
+    expect(met("skip")).toEqual({
+      changes: [{ step: 0, to: "replaced" }],
+      settlements: [{ object: 0, outcome: "alreadyDone", _id: A }],
+    });
+    expect(met("addContexts")).toMatchObject({
+      changes: [{ step: 0, to: "replaced" }],
+      steps: [
+        { id: 1, operation: "updateOptions", objects: [0], bindings: [{ id: A }], item: { contexts: { add: ["a"] } } },
+      ],
+    });
+  });
+
+  test("needs no request where there are no Context IDs to give", () => {
+    expect(met("addContexts", [])).toMatchObject({ settlements: [{ outcome: "alreadyDone" }] });
+  });
+});
+
+describe("what earlier parts of an object did is taken back", () => {
+  const make = StepMaker.after({ length: 0 });
+  const create = make.addOption({ name: "Long" }, { targeting: { id: TARGETING } }, { objects: [0] });
+  const grow = make.updateOption({ object: 0 }, { contexts: { add: ["a"] } }, { objects: [0], after: [0] });
+  const made: JournalEntry = { t: "answer", at: 11, changes: [{ step: 0, to: "done", _id: A }] };
+  const full = { code: "TARGETING_CONTEXT_LIMIT_EXCEEDED" };
+
+  test("a new option is deleted again, and fails for the reason of its later part", () => {
+    const { driver } = planned([create, grow], { t: "send", steps: [0], at: 10, again: false }, made);
+    expect(takeBack(driver, grow, full, StepMaker.after(driver.state.steps))).toMatchObject({
+      changes: [{ step: 1, to: "failed", reason: full, undone: true }],
+      steps: [{ id: 2, operation: "deleteOptions", bindings: [{ field: "_id", id: A }], undoes: full }],
+    });
+  });
+
+  test("and where nothing was done, nothing is", () => {
+    const { driver } = planned([create, grow]);
+    expect(takeBack(driver, create, full, StepMaker.after(driver.state.steps))).toBeUndefined();
+  });
+
+  test("Context IDs that were added are removed, and those that were removed are added", () => {
+    const making = StepMaker.after({ length: 0 });
+    const contexts = { add: ["a"], remove: ["b"] };
+    const one = making.updateOption({ id: A }, { contexts }, { objects: [0] });
+    const two = making.updateOption({ id: A }, { contexts: { add: ["c"] } }, { objects: [0], after: [0] });
+    const { driver } = fakeDriver([
+      { t: "objects", objects: [{ index: 0, _id: A }] },
+      { t: "steps", steps: [one, two] },
+      { t: "send", steps: [0], at: 10, again: false },
+      { t: "answer", at: 11, changes: [{ step: 0, to: "done" }] },
+    ]);
+    expect(takeBack(driver, two, full, StepMaker.after(driver.state.steps))?.steps).toMatchObject([
+      { operation: "updateOptions", item: { contexts: { add: ["b"], remove: ["a"] } }, undoes: full },
+    ]);
+  });
+});
+
+test("a temporary name is stranded until its thing has the wanted name, or its old one again", () => {
+  const make = StepMaker.after({ length: 0 });
+  const temporary = make.updateOption(
+    { id: A },
+    { name: "tmp 1" },
+    { objects: [0], prepares: true, formerName: "One" },
+  );
+  const wanted = make.updateOption({ id: A }, { name: "Two" }, { objects: [0], after: [0] });
+  const send = (step: number): JournalEntry => ({ t: "send", steps: [step], at: 10, again: false });
+  const done = (step: number): JournalEntry => ({ t: "answer", at: 11, changes: [{ step, to: "done" }] });
+  const { state } = planned([temporary, wanted], send(0), done(0));
+  expect(strandedNames(state)).toEqual([{ _id: A, temporaryName: "tmp 1", formerName: "One", isSure: true }]);
+  state.apply(send(1));
+  state.apply(done(1));
+  expect(strandedNames(state)).toEqual([]);
+});

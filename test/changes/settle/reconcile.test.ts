@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { AmbiguousError } from "../../../src/api/errors.ts";
+import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
+import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
+import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
+import type { HeldOption } from "../../support/tool-context.ts";
+import { fakeDriver, idAt, START } from "../fake-driver.ts";
+
+const TARGETING = idAt(-60_000);
+/** What was the newest option of the targeting before the run. */
+const BEFORE = idAt(-5000);
+/** Made while the run was under way. */
+const MEANWHILE = idAt(2000);
+
+const taken = (...ids: string[]) => ({ code: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: ids } });
+
+/** A run that adds the option `Shoes` with one Context ID, whose first answer was lost; `held` is what the list shows. */
+function metItsName(held: readonly HeldOption[], newest: string | null | undefined = BEFORE) {
+  const make = StepMaker.after({ length: 0 });
+  const item = { name: "Shoes", contexts: ["a"] };
+  const step = make.addOption(item, { targeting: { id: TARGETING } }, { objects: [0] });
+  const entries: JournalEntry[] = [
+    { t: "objects", objects: [{ index: 0 }] },
+    { t: "steps", steps: [step] },
+    ...(newest === undefined ? [] : [{ t: "newest", targeting: TARGETING, _id: newest } as const]),
+    { t: "send", steps: [0], at: START + 1000, again: false },
+    { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
+  ];
+  const faked = fakeDriver(entries, { held });
+  faked.time.advance(5000);
+  return { step, ...faked };
+}
+
+const shoes = (_id: string, contexts: readonly string[] = ["a"]): HeldOption => ({
+  _id,
+  name: "Shoes",
+  type: "atomic",
+  contextCount: contexts.length,
+  contexts,
+});
+
+async function verdict(held: readonly HeldOption[], existing: string, madeNow = false) {
+  const { driver, step } = metItsName(held);
+  return reconcileCreates(driver, [{ step, reason: taken(existing) }], madeNow);
+}
+
+describe("a resent create that meets its name", () => {
+  test("is done where what has the name is newer than anything before the run, and is what was sent", async () => {
+    expect(await verdict([shoes(MEANWHILE)], MEANWHILE)).toEqual([{ step: 0, to: "done", _id: MEANWHILE }]);
+  });
+
+  test("has failed, with the service's reason, where what has the name was there before", async () => {
+    expect(await verdict([shoes(BEFORE)], BEFORE)).toEqual([{ step: 0, to: "failed", reason: taken(BEFORE) }]);
+  });
+
+  test.each([
+    ["another number of Context IDs", shoes(MEANWHILE, ["a", "b"])],
+    ["another Context ID", shoes(MEANWHILE, ["b"])],
+    ["another type", { ...shoes(MEANWHILE), type: "collection" }],
+  ] as const)("is unknown where the newer one has %s: another writer may have made it", async (_, held) => {
+    expect(await verdict([held], MEANWHILE)).toMatchObject([
+      { step: 0, to: "unknown", reason: { code: "OWNER_UNCLEAR", detail: { existingIds: [MEANWHILE] } } },
+    ]);
+  });
+
+  test("is unknown where the resend made others of its unit: then the first attempt cannot have made this one", async () => {
+    expect(await verdict([shoes(MEANWHILE)], MEANWHILE, true)).toMatchObject([
+      { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
+    ]);
+  });
+
+  test("is unknown for now where the list cannot be read, so that a resumed run looks again", async () => {
+    const { driver, step } = metItsName([]);
+    const unreadable = async (): Promise<never> => {
+      throw new AmbiguousError({ operation: "listOptions", reason: "reset" });
+    };
+    const closed = { ...driver, api: { ...driver.api, listOptions: unreadable } };
+    const reason = taken(MEANWHILE);
+    expect(await reconcileCreates(closed, [{ step, reason }], false)).toMatchObject([
+      { to: "unknown", reason: { code: "NO_ANSWER" } },
+    ]);
+  });
+
+  test("has failed where the service names no ID of its own form", async () => {
+    expect(await verdict([], "not-a-ulid")).toMatchObject([{ to: "failed" }]);
+  });
+});
+
+test("the IDs of a taken name are read in both forms of the documents, and nothing else is taken for one", () => {
+  expect(existingIds(taken("a", "b"))).toEqual(["a", "b"]);
+  expect(existingIds({ code: "TARGETING_NAME_DUPLICATE", detail: { existingId: "c" } })).toEqual(["c"]);
+  expect(existingIds({ code: "X", detail: { existingIds: "a" } })).toEqual([]);
+  expect(existingIds({ code: "X" })).toEqual([]);
+});

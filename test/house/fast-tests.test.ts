@@ -1,0 +1,50 @@
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { fastTests, testFiles } from "../../scripts/house/fast-tests.ts";
+import vitestConfig from "../../vitest.config.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+/** A repository of these files, by path. */
+function repository(files: Readonly<Record<string, string>>): string {
+  const root = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
+  for (const [file, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), text);
+  }
+  return root;
+}
+
+test("a test that starts a process is not fast, however far away it does", () => {
+  const root = repository({
+    "src/plain.ts": "export const one = 1;",
+    "test/support/process.ts": 'import { spawn } from "node:child_process"; export { spawn };',
+    "test/support/server.ts": 'export { spawn as start } from "./process.ts";',
+    "test/room/plain.test.ts": 'import { one } from "../../src/plain.ts"; one;',
+    "test/room/spawns.test.ts": 'import { spawn } from "node:child_process"; spawn;',
+    "test/room/far.test.ts": 'import { start } from "../support/server.ts"; start;',
+    "test/room/late.test.ts": 'await import("../support/server.ts");',
+    "test/room/client.test.ts": 'import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";',
+    "test/room/built.test.ts": `readFileSync("${["dist", "main.js"].join("/")}");`,
+    "test/e2e/plain.test.ts": "export {};",
+  });
+  expect(fastTests(root)).toEqual(["test/room/plain.test.ts"]);
+});
+
+test("no fast test names what starts a process, and every room below the tools has fast tests", () => {
+  const fast = fastTests();
+  expect(fast.filter((file) => /from "node:child_process"/.test(readFileSync(join(ROOT, file), "utf8")))).toEqual([]);
+  const folders = new Set(fast.map((file) => file.split("/")[1]));
+  for (const room of ["api", "changes", "events", "files", "reading", "render", "runs", "sandbox", "server", "tools"]) {
+    expect(folders, room).toContain(room);
+  }
+});
+
+test("every test is in one of the two projects, and in no other", () => {
+  const [fast, whole] = vitestConfig.test?.projects ?? [];
+  expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
+  expect(whole).toMatchObject({ test: { name: "whole", include: ["test/**/*.test.ts"], exclude: fastTests() } });
+  expect(testFiles().length).toBeGreaterThan(fastTests().length);
+});

@@ -1,0 +1,83 @@
+import { onTestFinished } from "vitest";
+import { eventsOver } from "../../src/api/event-client.ts";
+import { openHttp } from "../../src/api/http.ts";
+import { managementOver } from "../../src/api/management-client.ts";
+import { sandboxOver } from "../../src/api/sandbox.ts";
+import { WRITE_FORM } from "../../src/changes/run-form.ts";
+import { Runs } from "../../src/changes/runs.ts";
+import { EVENT_FORM } from "../../src/events/run/event-form.ts";
+import { EventRuns } from "../../src/events/run/event-runs.ts";
+import { observerOf } from "../../src/events/watch/observe.ts";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import { reasonWords } from "../../src/render/failures/messages.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { ROUTES } from "../../src/spec/routes.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+import type { ToolContext } from "../../src/tools/context.ts";
+import { memoryRunStore } from "./memory-store.ts";
+import { testServices } from "./tool-context.ts";
+
+const NOON = Date.UTC(2026, 2, 1, 12);
+
+/** A clock that always shows the same time, and waits as long as it is told: no call is late, and no answer differs. */
+const stoodStill: Clock = { ...systemClock, now: () => NOON };
+
+/** Numbers in [0, 1) that are the same in every run. */
+function numbers(seed: number): () => number {
+  let last = seed;
+  return () => {
+    last = (last * 48_271) % 2_147_483_647;
+    return last / 2_147_483_647;
+  };
+}
+
+/**
+ * Every tool against a sandbox of its own, with times, IDs and random numbers that are the same in every run: one call
+ * after another, so are the answers. Ends with the test.
+ */
+export async function fixedTools(): Promise<{ readonly context: ToolContext; readonly url: string }> {
+  const clock = stoodStill;
+  const sandbox = await startSandbox({ now: clock.now, random: numbers(1) });
+  const over = (credential: Readonly<Record<string, string>>) =>
+    openHttp({ url: sandbox.url, credential, requestTimeoutMs: 20_000 });
+  const [management, application] = [over({ "x-api-key": "sandbox-key" }), over({ authorization: "sandbox-app-key" })];
+  onTestFinished(async () => {
+    await Promise.all([management.close(), application.close()]);
+    await sandbox.close();
+  });
+  const services = testServices(clock, 20_000);
+  const api = managementOver(management, ROUTES);
+  const events = eventsOver(application, ROUTES);
+  const look = sandboxOver(application);
+  const own = { clock, project: "project", environment: "sandbox", retryBudgetMs: 20_000, words: reasonWords } as const;
+  const context: ToolContext = {
+    ...services,
+    management: api,
+    runs: new Runs({
+      ...own,
+      api,
+      routes: ROUTES,
+      store: memoryRunStore(WRITE_FORM, clock),
+      lock: processLock(clock),
+      random: numbers(2),
+      newRunId: ulidSource(clock.now, numbers(3)),
+      memory: services.memory,
+    }),
+    events,
+    eventRuns: new EventRuns({
+      ...own,
+      api: events,
+      store: memoryRunStore(EVENT_FORM, clock),
+      newRunId: ulidSource(clock.now, numbers(4)),
+      observe: observerOf(look),
+    }),
+    sandbox: look,
+    testBench: { url: async () => sandbox.url, events, sandbox: look },
+    caller: "local",
+    arrivedAt: clock.now(),
+    signal: new AbortController().signal,
+    canAsk: () => false,
+  };
+  return { context, url: sandbox.url };
+}
