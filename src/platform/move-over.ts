@@ -1,14 +1,23 @@
 import { rename } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What moving depends on. */
-export interface MovingSystem {
+/** What trying again depends on. */
+export interface PatientSystem {
   readonly platform: NodeJS.Platform;
-  readonly rename: (from: string, to: string) => Promise<void>;
   readonly sleep: (ms: number) => Promise<unknown>;
 }
 
-const THIS_SYSTEM: MovingSystem = { platform: process.platform, rename: (from, to) => rename(from, to), sleep: delay };
+/** What moving depends on. */
+interface MovingSystem extends PatientSystem {
+  readonly rename: (from: string, to: string) => Promise<void>;
+}
+
+/** The system that this process runs on. */
+export const THIS_SYSTEM: MovingSystem = {
+  platform: process.platform,
+  rename: (from, to) => rename(from, to),
+  sleep: delay,
+};
 
 /** What Windows says of a file that another process reads, or that a scanner looks at. */
 const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
@@ -20,16 +29,24 @@ const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
  * Moves a file into the place of another in one step. On Windows that fails while somebody has the other one open,
  * mostly for a moment: there it is tried again for a short while. Throws what the operating system says at last.
  */
-export async function moveOver(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
-  for (const pause of system.platform === "win32" ? PAUSES_MS : []) {
+export function moveOver(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
+  return whenFree(() => system.rename(from, to), system);
+}
+
+/**
+ * Does something to a file. On Windows it is tried again for a short while where another program has the file open.
+ * Throws what the operating system says at last.
+ */
+export async function whenFree(work: () => Promise<void>, { platform, sleep }: PatientSystem): Promise<void> {
+  for (const pause of platform === "win32" ? PAUSES_MS : []) {
     try {
-      return await system.rename(from, to);
+      return await work();
     } catch (thrown) {
       if (!isHeld(thrown)) throw thrown;
-      await system.sleep(pause);
+      await sleep(pause);
     }
   }
-  await system.rename(from, to);
+  await work();
 }
 
 function isHeld(thrown: unknown): boolean {

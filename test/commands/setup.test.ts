@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { programFound } from "../../src/commands/setup/found.ts";
 import { HOSTS } from "../../src/commands/setup/hosts.ts";
 import { launchOf, publishedLaunch } from "../../src/commands/setup/launch.ts";
 import { setUp } from "../../src/commands/setup/setup.ts";
@@ -126,6 +127,16 @@ describe("where each host looks on other platforms", () => {
     const dist = join(cache, "node_modules", "targeting-mcp", "dist");
     const launch = await launchOf(join(dist, "setup-ABC.js"), { platform: "linux", node: "/usr/bin/node" });
     expect(launch).toEqual(isFetched ? PLAIN : { command: "/usr/bin/node", args: [join(dist, "main.js")] });
+  });
+
+  test.each([
+    ["win32", { Path: "C:\\a;C:\\tools", PATHEXT: ".EXE;.CMD" }, "C:\\tools\\claude.CMD"],
+    ["win32", { PATH: "C:\\tools" }, "C:\\tools\\claude.EXE"],
+    ["linux", { PATH: "/a:/tools" }, "/tools/claude"],
+  ] as const)("a host's command is looked for as the system does: %s, %j", async (platform, environment, file) => {
+    const there = async (path: string) => path === file;
+    expect(await programFound("claude", { platform, home: "", environment }, there)).toBe(true);
+    expect(await programFound("codex", { platform, home: "", environment }, there)).toBe(false);
   });
 
   test("Windows starts npx through a shell, since it is a script there", () => {

@@ -1,5 +1,5 @@
 import { access, constants } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { dirname, posix, win32 } from "node:path";
 import type { Platform } from "../../settings/state-folder.ts";
 import { isThere } from "./file.ts";
 import { HOSTS, type Host } from "./hosts.ts";
@@ -20,7 +20,12 @@ async function isFound(host: Host, platform: Platform): Promise<boolean> {
 }
 
 /** Whether a program can be started by its name alone. */
-export async function programFound(program: string, { platform, environment }: Platform): Promise<boolean> {
+export async function programFound(
+  program: string,
+  { platform, environment }: Platform,
+  canStart: (file: string) => Promise<boolean> = isStartable,
+): Promise<boolean> {
+  const { delimiter, join } = platform === "win32" ? win32 : posix;
   const isWindows = platform === "win32";
   const folders = (environment.PATH ?? environment.Path ?? "").split(delimiter).filter((folder) => folder !== "");
   const endings = isWindows ? (environment.PATHEXT ?? ".COM;.EXE;.BAT;.CMD").split(";") : [""];
@@ -29,7 +34,7 @@ export async function programFound(program: string, { platform, environment }: P
   return there.includes(true);
 }
 
-async function canStart(file: string): Promise<boolean> {
+async function isStartable(file: string): Promise<boolean> {
   try {
     await access(file, constants.X_OK);
     return true;
