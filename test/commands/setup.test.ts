@@ -283,7 +283,7 @@ describe("the command", () => {
   });
 
   test.each([
-    [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini"],
+    [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini; "],
     [["emacs"], 'there is no host "emacs"'],
     [["cursor", "more"], "one argument too many"],
   ])("%j", async (args, sentence) => {
@@ -294,6 +294,23 @@ describe("the command", () => {
 });
 
 describe("what is told at the end", () => {
+  test("hosts of which something is on this machine", async () => {
+    const home = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+    const said = async (environment: Readonly<Record<string, string>>) => {
+      const command = startCommand(["setup"], { HOME: home, USERPROFILE: home, ...environment });
+      await command.exited;
+      return command.stderr();
+    };
+    expect(await said({ PATH: "" })).toContain("none was found on this machine");
+    mkdirSync(join(home, ".cursor"));
+    writeFileSync(join(home, ".claude.json"), "{}");
+    expect(await said({ PATH: "" })).toContain("found on this machine: claude-code, cursor");
+    const fresh = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+    const command = startCommand(["setup", "cursor", "--yes"], { HOME: fresh, USERPROFILE: fresh });
+    expect((await command.exited).code).toBe(0);
+    expect(command.lines.join("\n")).toContain("Nothing of Cursor was found on this machine before");
+  });
+
   test("nothing set: nothing is missing to try it, and what to ask", async () => {
     const { said } = await setup({ host: "gemini", agreed: true });
     expect(said).toContain("Nothing is missing to try it: it works against a sandbox with the data of a small shop");

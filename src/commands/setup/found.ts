@@ -7,12 +7,13 @@ import { HOSTS, type Host } from "./hosts.ts";
 /** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */
 export async function hostsFound(platform: Platform): Promise<readonly string[]> {
   const found = await Promise.all(
-    Object.entries(HOSTS).map(async ([word, host]) => ((await isFound(host, platform)) ? [word] : [])),
+    Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
   );
   return found.flat();
 }
 
-async function isFound(host: Host, platform: Platform): Promise<boolean> {
+/** Whether this machine has the command of a host, its configuration, or the folder of it. */
+export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);
   if ((await isThere(file)) || (folder !== platform.home && (await isThere(folder)))) return true;

@@ -10,13 +10,22 @@ interface Written {
   readonly file: string;
   readonly entry: Entry;
   readonly input: SettingsInput;
+  readonly found: boolean;
   readonly fields: Fields;
   /** The keys that were written now. */
   readonly keys: Fields;
 }
 
 /** What the person does next: what is still missing, then the host, a check, and a first question to the agent. */
-export async function nextSteps({ host, file, entry, input, fields, keys }: Written): Promise<readonly string[]> {
+export async function nextSteps({
+  host,
+  file,
+  entry,
+  input,
+  found,
+  fields,
+  keys,
+}: Written): Promise<readonly string[]> {
   const env = tableOf(fields.env) ?? {};
   const names = Object.keys(entry.references);
   const referred = names.filter((variable) => !isFilledIn(env[variable]));
@@ -25,6 +34,7 @@ export async function nextSteps({ host, file, entry, input, fields, keys }: Writ
   const own = host.own !== undefined && (await programFound(host.own.program, input)) ? host.own : undefined;
   const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
   return [
+    ...(found ? [] : [`Nothing of ${host.title} was found on this machine before: is it installed for this account?`]),
     ...(added.length > 0 ? [`${file} now holds ${added.join(" and ")}, readable there.`] : []),
     ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
     ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
