@@ -255,7 +255,7 @@ describe("what is there already", () => {
     ["cursor", "[]", "one JSON object"],
     ["cursor", '{"mcpServers": 5}', "is no object"],
     ["vscode", '{"inputs": {}}', "no list of objects"],
-    ["codex", '[mcp_servers.targeting]\ncommand = "other"\n', "already"],
+    ["codex", 'mcp_servers.targeting.command = "other"\n', "not written as a table of its own"],
     ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
     const refused = setup({ host, before: content, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
