@@ -1,7 +1,7 @@
 import { access, constants } from "node:fs/promises";
 import { dirname, posix, win32 } from "node:path";
 import type { Platform } from "../../settings/state-folder.ts";
-import { isThere } from "./file.ts";
+import { isFileError, isThere } from "./file.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
 /** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */
@@ -16,8 +16,18 @@ export async function hostsFound(platform: Platform): Promise<readonly string[]>
 export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);
-  if ((await isThere(file)) || (folder !== platform.home && (await isThere(folder)))) return true;
+  if ((await isSeen(file)) || (folder !== platform.home && (await isSeen(folder)))) return true;
   return host.own !== undefined && (await programFound(host.own.program, platform));
+}
+
+/** Whether a path is there; one that cannot be looked at is not. */
+async function isSeen(path: string): Promise<boolean> {
+  try {
+    return await isThere(path);
+  } catch (thrown) {
+    if (isFileError(thrown)) return false;
+    throw thrown;
+  }
 }
 
 /** Whether a program can be started by its name alone. */
