@@ -31,7 +31,7 @@ export async function nextSteps({
   const referred = names.filter((variable) => !isFilledIn(env[variable]));
   const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(keys, variable));
   const added = Object.keys(keys);
-  const own = host.own !== undefined && (await programFound(host.own.program, input)) ? host.own : undefined;
+  const own = await ownCommand(host, entry, input);
   const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
   return [
     ...(found ? [] : [`Nothing of ${host.title} was found on this machine before: is it installed for this account?`]),
@@ -39,14 +39,17 @@ export async function nextSteps({
     ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
     ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
     ...(host.trust === undefined ? [] : [host.trust]),
-    ...(own === undefined
-      ? []
-      : [
-          `${host.title}'s own command writes the same:\n${commandLine([own.program, ...own.add(entry)], input.platform)}`,
-        ]),
+    ...(own === undefined ? [] : [`${host.title}'s own command writes the same:\n${own}`]),
     `Restart ${host.title}. This checks the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
     ...firstQuestion(env, names),
   ];
+}
+
+/** The line of the host's own command that writes the entry; undefined where it is not here, or cannot write it. */
+async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
+  const args = own?.add(entry);
+  if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
+  return commandLine([own.program, ...args], input.platform);
 }
 
 /** Before the server can do something, its keys must come from somewhere. */
