@@ -118,7 +118,9 @@ async function compare({ word }: RealHost, ours: Place, theirs: Place, main: str
   const input = { flags: FLAGS, environment: {}, platform: process.platform, home: theirs.home };
   if (host?.own === undefined) throw new Error(`${word} has no command of its own`);
   const entry = entryOf(host, input, { command: process.execPath, args: [main] });
-  await run(theirs.program, host.own.add(entry), theirs);
+  // Where its command has no words for the keys, the rest is compared.
+  const args = host.own.add(entry) ?? host.own.add({ ...entry, references: {} }) ?? [];
+  await run(theirs.program, args, theirs);
   const [mine, other] = [entryAt(word, ours.home), entryAt(word, theirs.home)];
   const comparable = Object.fromEntries(Object.entries(mine ?? {}).filter(([name]) => !ONLY_OURS.includes(name)));
   if (!isDeepStrictEqual(structuredClone(comparable), structuredClone({ ...other }))) {

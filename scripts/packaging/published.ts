@@ -46,11 +46,11 @@ export async function npm(
   cwd: string,
 ): Promise<{ readonly code: unknown; readonly output: string }> {
   // Under `npm run` npm says where it is, so that no shell is needed to find it; on Windows npm is a script.
-  const program = process.env.npm_execpath;
-  const child =
-    program === undefined
-      ? spawn("npm", [...args], { cwd, stdio: ["ignore", "pipe", "inherit"], shell: process.platform === "win32" })
-      : spawn(process.execPath, [program, ...args], { cwd, stdio: ["ignore", "pipe", "inherit"] });
+  const program = process.env.npm_execpath ?? "";
+  // Under npx and under other package managers it names those.
+  const child = !program.endsWith("npm-cli.js")
+    ? spawn("npm", [...args], { cwd, stdio: ["ignore", "pipe", "inherit"], shell: process.platform === "win32" })
+    : spawn(process.execPath, [program, ...args], { cwd, stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output += text;

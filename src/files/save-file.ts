@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { type FileHandle, link, open, rm } from "node:fs/promises";
+import { type FileHandle, link, open } from "node:fs/promises";
 import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
 import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
+import { removeFile } from "../platform/remove-file.ts";
 import { findFreePlace } from "./folders.ts";
 import { formatOf } from "./open-file.ts";
 
@@ -62,7 +63,7 @@ async function saveIn(
     await putInFreePlace(handle, unfinished, folder.at(name), makeLink);
   } finally {
     await handle.close();
-    await rm(unfinished, { force: true });
+    await removeFile(unfinished);
   }
 }
 
@@ -86,15 +87,16 @@ async function putInFreePlace(
 /** Copies from the open handle, since its name may lead elsewhere by now. A failed copy is removed. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
+  let isWhole = false;
   try {
     const content = written.createReadStream({ start: 0, autoClose: false });
     for await (const piece of content) await copy.appendFile(piece);
     await copy.datasync();
-  } catch (thrown) {
-    await rm(place, { force: true });
-    throw thrown;
+    isWhole = true;
   } finally {
+    // Windows removes nothing that is open.
     await copy.close();
+    if (!isWhole) await removeFile(place);
   }
 }
 

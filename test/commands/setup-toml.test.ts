@@ -1,3 +1,4 @@
+import { parse } from "smol-toml";
 import { describe, expect, test } from "vitest";
 import { COMMAND } from "../support/server-process.ts";
 import { home, runSetup as run } from "../support/setup-home.ts";
@@ -39,11 +40,27 @@ describe("the block is put at the end, and the rest stays to the letter", () => 
 });
 
 test.each([
-  ['["mcp_servers"."targeting"]\ncommand = "x"\n', "already"],
-  ["['mcp_servers'.targeting]\ncommand = 'x'\n", "already"],
-  ['[mcp_servers]\ntargeting = { command = "x" }\n', "already"],
-  ['[mcp_servers]\n"targeting".command = "x"\n', "already"],
-  ['[mcp_servers.targeting]\nurl = "https://x.example"\n', "already"],
+  '["mcp_servers"."targeting"]\ncommand = "x"\n',
+  "['mcp_servers'.targeting]\ncommand = 'x'\n\n[mcp_servers.targeting.env]\n\n# of b\n[b]\nc = 1\n",
+  '[mcp_servers.targeting]\nurl = "https://x.example"\nhttp_headers = { a = "secret" }\n',
+])("another entry is replaced, what a person added to it stays: %j", async (before) => {
+  const place = home(`${before.replace("\n", "\ntool_timeout_sec = 5\n")}`, "codex");
+  const { code, said } = await run(place, [], SETTINGS);
+  expect(code).toBe(0);
+  expect(said).toMatch(/^- (command = "x"|url = )/m);
+  expect(said).not.toContain("secret");
+  const after = parse(place.text());
+  expect(after).toMatchObject({
+    mcp_servers: { targeting: { command: process.execPath, args: [COMMAND], tool_timeout_sec: 5 } },
+  });
+  expect(place.text()).not.toMatch(/url =|http_headers/);
+  expect(place.text().includes("# of b\n[b]\nc = 1\n")).toBe(before.includes("[b]"));
+  expect(place.backup()).toContain("x");
+});
+
+test.each([
+  ['[mcp_servers]\ntargeting = { command = "x" }\n', "not written as a table of its own"],
+  ['[mcp_servers]\n"targeting".command = "x"\n', "not written as a table of its own"],
   ['"mcp_servers" = { other = { command = "x" } }\n', "not written as tables"],
   ["mcp_servers = 5\n", "is no object"],
   ["[[mcp_servers]]\n", "is no object"],

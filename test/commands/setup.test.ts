@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { programFound } from "../../src/commands/setup/found.ts";
 import { HOSTS } from "../../src/commands/setup/hosts.ts";
 import { launchOf, publishedLaunch } from "../../src/commands/setup/launch.ts";
 import { setUp } from "../../src/commands/setup/setup.ts";
@@ -128,6 +129,16 @@ describe("where each host looks on other platforms", () => {
     expect(launch).toEqual(isFetched ? PLAIN : { command: "/usr/bin/node", args: [join(dist, "main.js")] });
   });
 
+  test.each([
+    ["win32", { Path: "C:\\a;C:\\tools", PATHEXT: ".EXE;.CMD" }, "C:\\tools\\claude.CMD"],
+    ["win32", { PATH: "C:\\tools" }, "C:\\tools\\claude.EXE"],
+    ["linux", { PATH: "/a:/tools" }, "/tools/claude"],
+  ] as const)("a host's command is looked for as the system does: %s, %j", async (platform, environment, file) => {
+    const there = async (path: string) => path === file;
+    expect(await programFound("claude", { platform, home: "", environment }, there)).toBe(true);
+    expect(await programFound("codex", { platform, home: "", environment }, there)).toBe(false);
+  });
+
   test("Windows starts npx through a shell, since it is a script there", () => {
     expect(publishedLaunch("win32")).toEqual({ command: "cmd", args: ["/c", "npx", "-y", "targeting-mcp"] });
   });
@@ -244,7 +255,7 @@ describe("what is there already", () => {
     ["cursor", "[]", "one JSON object"],
     ["cursor", '{"mcpServers": 5}', "is no object"],
     ["vscode", '{"inputs": {}}', "no list of objects"],
-    ["codex", '[mcp_servers.targeting]\ncommand = "other"\n', "already"],
+    ["codex", 'mcp_servers.targeting.command = "other"\n', "not written as a table of its own"],
     ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
     const refused = setup({ host, before: content, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
@@ -272,7 +283,7 @@ describe("the command", () => {
   });
 
   test.each([
-    [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini"],
+    [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini; "],
     [["emacs"], 'there is no host "emacs"'],
     [["cursor", "more"], "one argument too many"],
   ])("%j", async (args, sentence) => {
@@ -283,6 +294,23 @@ describe("the command", () => {
 });
 
 describe("what is told at the end", () => {
+  test("hosts of which something is on this machine", async () => {
+    const home = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+    const said = async (environment: Readonly<Record<string, string>>) => {
+      const command = startCommand(["setup"], { HOME: home, USERPROFILE: home, ...environment });
+      await command.exited;
+      return command.stderr();
+    };
+    expect(await said({ PATH: "" })).toContain("none was found on this machine");
+    mkdirSync(join(home, ".cursor"));
+    writeFileSync(join(home, ".claude.json"), "{}");
+    expect(await said({ PATH: "" })).toContain("found on this machine: claude-code, cursor");
+    const fresh = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+    const command = startCommand(["setup", "cursor", "--yes"], { HOME: fresh, USERPROFILE: fresh });
+    expect((await command.exited).code).toBe(0);
+    expect(command.lines.join("\n")).toContain("Nothing of Cursor was found on this machine before");
+  });
+
   test("nothing set: nothing is missing to try it, and what to ask", async () => {
     const { said } = await setup({ host: "gemini", agreed: true });
     expect(said).toContain("Nothing is missing to try it: it works against a sandbox with the data of a small shop");

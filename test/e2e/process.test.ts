@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { COMMAND, OPENING, startCommand, startNode, toolCall } from "../support/server-process.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
+import { startInTerminal } from "../support/terminal.ts";
 
 function opened(environment: Record<string, string> = {}, args: readonly string[] = []) {
   const command = startCommand(args, environment);
@@ -108,6 +109,16 @@ describe("what refuses to start", () => {
     expect(command.stderr()).not.toContain("secret-key");
     expect(command.lines).toEqual([]);
   });
+});
+
+test("at a terminal it says that it waits for a client, and what to try; elsewhere nothing", async () => {
+  const atTerminal = startInTerminal([], {});
+  await atTerminal.until("waits for an MCP client on standard input; Ctrl-C ends it");
+  await atTerminal.until("targeting-mcp setup HOST");
+  const elsewhere = startCommand([]);
+  for (const message of OPENING) elsewhere.send(message);
+  await elsewhere.answer("open");
+  expect(elsewhere.stderr()).not.toContain("waits for");
 });
 
 async function printed(...args: readonly string[]): Promise<string> {

@@ -1,18 +1,8 @@
 import { randomUUID } from "node:crypto";
-import {
-  access,
-  chmod,
-  constants,
-  lstat,
-  mkdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import { access, chmod, constants, lstat, mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { moveOver } from "../../platform/move-over.ts";
+import { removeFile } from "../../platform/remove-file.ts";
 import { UnsafeChange } from "./entry.ts";
 
 /** For its owner alone: files that hold keys, copies of what may hold some, and new ones, which may get some later. */
@@ -102,7 +92,7 @@ export async function exchange(file: string, { before, after, isPrivate }: Conte
     if (isPrivate && (await modeForOthers(path)) !== undefined) throw new UnsafeChange(NO_MODES);
     await writeFile(path, content);
   };
-  const unmake = () => Promise.all(made.map((path) => rm(path, { force: true })));
+  const unmake = () => Promise.all(made.map((path) => removeFile(path)));
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
@@ -111,7 +101,7 @@ export async function exchange(file: string, { before, after, isPrivate }: Conte
       await unmake();
       return { done: false };
     }
-    await rename(fresh, file);
+    await moveOver(fresh, file);
     return { done: true, kept };
   } catch (thrown) {
     await unmake();

@@ -22,10 +22,10 @@ export interface Host {
   readonly trust?: string;
 }
 
-/** A command of a host for its list of servers; `add` are the arguments that write an entry. */
+/** A command of a host for its list of servers; `add` gives the arguments that write an entry, where some can. */
 interface OwnCommand {
   readonly program: string;
-  readonly add: (entry: Entry) => readonly string[];
+  readonly add: (entry: Entry) => readonly string[] | undefined;
 }
 
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
@@ -82,8 +82,9 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     list: tomlList,
     own: {
       program: "codex",
-      // Its command cannot name variables to hand on: keys are then put into its environment, and named in the file.
-      add: ({ command, args, values }) => {
+      add: ({ command, args, values, references }) => {
+        // It has no words for variables that are handed on.
+        if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },
     },

@@ -10,33 +10,46 @@ interface Written {
   readonly file: string;
   readonly entry: Entry;
   readonly input: SettingsInput;
+  readonly found: boolean;
   readonly fields: Fields;
   /** The keys that were written now. */
   readonly keys: Fields;
 }
 
 /** What the person does next: what is still missing, then the host, a check, and a first question to the agent. */
-export async function nextSteps({ host, file, entry, input, fields, keys }: Written): Promise<readonly string[]> {
+export async function nextSteps({
+  host,
+  file,
+  entry,
+  input,
+  found,
+  fields,
+  keys,
+}: Written): Promise<readonly string[]> {
   const env = tableOf(fields.env) ?? {};
   const names = Object.keys(entry.references);
   const referred = names.filter((variable) => !isFilledIn(env[variable]));
   const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(keys, variable));
   const added = Object.keys(keys);
-  const own = host.own !== undefined && (await programFound(host.own.program, input)) ? host.own : undefined;
+  const own = await ownCommand(host, entry, input);
   const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
   return [
+    ...(found ? [] : [`Nothing of ${host.title} was found on this machine before: is it installed for this account?`]),
     ...(added.length > 0 ? [`${file} now holds ${added.join(" and ")}, readable there.`] : []),
     ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
     ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
     ...(host.trust === undefined ? [] : [host.trust]),
-    ...(own === undefined
-      ? []
-      : [
-          `${host.title}'s own command writes the same:\n${commandLine([own.program, ...own.add(entry)], input.platform)}`,
-        ]),
+    ...(own === undefined ? [] : [`${host.title}'s own command writes the same:\n${own}`]),
     `Restart ${host.title}. This checks the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
     ...firstQuestion(env, names),
   ];
+}
+
+/** The line of the host's own command that writes the entry; undefined where it is not here, or cannot write it. */
+async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
+  const args = own?.add(entry);
+  if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
+  return commandLine([own.program, ...args], input.platform);
 }
 
 /** Before the server can do something, its keys must come from somewhere. */

@@ -18,7 +18,7 @@ import {
   targetOf,
   textOf,
 } from "./file.ts";
-import { hostsFound } from "./found.ts";
+import { hostsFound, isHere } from "./found.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 import { launchOf } from "./launch.ts";
 import { nextSteps } from "./next-steps.ts";
@@ -62,10 +62,12 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   const host = await hostOf(word, input);
   const entry = entryOf(host, input, person.launch);
   const file = await fileOf(host, input);
+  // Told, and no reason to stop: the host may come later, or have its command elsewhere.
+  const found = await isHere(host, input);
   try {
     const target = await targetOf(file);
     while (true) {
-      const code = await change({ host, file: target, entry, input, person });
+      const code = await change({ host, file: target, entry, input, person, found });
       if (code !== undefined) return code;
       person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
     }
@@ -114,6 +116,8 @@ interface Task {
   readonly entry: Entry;
   readonly input: SettingsInput;
   readonly person: Person;
+  /** Whether anything of the host was found on this machine. */
+  readonly found: boolean;
 }
 
 /** Shows, asks and writes; gives the exit code, or undefined where the file changed while the person was asked. */
@@ -159,7 +163,7 @@ async function change(task: Task): Promise<number | undefined> {
   const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
   if (!exchanged.done) return undefined;
   person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
-  for (const line of await nextSteps({ host, file, entry, input, fields, keys })) person.say(line);
+  for (const line of await nextSteps({ ...task, fields, keys })) person.say(line);
   return 0;
 }
 

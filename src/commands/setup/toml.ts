@@ -7,7 +7,7 @@ const SECTION = "mcp_servers";
 /** The first start downloads the package. */
 const FIRST_START_S = 60;
 
-/** A TOML file: an entry is put at its end; one that is there already stays as it is, or the change is refused. */
+/** A TOML file: an entry is put at its end, in place of one that stands in a table of its own; else the change is refused. */
 export const tomlList: ServerList = {
   entryIn: (content) => {
     const servers = tableIn(tomlIn(content), SECTION);
@@ -25,7 +25,7 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
   const names = [...handedOn, ...missing];
   return {
     startup_timeout_sec: FIRST_START_S,
-    ...old,
+    ...localPart(old),
     command,
     args,
     ...(names.length > 0 && { env_vars: names }),
@@ -33,14 +33,19 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
   };
 }
 
+/** Fields of a server that is reached over HTTP; beside a command Codex refuses them. */
+const REMOTE_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
+
+function localPart(old: Fields): Fields {
+  return Object.fromEntries(Object.entries(old).filter(([name]) => !REMOTE_FIELDS.includes(name)));
+}
+
 function withFields(content: string, fields: Fields): string {
   const before = tomlIn(content);
   const servers = tableIn(before, SECTION);
   if (Object.hasOwn(servers, ENTRY_NAME)) {
     if (areSame(servers[ENTRY_NAME], fields)) return content;
-    throw new UnsafeChange(
-      `it has another [${SECTION}.${ENTRY_NAME}] already; take that out first (setup codex --remove)`,
-    );
+    return withFields(without(content), fields);
   }
   const { command, args, startup_timeout_sec, ...rest } = fields;
   const ordered = { command, args, startup_timeout_sec, ...rest };

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { moveOver } from "../../platform/move-over.ts";
+import { removeFile } from "../../platform/remove-file.ts";
 import { RunStoreError } from "../../runs/store.ts";
 import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
@@ -154,7 +155,7 @@ async function replace(file: string, content: unknown): Promise<void> {
     await writeFile(beside, JSON.stringify(content), { mode: 0o600 });
     await moveOver(beside, file);
   } finally {
-    await rm(beside, { force: true });
+    await removeFile(beside);
   }
 }
 
@@ -177,7 +178,7 @@ async function isThere(file: string): Promise<boolean> {
 
 async function removeOldest(folder: string, most: number): Promise<void> {
   const old = (await newestFirst(folder)).slice(most);
-  await Promise.all(old.map((file) => rm(file, { force: true })));
+  await Promise.all(old.map((file) => removeFile(file)));
 }
 
 /** The files of a folder, those written last first; none where there is no such folder. */

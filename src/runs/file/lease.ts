@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, readdir, readFile, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Clock } from "../../platform/clock.ts";
@@ -7,6 +7,7 @@ import { HeldBackError } from "../../platform/fence.ts";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { ownMark, presenceOf } from "../../platform/process-mark.ts";
+import { removeFile } from "../../platform/remove-file.ts";
 import { checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
 
 /** How often a holder shows that it lives, and after how long without that another one may take over, in milliseconds. */
@@ -57,12 +58,12 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const files = await filesOf(folder, name);
   if (Math.max(...numbersIn(files, name)) !== number) {
     // Another process was faster by more than one number: this file was made too late to count.
-    await remove(file);
+    await removeFile(file);
     return undefined;
   }
   // Those that were killed may have left files that never became a lease, too.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
-  await Promise.all(older.map((other) => remove(join(folder, other))));
+  await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return heldLease({ folder, name, number, file, mine, isTakenOver }, clock);
 }
 
@@ -198,15 +199,6 @@ async function textOf(file: string): Promise<string | undefined> {
   }
 }
 
-/** Removes a file, unless somebody else did. */
-async function remove(file: string): Promise<void> {
-  try {
-    await unlink(file);
-  } catch (thrown) {
-    if (!hasCode(thrown, "ENOENT")) throw thrown;
-  }
-}
-
 function parseContent(text: string): Content | undefined {
   try {
     return content.parse(JSON.parse(text));
@@ -228,7 +220,7 @@ async function createFile(file: string, value: Content): Promise<boolean> {
       () => createInPlace(file, value),
     );
   } finally {
-    await remove(fresh);
+    await removeFile(fresh);
   }
 }
 

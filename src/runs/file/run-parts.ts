@@ -1,7 +1,8 @@
-import { open, rm } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { type ByteSource, bytesOf } from "../../platform/bytes.ts";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
+import { removeFile } from "../../platform/remove-file.ts";
 
 /**
  * Writes pieces to a file that only the owner can read, and replaces the file of this name when the last piece is on
@@ -23,7 +24,7 @@ export async function keepPart(
   } finally {
     await handle.close();
   }
-  if (isEmpty) await Promise.all([rm(unfinished, { force: true }), rm(file, { force: true })]);
+  if (isEmpty) await Promise.all([removeFile(unfinished), removeFile(file)]);
   else await moveOver(unfinished, file);
 }
 

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
+import { removeFile } from "../../platform/remove-file.ts";
 import type { RunForm } from "../run-form.ts";
 import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun, type Which } from "../store.ts";
 import type { Lease } from "../turn.ts";
@@ -62,7 +63,7 @@ export function fileRunStore<Call, Entry>(
     reopen: (header) =>
       usable(folder, async () => {
         await index.reopen(header);
-        await rm(at(header.runId, FILES.summary), { force: true });
+        await removeFile(at(header.runId, FILES.summary));
       }),
     async keepCall(runId, call) {
       const text = await readText(at(runId, FILES.header));
@@ -111,7 +112,7 @@ export function fileRunStore<Call, Entry>(
     askToStop: (runId) => usable(folder, () => writeDurably(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
     stopAsked: async (runId) => (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED)),
     async forgetStop(runId, asked) {
-      await usable(folder, () => Promise.all(asked.map((name) => rm(at(runId, name), { force: true }))));
+      await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
     },
     async tidy() {
       await usable(folder, async () => {
