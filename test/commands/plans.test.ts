@@ -8,6 +8,11 @@ import { startService } from "../support/service.ts";
 import { startInTerminal } from "../support/terminal.ts";
 
 const idRow = z.looseObject({ _id: z.string() });
+const PLAN_SCHEMA = z.fromJSONSchema(
+  z
+    .record(z.string(), z.unknown())
+    .parse(JSON.parse(readFileSync(new URL("../../docs/plan.schema.json", import.meta.url), "utf8"))),
+);
 const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
 
 /** A service with a targeting whose names and Context IDs look like something else to programs. */
@@ -103,6 +108,7 @@ test("a plan shows every change as text, JSON, Markdown and a file, and sends no
   expect(planned.text).toContain("1 created, 1 renamed, 1 moved, 1 with other Context IDs, 1 with other settings");
   const json = await run(["plan", file, "--json"], key);
   expect(json.code).toBe(2);
+  expect(PLAN_SCHEMA.safeParse(JSON.parse(json.text)).error).toBeUndefined();
   expect(JSON.parse(json.text)).toMatchObject({
     version: 1,
     targeting: { _id: targeting, name: "Spring" },
