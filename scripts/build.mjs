@@ -66,6 +66,8 @@ const { metafile } = await build({
     "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs"),
     // Its main file is UMD, whose parts cannot be found at build time.
     "jsonc-parser": "jsonc-parser/lib/esm/main.js",
+    // What it offers Node is CommonJS, of which a chunk of its own would have no names.
+    yaml: beside("../node_modules/yaml/browser/dist/index.js"),
   },
   plugins: [madeSchemas(await toolSchemas()), partsOfUndici()],
 });

@@ -32,8 +32,8 @@ const CONTENTS = [
   /^dist\/[a-z-]+-[A-Z0-9]{8}\.js$/,
   /^dist\/LICENSES\.txt$/,
   /^dist\/sbom\.cdx\.json$/,
-  /^docs\/(?:deployment|files|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
-  /^docs\/event-suite\.schema\.json$/,
+  /^docs\/(?:deployment|desired-state|files|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
+  /^docs\/(?:desired-state|event-suite|plan)\.schema\.json$/,
 ] as const;
 
 const MOST_BYTES = 700_000;

@@ -1,3 +1,6 @@
+import * as z from "zod";
+import { desiredStateJsonSchema } from "../../src/plans/file/desired-schema.ts";
+import { planJsonSchema } from "../../src/plans/plan-document.ts";
 import { lintRules } from "../house/lint-rules.ts";
 import { architecturePage } from "../house/rooms-page.ts";
 import { manifest } from "./manifest.ts";
@@ -29,7 +32,13 @@ export const GENERATED: readonly GeneratedFile[] = [
   { path: "docs/architecture.md", text: architecturePage },
   { path: "docs/tools.md", text: toolsPage },
   { path: "docs/settings.md", text: settingsPage },
+  { path: "docs/desired-state.schema.json", text: () => jsonText(desiredStateJsonSchema()) },
+  { path: "docs/plan.schema.json", text: () => jsonText(planJsonOf()) },
 ];
+
+function planJsonOf(): Record<string, unknown> {
+  return { title: "What targeting-mcp plan --json prints", ...z.toJSONSchema(planJsonSchema) };
+}
 
 function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;

@@ -26,7 +26,12 @@ export interface PlanDocument extends PlanOrigin {
 /** Puts a plan and its origin together, with the digest of both. */
 export function planDocument(plan: Plan, origin: PlanOrigin): PlanDocument {
   const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan };
-  return { ...content, digest: createHash("sha256").update(JSON.stringify(content)).digest("hex") };
+  return { ...content, digest: digestOfPlan(content) };
+}
+
+/** The digest of everything in a plan's document besides it. */
+export function digestOfPlan(content: object): string {
+  return createHash("sha256").update(JSON.stringify(content)).digest("hex");
 }
 
 /** What a command ends with. */
@@ -34,7 +39,8 @@ export type PlanExitCode = 0 | 1 | 2;
 
 const told = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const about = { _id: z.string().optional(), name: z.string() };
-const difference = z.object({
+/** What differs between the sides, as it is written. */
+export const difference = z.object({
   ...about,
   field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
   base: told.optional(),
@@ -42,6 +48,24 @@ const difference = z.object({
   service: told.optional(),
   planned: told.optional(),
   line: z.int().optional(),
+});
+
+/** A limit that would be exceeded, as it is written. */
+export const exceededLimit = z.object({
+  limit: z.string(),
+  of: z.string(),
+  there: z.number(),
+  wanted: z.number(),
+  fits: z.number(),
+});
+
+/** A problem of a file, as it is written. */
+export const fileProblem = z.object({
+  line: z.int(),
+  column: z.int(),
+  lines: z.array(z.int()).optional(),
+  message: z.string(),
+  remedy: z.string(),
 });
 
 /** What `plan --json` prints: all of a plan that a program may look at. */
@@ -62,18 +86,8 @@ export const planJsonSchema = z.object({
   drift: z.array(difference),
   conflicts: z.array(difference),
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
-  limits: z.array(
-    z.object({ limit: z.string(), of: z.string(), there: z.number(), wanted: z.number(), fits: z.number() }),
-  ),
-  problems: z.array(
-    z.object({
-      line: z.int(),
-      column: z.int(),
-      lines: z.array(z.int()).optional(),
-      message: z.string(),
-      remedy: z.string(),
-    }),
-  ),
+  limits: z.array(exceededLimit),
+  problems: z.array(fileProblem),
   digest: z.string().optional(),
   exitCode: z.union([z.literal(0), z.literal(1), z.literal(2)]),
 });

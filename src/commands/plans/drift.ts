@@ -31,14 +31,14 @@ async function drift(file: string, given: string | undefined, project: PlanProje
   const there = await readShowing(project, targetingId);
   if (base !== undefined) {
     const found = driftSince(base, there);
-    printLines(driftLines(there.targeting, found, `at the export of ${base.exportedAt}`).map(changed));
+    printLines(driftLines(there.targeting, found, `the export of ${base.exportedAt}`).map(changed));
     return found.length === 0 ? 0 : 2;
   }
   const thresholds = { maxChangePercent: 100, maxDeletes: 0 };
   const plan = planOf({ desired, there, prune: false, byName: false, thresholds });
   const { differences, problems: open } = driftFromFile(plan, desired, there);
-  printLines(driftLines(there.targeting, differences, "the file says").map(changed));
-  printLines(open.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
+  const lines = driftLines(there.targeting, differences, "the file").map(changed);
+  printLines([...lines, ...open.map((problem) => ({ text: problemLine(file, problem), tone: "stops" as const }))]);
   if (open.length > 0) return 1;
   return differences.length === 0 ? 0 : 2;
 }

@@ -93,7 +93,7 @@ export interface Wrote {
 }
 
 /** The fields of a base that change by themselves. */
-export type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
+type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
  * The base after an apply: of each field that was written, what is there now; whole lines only of what was created or

@@ -1,7 +1,7 @@
 import type { Base } from "../base/base.ts";
 import type { There, ThereOption } from "../base/there.ts";
 import { addSuspect } from "../file/check-rows.ts";
-import { type Desired, Problems, type Suspect } from "../file/desired.ts";
+import { type Desired, Problems } from "../file/desired.ts";
 import { type Changes, compareRow } from "./fields.ts";
 import { matchRows, type Row, type Service, type Sides, serviceOf } from "./match.ts";
 import { checkOrphans, compareGone, compareOthers } from "./others.ts";
@@ -46,7 +46,7 @@ export function planOf({ desired, base, there, prune, byName, thresholds }: Diff
   const names = (id: string): string => service.byId.get(id)?.name ?? base?.options.get(id)?.name ?? id;
   const rows = matchRows(sides);
   const wanted = placesOf(rows, sides);
-  for (const suspect of desired.suspects) if (!isHeld(suspect, sides)) addSuspect(suspect, problems);
+  if (desired.suspects.length > 0) checkSuspects(sides);
   const { deleted, onlyThere } = compareOthers(rows, sides, { prune, told, groupName: names });
   checkOrphans(rows, deleted, wanted, sides);
   const { items, rowOf } = itemsOf(rows, deleted, { sides, wanted, told, groupName: names });
@@ -156,11 +156,14 @@ function seenOf({ _id, name, parent, type, exposeChildren, contexts, digest }: T
   return { name, parent, type, ...expose, contexts: contexts.length, digest, ...subOptions };
 }
 
-/** Whether the service or the base holds exactly a text that looks damaged. */
-function isHeld({ text, field }: Suspect, { service, base }: Sides): boolean {
-  const trimmed = text.trim();
-  if (field === "contexts") return service.options.some(({ contexts }) => contexts.includes(trimmed));
-  return service.byName.has(text) || [...(base?.options.values() ?? [])].some(({ name }) => name === text);
+/** Texts that look damaged are problems, unless the service or the base holds exactly them. */
+function checkSuspects({ desired, service, base, problems }: Sides): void {
+  const contexts = new Set(service.options.flatMap((option) => option.contexts));
+  const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
+  for (const suspect of desired.suspects) {
+    const { text, field } = suspect;
+    if (!(field === "contexts" ? contexts.has(text.trim()) : names.has(text))) addSuspect(suspect, problems);
+  }
 }
 
 /** The targeting's own name goes three ways, too. */

@@ -45,6 +45,7 @@ export function compareOthers(
   const others = service.options.filter(({ _id }) => !named.has(_id));
   if (base === undefined) return { deleted: [], onlyThere: sides.byName ? others : [] };
   const deleted: ThereOption[] = [];
+  const since = givenSince(sides);
   for (const there of others) {
     const before = base.options.get(there._id);
     if (before === undefined) {
@@ -57,7 +58,7 @@ export function compareOthers(
       told.drift.push(...changes);
       continue;
     }
-    const given = subOptionsSince(there._id, sides);
+    const given = since.get(there._id) ?? 0;
     told.conflicts.push(...changes.map((change) => ({ ...change, file: "deleted" })));
     if (given > 0) {
       const about = { _id: there._id, name: there.name, field: "subOptions" as const };
@@ -69,11 +70,13 @@ export function compareOthers(
   return { deleted, onlyThere: [] };
 }
 
-/** How many sub-options a group was given since the base. */
-function subOptionsSince(group: string, { base, service }: Sides): number {
-  if ((service.subOptions.get(group) ?? 0) === 0) return 0;
-  return service.options.filter(({ _id, parent }) => parent === group && base?.options.get(_id)?.parent !== group)
-    .length;
+/** How many sub-options each group was given since the base. */
+function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
+  const given = new Map<string, number>();
+  for (const { _id, parent } of service.options) {
+    if (parent !== null && base?.options.get(_id)?.parent !== parent) given.set(parent, (given.get(parent) ?? 0) + 1);
+  }
+  return given;
 }
 
 /** What the base knows and nobody has any more: told as drift, unless the file wants it gone as well. */

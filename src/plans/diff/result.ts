@@ -100,16 +100,21 @@ function keyOf(ref: ParentRef): string | undefined {
 function checkGroups(after: readonly After[], { problems, items, rows, options }: Result): void {
   const positions = new Map(items.map((item, index) => [item, index]));
   const filled = new Set(after.flatMap(({ parent }) => keyOf(parent) ?? []));
+  const before = new Set(options.flatMap(({ parent }) => parent ?? []));
+  const leaving = new Map(
+    items.flatMap((item) =>
+      item.kind === "change" && item.seen.parent !== null ? [[item.seen.parent, item] as const] : [],
+    ),
+  );
   for (const group of after) {
     if (!group.isGroup || group.count > 0) continue;
     const key = group.there?._id ?? `item ${group.item && positions.get(group.item)}`;
     if (filled.has(key)) continue;
-    const wasEmpty =
-      group.there !== undefined && group.there.contexts.length === 0 && !options.some(({ parent }) => parent === key);
+    const wasEmpty = group.there !== undefined && group.there.contexts.length === 0 && !before.has(key);
     if (wasEmpty) continue;
-    const leaving = items.find((item) => item.kind === "change" && item.seen.parent === key);
-    const spot: Spot =
-      group.row?.option.spots.contexts ?? group.row?.option ?? (leaving && rows.get(leaving)?.option) ?? FIRST;
+    const left = leaving.get(key);
+    const row = group.row ?? (left && rows.get(left));
+    const spot: Spot = group.row?.option.spots.contexts ?? row?.option ?? FIRST;
     problems.add(
       spot,
       `the group ${quoted(group.name)} would have neither sub-options nor own Context IDs`,

@@ -15,7 +15,7 @@ import { looksDamaged } from "./spreadsheet.ts";
 import { ContextIds, idIn, nameIn, typeIn } from "./values.ts";
 
 /** The columns of a CSV file; it needs `_id` or `name`, in any order. */
-export const COLUMNS = ["_id", "name", "parentName", "type", "exposeChildren", ...CONTEXT_FIELDS];
+const COLUMNS = ["_id", "name", "parentName", "type", "exposeChildren", ...CONTEXT_FIELDS];
 
 /** What a cell says that means none, or the top level; a blank cell keeps what is there. */
 const NONE = "[]";

@@ -9,13 +9,13 @@ export interface Spot {
 /** What is wrong with a file, or with what it asks for: where, what, and what to do. */
 export interface Problem extends Spot {
   /** Every line concerned, where there are several. */
-  readonly lines?: readonly number[];
+  readonly lines?: readonly number[] | undefined;
   readonly message: string;
   readonly remedy: string;
 }
 
 /** The fields of an option that a file can manage. */
-export type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
+type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
 /** Where an option belongs: nothing is said, the top level, a group of the same file by its position, or a name. */
 export type ParentWish =

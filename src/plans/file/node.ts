@@ -1,14 +1,14 @@
 import { type Spot, UnreadableFile } from "./desired.ts";
 
 /** A text. `isPlain`: written without quotes, as only YAML can. */
-export interface TextNode extends Spot {
+interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
   readonly isPlain: boolean;
 }
 
 /** A number, a truth value or null of JSON. YAML has only texts here. */
-export interface ValueNode extends Spot {
+interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;
 }

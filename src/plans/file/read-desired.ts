@@ -19,8 +19,7 @@ import { readNdjson } from "./ndjson.ts";
 import { readTree } from "./tree.ts";
 
 /** The forms of a desired state. */
-export const DESIRED_FORMATS = ["yaml", "json", "csv", "ndjson"] as const;
-export type DesiredFormat = (typeof DESIRED_FORMATS)[number];
+export type DesiredFormat = "yaml" | "json" | "csv" | "ndjson";
 
 const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".yaml": "yaml",

@@ -4,7 +4,7 @@ import type { There, ThereOption } from "../base/there.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
 /** Where the published schema of a desired state lies, for editors. */
-export const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
+const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
  * A targeting as a desired state, piece by piece: the same bytes wherever the same is there. Context IDs are sorted, and

@@ -11,10 +11,7 @@ export function driftLines(
   against: string,
 ): readonly string[] {
   const about = `Targeting ${shown(name)} (${_id})`;
-  if (drift.length === 0) return [`${about}: as ${against}`];
-  return [
-    `${about}: ${count(drift.length)} differences from ${against}`,
-    ...drift.map((one) => `  ~ ${differenceLine(one)}`),
-    UNSEEN,
-  ];
+  if (drift.length === 0) return [`${about}: nothing differs from ${against}`];
+  const many = `${count(drift.length)} ${drift.length === 1 ? "difference" : "differences"}`;
+  return [`${about}: ${many} from ${against}`, ...drift.map((one) => `  ~ ${differenceLine(one)}`), UNSEEN];
 }

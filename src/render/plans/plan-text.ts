@@ -59,6 +59,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
       "stops",
       "",
     ),
+    line(""),
     line(`Plan ${digest.slice(0, 16)}`),
   ];
 }

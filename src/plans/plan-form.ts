@@ -1,0 +1,84 @@
+import * as z from "zod";
+import { FileError } from "../platform/file-error.ts";
+import { parseJson } from "../platform/json.ts";
+import { isUlid } from "../spec/ulid.ts";
+import type { Plan } from "./diff/plan.ts";
+import { difference, digestOfPlan, exceededLimit, fileProblem, type PlanDocument } from "./plan-document.ts";
+
+const ulid = z.string().refine(isUlid);
+const type = z.enum(["atomic", "collection"]);
+const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
+const texts = z.array(z.string());
+const seen = z.strictObject({
+  name: z.string(),
+  parent: ulid.nullable(),
+  type,
+  exposeChildren: z.boolean().optional(),
+  contexts: z.int().min(0),
+  digest: z.string(),
+  subOptions: z.int().min(0).optional(),
+});
+
+const item = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("create"),
+    line: z.int(),
+    name: z.string(),
+    type,
+    parent: parentRef,
+    exposeChildren: z.boolean().optional(),
+    contexts: texts,
+  }),
+  z.strictObject({
+    kind: z.literal("change"),
+    line: z.int(),
+    _id: ulid,
+    seen,
+    name: z.string().optional(),
+    parent: parentRef.optional(),
+    exposeChildren: z.boolean().optional(),
+    contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
+  }),
+  z.strictObject({ kind: z.literal("delete"), _id: ulid, seen }),
+]);
+
+const named = { _id: ulid, name: z.string() };
+
+const plan: z.ZodType<Plan> = z.strictObject({
+  targeting: z.strictObject({ _id: ulid.optional(), name: z.string(), rename: z.string().optional() }),
+  items: z.array(item),
+  adopted: z.array(z.strictObject({ ...named, line: z.int() })),
+  drift: z.array(difference),
+  conflicts: z.array(difference),
+  onlyThere: z.array(z.strictObject(named)),
+  limits: z.array(exceededLimit),
+  problems: z.array(fileProblem),
+  optionsThere: z.int().min(0),
+});
+
+const document = z.strictObject({
+  kind: z.literal("targeting-mcp-plan"),
+  version: z.literal(1),
+  environment: z.enum(["live", "sandbox"]),
+  apiUrl: z.string(),
+  fileDigest: z.string(),
+  prune: z.boolean(),
+  byName: z.boolean(),
+  plan,
+  digest: z.string(),
+});
+
+/** What is looked at first: the rest keeps the order in which it was written. */
+const digested = z.looseObject({ digest: z.string() });
+
+/** Reads a plan that `plan --out` wrote. Throws a FileError where it is none, or was changed since. */
+export function readPlan(text: string, path: string): PlanDocument {
+  const value = parseJson(text);
+  const { digest, ...content } = digested.safeParse(value).data ?? {};
+  const read = document.safeParse(value).data;
+  if (read === undefined) {
+    throw new FileError(`${JSON.stringify(path)} is no plan`, "targeting-mcp plan FILE --out writes one.");
+  }
+  if (digestOfPlan(content) === digest) return read;
+  throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");
+}
