@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../../platform/json.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { replyAfter, replyBefore } from "../http/fault-reply.ts";
 import { type Answer, type Reply, statusAnswer } from "../http/reply.ts";
-import { parseJson, type RequestBody } from "../http/request-body.ts";
+import type { RequestBody } from "../http/request-body.ts";
 import type { RequestEntry } from "../http/request-journal.ts";
 import type { World } from "../world.ts";
 import { eventFindings, type Finding, finding, isFields, verdictOf } from "./event-verdict.ts";
@@ -41,8 +42,7 @@ async function take(
   forward: string | undefined,
 ): Promise<Answer> {
   const at = new Date(world.sources.now()).toISOString();
-  const parsed = parseJson(text);
-  const body = "value" in parsed ? parsed.value : undefined;
+  const body = parseJson(text);
   const known = forward === undefined ? world.appKeys.has(authorization ?? "") : authorization !== undefined;
   const findings = [
     ...(known ? [] : [finding("headers.authorization", "authorization")]),
@@ -58,7 +58,7 @@ async function take(
     findings: findings.slice(0, FINDINGS_KEPT),
     ...identity(body),
     text,
-    isJson: "value" in parsed,
+    isJson: body !== undefined,
     ...(forwarded === undefined ? {} : { forwarded: { status: forwarded.status, message: forwarded.message } }),
   });
   entry.applied = verdict === "recorded";
