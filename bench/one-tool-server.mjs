@@ -7,7 +7,7 @@ serveStdio(() => {
   const server = new McpServer({ name: "one-tool", version: "1.0.0" });
   server.registerTool(
     "greet",
-    { description: "Greets somebody.", inputSchema: z.object({ name: z.string() }) },
+    { description: "Greets a person.", inputSchema: z.object({ name: z.string() }) },
     ({ name }) => ({ content: [{ type: "text", text: `Hello ${name}` }] }),
   );
   return server;

@@ -43,8 +43,8 @@ test("no fast test names what starts a process, and every room below the tools h
 });
 
 test("every test is in one of the two projects, and in no other", () => {
-  const [fast, whole] = vitestConfig.test?.projects ?? [];
+  const [fast, others] = vitestConfig.test?.projects ?? [];
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
-  expect(whole).toMatchObject({ test: { name: "whole", include: ["test/**/*.test.ts"], exclude: fastTests() } });
+  expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude: fastTests() } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
 });

@@ -144,6 +144,8 @@ function apart(pattern: RegExp, ceilings: Ceilings): readonly string[] {
 test("the thing is named: no whoever, somebody, what there is", () => {
   const vague = /whoever|\b(?:somebody|someone|anybody|everybody|what there is|lies? there)\b/gi;
   expect(apart(vague, VAGUE)).toEqual([]);
+  const outside = [...pages, ...sources.filter((path) => /^(?:scripts|bench|test\/support)\//.test(path))];
+  expect(outside.filter((path) => textOf(path).search(vague) >= 0)).toEqual([]);
 });
 
 test("nothing is cited that is not in this repository, but for the API's documents", () => {

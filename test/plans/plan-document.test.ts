@@ -90,7 +90,10 @@ const memory = (names: Readonly<Record<string, readonly string[]>>) => ({
     const [first, ...others] = names[name] ?? [];
     if (first === undefined) return { kind: "unknown" as const, candidates: [] };
     const candidates = [first, ...others].map((_id) => ({ _id, name, seenAt: 0 }));
-    return others.length === 0 ? { kind: "one" as const, _id: first } : { kind: "ambiguous" as const, candidates };
+    const thing = { _id: first, name, seenAt: 0 };
+    return others.length === 0
+      ? { kind: "one" as const, thing, isExact: true }
+      : { kind: "ambiguous" as const, candidates };
   },
 });
 

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../../platform/json.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { replyAfter, replyBefore } from "../http/fault-reply.ts";
 import { type Answer, type Reply, statusAnswer } from "../http/reply.ts";
-import { parseJson, type RequestBody } from "../http/request-body.ts";
+import type { RequestBody } from "../http/request-body.ts";
 import type { RequestEntry } from "../http/request-journal.ts";
 import type { World } from "../world.ts";
 import { arrivedEvent } from "./arrived-event.ts";
@@ -39,8 +40,7 @@ async function take(
   forward: string | undefined,
 ): Promise<Answer> {
   const at = new Date(world.sources.now()).toISOString();
-  const parsed = parseJson(text);
-  const body = "value" in parsed ? parsed.value : undefined;
+  const body = parseJson(text);
   const known = forward === undefined ? world.appKeys.has(authorization ?? "") : authorization !== undefined;
   const findings = [
     ...(known ? [] : [finding("headers.authorization", "authorization")]),
@@ -49,7 +49,7 @@ async function take(
   ];
   const forwarded =
     forward === undefined ? undefined : await forwardEvent(forward, { authorization, contentType, text });
-  const arrived = arrivedEvent({ at, text, isJson: "value" in parsed, body, findings });
+  const arrived = arrivedEvent({ at, text, isJson: body !== undefined, body, findings });
   world.events.add({
     ...arrived,
     ...(forwarded === undefined ? {} : { forwarded: { status: forwarded.status, message: forwarded.message } }),

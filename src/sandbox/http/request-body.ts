@@ -24,17 +24,3 @@ export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   }
   return bytes > limit ? { tooLarge: bytes } : { text: Buffer.concat(chunks).toString("utf8"), bytes };
 }
-
-/** JSON that was parsed, or not JSON at all. */
-export type ParsedJson = { readonly value: unknown } | { readonly notJson: true };
-
-/** Parses a JSON text. */
-export function parseJson(text: string): ParsedJson {
-  try {
-    const value: unknown = JSON.parse(text);
-    return { value };
-  } catch (error) {
-    if (error instanceof SyntaxError) return { notJson: true };
-    throw error;
-  }
-}

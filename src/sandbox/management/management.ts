@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../../platform/json.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { busyAnswer, replyAfter, replyBefore } from "../http/fault-reply.ts";
 import type { Fault } from "../http/faults.ts";
 import { type Answer, businessAnswer, ok, type Reply, statusAnswer, validationAnswer } from "../http/reply.ts";
-import { parseJson, type RequestBody } from "../http/request-body.ts";
+import type { RequestBody } from "../http/request-body.ts";
 import type { RequestEntry } from "../http/request-journal.ts";
 import { grantOf, type World } from "../world.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./operations.ts";
@@ -49,10 +50,10 @@ interface Work {
 /** Validates a request; gives what applies it, or the answer that refuses it. */
 function prepare({ operation, pathId, query, body, entry }: ManagementRequest): { apply: Applicable } | Answer {
   if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
-  const parsed = body.text === "" ? { value: undefined } : parseJson(body.text);
-  if ("notJson" in parsed) return validationAnswer("the body is not valid JSON");
-  entry.items = countItems(parsed.value);
-  const prepared = OPERATIONS[operation]({ pathId, query, body: parsed.value });
+  const value = body.text === "" ? undefined : parseJson(body.text);
+  if (body.text !== "" && value === undefined) return validationAnswer("the body is not valid JSON");
+  entry.items = countItems(value);
+  const prepared = OPERATIONS[operation]({ pathId, query, body: value });
   return "problems" in prepared ? validationAnswer(prepared.problems) : prepared;
 }
 

@@ -2,7 +2,7 @@ import { LIMITS } from "../../../spec/limits.ts";
 import { type BusinessError, businessError, type Interference, type ItemOutcome } from "../outcome.ts";
 import type { ContextChanges, OptionUpdate } from "../request-schemas.ts";
 import {
-  bytesOf,
+  contextBytesOf,
   moveStoredOption,
   type Project,
   renameStoredOption,
@@ -152,7 +152,7 @@ function contextsError(
     if (taken !== undefined) return taken;
   }
   const grows = after.size > option.contexts.size;
-  const bytes = bytesOf(after);
+  const bytes = contextBytesOf(after);
   if (grows && after.size > LIMITS.optionContextIds.value) return businessError("TARGETING_CONTEXT_LIMIT_EXCEEDED");
   if (bytes > option.contextBytes && bytes > LIMITS.optionContextBytes.value) {
     return businessError("TARGETING_CONTEXT_LIMIT_EXCEEDED");

@@ -217,11 +217,11 @@ export function replaceContexts(project: Project, option: StoredOption, contexts
   }
   project.contextCount += contexts.size - option.contexts.size;
   option.contexts = contexts;
-  option.contextBytes = bytesOf(contexts);
+  option.contextBytes = contextBytesOf(contexts);
 }
 
 /** Total size of Context IDs in bytes of UTF-8. */
-export function bytesOf(contexts: Iterable<string>): number {
+export function contextBytesOf(contexts: Iterable<string>): number {
   let bytes = 0;
   for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
   return bytes;
