@@ -1,14 +1,10 @@
 import { join } from "node:path";
 import { eventsOver } from "../api/event-client.ts";
-import type { EventApi } from "../api/events.ts";
-import type { Http } from "../api/http.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
 import { sandboxOver } from "../api/sandbox.ts";
-import { WRITE_FORM } from "../changes/run-form.ts";
-import { Runs } from "../changes/runs.ts";
-import { EVENT_FORM } from "../events/run/event-form.ts";
+import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
 import { observerOf } from "../events/watch/observe.ts";
@@ -16,15 +12,13 @@ import { systemClock } from "../platform/clock.ts";
 import { contextIdShelf } from "../reading/context-id-shelf.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
-import { machineLock } from "../runs/file/project-lock.ts";
-import { fileRunStore } from "../runs/file/run-store.ts";
-import { targetingMemory } from "../runs/file/targeting-names.ts";
-import type { TargetingMemory } from "../runs/targeting-names.ts";
+import { fileBackend } from "../runs/file/backend.ts";
+import { Runs } from "../runs/registry.ts";
 import { type Audit, auditIn } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
 import type { Settings } from "../settings/settings.ts";
-import { ROUTES, type RouteTable } from "../spec/routes.ts";
+import { ROUTES } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
@@ -70,9 +64,7 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
   const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
-  const stopRuns = async () => {
-    await Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
-  };
+  const stopRuns = () => services.runs.stopAll();
   return {
     services,
     offer: {
@@ -88,9 +80,7 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
     log,
     audit,
     start: async () => {
-      for (const runs of [services.runs, services.eventRuns]) {
-        runs?.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
-      }
+      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
       try {
         await apis.start();
       } catch (error) {
@@ -121,22 +111,36 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
-  const memory = targetingMemory({
-    file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
-    now: systemClock.now,
-    onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
+  const backend = fileBackend({
+    stateDir: settings.stateDir,
+    clock: systemClock,
+    keep: settings.keep,
+    project: settings.project.id,
+    lasting,
+    onNamesProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
+  const world = {
+    ...{ store: backend.runs, lock: backend.lock, memory: backend.names, clock: systemClock, random: Math.random },
+    newRunId: ulidSource(systemClock.now, Math.random),
+    ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+  };
+  const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
+  const changes = driven && new Changes({ ...world, api: driven, routes });
+  const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
+  const kinds = [changes?.runs, sending?.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
     ...(half !== undefined && {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
     }),
     ...(read && { management: read }),
-    ...(driven && { runs: runsOver(driven, routes, memory, settings) }),
-    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, sandbox, settings) }),
+    runs: new Runs(world, kinds),
+    ...(changes && { changes }),
+    ...(sending && { sending }),
+    ...(eventApi && { events: eventApi }),
     ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
-    memory,
+    memory: backend.names,
     shelf: contextIdShelf(systemClock),
     suites: suiteStore(join(settings.stateDir, "suites")),
     readOnly: settings.readOnly,
@@ -147,44 +151,4 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     clock: systemClock,
     waitMs,
   };
-}
-
-function runsOver(
-  api: ManagementApi,
-  routes: RouteTable,
-  memory: TargetingMemory,
-  { environment, project, retryBudgetMs, stateDir, keep }: Settings,
-): Runs {
-  return new Runs({
-    api,
-    routes,
-    store: fileRunStore(join(stateDir, "runs"), systemClock, WRITE_FORM, keep),
-    lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
-    clock: systemClock,
-    random: Math.random,
-    newRunId: ulidSource(systemClock.now, Math.random),
-    project: project.id,
-    environment: environment.kind,
-    retryBudgetMs,
-    words: reasonWords,
-    memory,
-  });
-}
-
-function eventRunsOver(
-  api: EventApi,
-  sandbox: Http | undefined,
-  { environment, project, retryBudgetMs, stateDir, keep }: Settings,
-): EventRuns {
-  return new EventRuns({
-    api,
-    store: fileRunStore(join(stateDir, "event-runs"), systemClock, EVENT_FORM, keep),
-    clock: systemClock,
-    newRunId: ulidSource(systemClock.now, Math.random),
-    project: project.id,
-    environment: environment.kind,
-    retryBudgetMs,
-    words: reasonWords,
-    ...(environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) }),
-  });
 }

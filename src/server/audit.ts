@@ -66,7 +66,7 @@ export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
   readonly caller: string;
   readonly requestId: string;
-  readonly services: Pick<ToolServices, "environment" | "runs" | "eventRuns">;
+  readonly services: Pick<ToolServices, "environment" | "runs">;
 }
 
 /**
@@ -85,7 +85,7 @@ export async function auditCall(
   const { runId } = told ?? {};
   audit({ ...line, runId, outcome: told?.status ?? "error", counts: told?.counts });
   if (told?.status !== "running" || runId === undefined) return;
-  const run = (await services.runs?.find(runId)) ?? (await services.eventRuns?.find(runId));
+  const run = await services.runs.find(runId);
   if (run === undefined) return;
   await run.rest;
   audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });

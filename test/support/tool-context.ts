@@ -7,8 +7,10 @@ import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { contextIdShelf } from "../../src/reading/context-id-shelf.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { Runs } from "../../src/runs/registry.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
+import { memoryRunStore } from "./memory-store.ts";
 
 /** An option that a fake service holds; sub-options come with their group. */
 export interface HeldOption extends OptionRecord {
@@ -57,6 +59,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const sealKey = randomBytes(32);
   return {
     environment: "sandbox",
+    runs: new Runs({ store: memoryRunStore(clock), project: "project", environment: "sandbox" }, []),
     memory: targetingMemory({
       now: clock.now,
       onProblem: (problem) => {

@@ -10,7 +10,6 @@ import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
-import { ownRuns } from "../../tools/runs/own-runs.ts";
 import { type Connected, connect } from "../connect.ts";
 import { checkAccess } from "../http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
@@ -193,7 +192,7 @@ async function findUnfinished({ services }: Connected): Promise<{
 }> {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
-    for await (const { runId, tool, status, open } of ownRuns({ ...services, caller: "local" })) {
+    for await (const { runId, tool, status, open } of services.runs.list("local")) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
       if (unfinishedRuns.length === MOST_RUNS) break;
     }

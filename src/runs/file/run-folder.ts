@@ -21,6 +21,7 @@ export const FILES = {
 export const keptHeader = z.object({
   version: z.number(),
   runId: z.string(),
+  kind: z.string().exactOptional(),
   call: z.unknown(),
   project: z.string(),
   caller: z.string(),

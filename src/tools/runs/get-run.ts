@@ -1,15 +1,15 @@
 import * as z from "zod";
-import type { ListedRun } from "../../changes/run.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
 import { renderReport, resultLine } from "../../render/report.ts";
 import { runLine, runsText } from "../../render/runs.ts";
+import type { ListedRun } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
-import { reported, reportOf, runOutput } from "../writing/write.ts";
-import { isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
+import { runOutput } from "../writing/write.ts";
+import { ownRun, reportOf } from "./run-reports.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
@@ -93,7 +93,7 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
   const end = fitting < page.length ? (page[fitting] ?? next) : next;
   const cursor = end < state.objects.length ? writeCursor(asked, end) : undefined;
   return renderReport({
-    ...(isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment)),
+    ...(await reportOf(run, context)),
     results: results.slice(0, fitting),
     page: { cursor },
   });
@@ -116,7 +116,7 @@ async function listRuns(
   if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
   const runs: ReturnType<typeof rowOf>[] = [];
   let more = false;
-  for await (const run of ownRuns(context)) {
+  for await (const run of context.runs.list(context.caller)) {
     if ((before !== undefined && run.runId >= before) || (status !== undefined && run.status !== status)) continue;
     more = runs.length === limit;
     if (more) break;

@@ -1,8 +1,10 @@
 import { isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
+import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import { lossDigest } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import type { Runs } from "../../changes/runs.ts";
+import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { effectText } from "../../render/effect.ts";
@@ -11,10 +13,13 @@ import { renderReport } from "../../render/report.ts";
 import { requestFailure } from "../../render/request-failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { countsOf } from "../../runs/report.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
-import { isGoing, planInTime } from "./planning.ts";
+import { askFor } from "./confirmation-token.ts";
+import { interruptedHints } from "./earlier-runs.ts";
+import { planInTime } from "./planning.ts";
 
 /** A call, and the content of its file. */
 export interface Given {
@@ -28,14 +33,14 @@ export function plannedState(plan: Plan): RunState {
 }
 
 /** Says what a call would do and what it would meet, and sends no write. */
-export async function dryRun({ call, bytes }: Given, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
-  const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
+export async function dryRun({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
+  const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) {
     plan.stop();
     throw tookTooLong();
   }
   try {
-    const met = await withinWait(context, context.signal, (signal) => runs.foresee(plan, signal));
+    const met = await withinWait(context, context.signal, (signal) => changes.foresee(plan, signal));
     plan.settlements.push(...met);
     return planned(call, plan, context);
   } catch (thrown) {
@@ -67,6 +72,32 @@ export function tookTooLong(): ToolError {
     "planning this took longer than a call may take; nothing was changed",
     "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
   );
+}
+
+/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
+export async function needsYes(
+  { runId, call }: ChangeHeader,
+  plan: Plan,
+  context: ToolContext,
+  hints: readonly string[] = [],
+): Promise<ToolAnswer> {
+  const state = plannedState(plan);
+  await changesOf(context).propose(runId, plan);
+  return renderReport({
+    environment: context.environment,
+    runId,
+    tool: call.tool,
+    status: "needs_confirmation",
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
+    nextSteps: [
+      ...hints,
+      "show the effect to the person and wait for their decision",
+      ...(await interruptedHints(context, runId)),
+    ],
+  });
 }
 
 /** The person said no: nothing is attempted, and that is no error. */

@@ -1,6 +1,6 @@
+import type { Changes } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import type { Runs } from "../../changes/runs.ts";
 import { effectText } from "../../render/effect.ts";
 import { toldFailures } from "../../render/failures.ts";
 import { renderReport } from "../../render/report.ts";
@@ -19,10 +19,10 @@ export async function undecided(
   { call, bytes }: Given,
   plan: Plan,
   why: Undecided,
-  { runs, context }: { readonly runs: Runs; readonly context: ToolContext },
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
 ): Promise<UndecidedAnswer> {
-  const header = why === "unanswered" ? await runs.keep(call, context.caller, bytes) : undefined;
-  if (header !== undefined) await runs.propose(header.runId, plan);
+  const header = why === "unanswered" ? await changes.keep(call, context.caller, bytes) : undefined;
+  if (header !== undefined) await changes.propose(header.runId, plan);
   const state = plannedState(plan);
   const answer = renderReport({
     environment: context.environment,
@@ -40,16 +40,16 @@ export async function undecided(
     answer,
     async later(accepted) {
       if (!accepted) {
-        await runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
+        await changes.runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
         return;
       }
       // It may have been cancelled meanwhile.
-      if ((await runs.stored(header.runId))?.started !== false) return;
+      if ((await changes.runs.stored(header.runId))?.started !== false) return;
       const stopping = new AbortController();
-      const anew = runs.plan(call, stopping.signal, runs.part(header.runId, "input"));
+      const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
       const isAgreed = (made: Plan): boolean => lossDigest(made.losses) === digest || !needsConfirmation(call, made);
-      await runs.prepare(header, planning, isAgreed, state);
+      await changes.prepare(header, planning, isAgreed, state);
     },
   };
 }
