@@ -1,13 +1,11 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
-import { cancelInterrupted, startedBy, tidyLeft, WITHDRAWN, withdraw } from "./ended-runs.ts";
-import { understood } from "./entries.ts";
-import { KeptRuns, readBack } from "./kept-runs.ts";
+import { KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
-import { cancelKept, leaseToResume } from "./reins.ts";
+import { leaseToResume } from "./reins.ts";
 import { type MadeBefore, madeBefore } from "./same-call.ts";
-import { orUnreadable, type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
+import { type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
 import type { Lease } from "./turn.ts";
 
 /** Nothing but its call is there of a run: its process died before more was kept, and nothing was sent. */
@@ -75,7 +73,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
     const begin = async () => {
-      const lease = await startedBy(this.#context, runId);
+      const lease = await this.#kept.startedBy(runId);
       if (lease === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => lease;
@@ -124,11 +122,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
     // Another process may be just starting it, and about to take the lease.
-    if (!stored.started && (await readBack(this.kind, this.#context, runId)) === undefined) return undefined;
+    if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
     const lease = await leaseToResume(store, runId);
     if (lease === undefined) return this.find(runId);
     const parts = await by(lease, async () => {
-      const found = await readBack(this.kind, this.#context, runId, true);
+      const found = await this.#kept.read(runId, true);
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
       const { header, state, from, first } = found;
       await store.reopen(header);
@@ -201,9 +199,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** A run as it was kept, and whether it was started; undefined when there is none of this kind. */
-  async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
-    const stored = await this.#context.store.read(runId);
-    return stored && understood(this.kind, stored);
+  stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
+    return this.#kept.stored(runId);
   }
 
   /**
@@ -213,11 +210,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
-    const stored = await this.stored(runId);
-    if (stored?.started || (stored !== undefined && !this.kind.mayWait)) {
-      const end = (lease: Lease) => cancelInterrupted(this.kind, this.#context, runId, lease);
-      await cancelKept(this.#context.store, runId, end);
-    }
+    await this.#kept.cancel(runId);
     return this.find(runId);
   }
 
@@ -225,15 +218,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Ends a run that was not started, so that nobody can start it any more, in whatever process. Undefined when it was
    * started, or there is none, or runs of this kind never wait.
    */
-  async withdraw(runId: string, ending: Ending = WITHDRAWN): Promise<Run<Call, State> | undefined> {
-    if (!this.kind.mayWait || !(await withdraw(this.kind, this.#context, runId, ending))) return undefined;
-    return this.#kept.find(runId);
+  async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
+    return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
   /** Stops all of them between two requests, and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
-    this.#kept.end();
+    this.#kept.stopFollowing();
     for (const run of runs) run.stop("interrupted");
     await Promise.all(runs.map((run) => run.rest));
   }
@@ -241,17 +233,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
   tidyLeft(): Promise<void> {
     if (!this.kind.tidies) return Promise.resolve();
-    this.#tidied ??= this.#tidyAll().catch((thrown: unknown) => {
-      this.#tidied = undefined;
-      throw thrown;
-    });
+    this.#tidied ??= this.#kept
+      .tidyLeft((runId) => this.#driven.has(runId))
+      .catch((thrown: unknown) => {
+        this.#tidied = undefined;
+        throw thrown;
+      });
     return this.#tidied;
-  }
-
-  async #tidyAll(): Promise<void> {
-    for (const runId of await this.#context.store.unfinished()) {
-      if (!this.#driven.has(runId)) await orUnreadable(tidyLeft(this.kind, this.#context, runId));
-    }
   }
 
   #headerOf(call: Call, caller: string): RunHeader<Call> {
