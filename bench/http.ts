@@ -13,6 +13,7 @@ import { systemClock } from "../src/platform/clock.ts";
 import { contextIdShelf } from "../src/reading/context-id-shelf.ts";
 import { redactorFor } from "../src/render/redact.ts";
 import { fileRunStore } from "../src/runs/file/run-store.ts";
+import { fileSuites } from "../src/runs/file/suite-texts.ts";
 import { targetingMemory } from "../src/runs/file/targeting-names.ts";
 import { Runs } from "../src/runs/registry.ts";
 import { questionSeal } from "../src/server/ask.ts";
@@ -69,7 +70,7 @@ function ours(): Server {
       runs: new Runs({ ...kept, project: "bench", environment: "sandbox" }, []),
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
       shelf: contextIdShelf(systemClock),
-      suites: suiteStore(join(tmpdir(), "targeting-mcp-bench-suites")),
+      suites: suiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
       readOnly: false,
       confirm: "ask" as const,
       sealKey: async () => key,

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { eventsOver } from "../api/event-client.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
@@ -12,9 +11,10 @@ import { systemClock } from "../platform/clock.ts";
 import { contextIdShelf } from "../reading/context-id-shelf.ts";
 import { reasonWords } from "../render/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
+import type { Backend } from "../runs/backend.ts";
 import { fileBackend } from "../runs/file/backend.ts";
 import { Runs } from "../runs/registry.ts";
-import { type Audit, auditIn } from "../server/audit.ts";
+import { type Audit, auditInto } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -43,6 +43,8 @@ export interface Connected {
 export interface Shared {
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
+  /** What outlives the process. */
+  readonly backend: Backend;
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
   /** Where each line of the log says to which request it belongs; at the level `debug` it does in any case. */
@@ -51,8 +53,13 @@ export interface Shared {
   readonly secrets?: readonly string[];
 }
 
+/** What outlives a process with these settings; no file is touched yet. */
+export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep">): Backend {
+  return fileBackend({ stateDir, clock: systemClock, keep });
+}
+
 /** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
-export function connect(settings: Settings, { stopping, sealKey, work, secrets = [] }: Shared): Connected {
+export function connect(settings: Settings, { stopping, backend, sealKey, work, secrets = [] }: Shared): Connected {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
@@ -62,8 +69,8 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
     work: work ?? (settings.logLevel === "debug" ? followWork() : undefined),
   });
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
-  const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
-  const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
+  const services = { ...servicesOver(apis, settings, { backend, log }), sealKey, stopping };
+  const audit = auditInto(backend.audit, { now: systemClock.now, redact: redactor.text, log });
   const stopRuns = () => services.runs.stopAll();
   return {
     services,
@@ -98,7 +105,7 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
 
 type Services = Omit<ToolServices, "stopping" | "sealKey">;
 
-function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
+function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backend: Backend; log: Log }): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs } = settings;
   const half = environment.kind === "live" ? environment.half : undefined;
@@ -111,16 +118,12 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
-  const backend = fileBackend({
-    stateDir: settings.stateDir,
-    clock: systemClock,
-    keep: settings.keep,
-    project: settings.project.id,
+  const memory = backend.names(settings.project.id, {
     lasting,
-    onNamesProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
+    onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
   const world = {
-    ...{ store: backend.runs, lock: backend.lock, memory: backend.names, clock: systemClock, random: Math.random },
+    ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
   };
@@ -140,9 +143,9 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     ...(eventApi && { events: eventApi }),
     ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
-    memory: backend.names,
+    memory,
     shelf: contextIdShelf(systemClock),
-    suites: suiteStore(join(settings.stateDir, "suites")),
+    suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),

@@ -1,5 +1,6 @@
 import type { ProjectLock } from "./project-lock.ts";
 import type { RunStore } from "./store.ts";
+import type { SuiteTexts } from "./suite-texts.ts";
 import type { TargetingMemory } from "./targeting-names.ts";
 
 /**
@@ -11,6 +12,19 @@ export interface Backend {
   readonly runs: RunStore;
   /** One write of a project at a time. */
   readonly lock: ProjectLock;
-  /** The targetings of the project that were seen before. */
-  readonly names: TargetingMemory;
+  readonly suites: SuiteTexts;
+  /** The targetings of a project that were seen before. */
+  names(project: string, options: NamesOptions): TargetingMemory;
+  /** Appends a line to what is written down about writes. */
+  readonly audit: (line: string) => Promise<void>;
+  /** A key of at least 32 bytes, the same for all who share the backend. Throws a RunStoreError where it cannot be had. */
+  readonly sealKey: () => Promise<Uint8Array>;
+}
+
+/** How the names of targetings are remembered. */
+export interface NamesOptions {
+  /** Whether they outlive this process: what a sandbox holds that ends with it does not. */
+  readonly lasting: boolean;
+  /** Told when they could not be read or written; the memory then goes on without. */
+  readonly onProblem: (problem: unknown) => void;
 }

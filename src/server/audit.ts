@@ -1,11 +1,7 @@
-import { appendFile, mkdir } from "node:fs/promises";
-import { join } from "node:path";
 import * as z from "zod";
 import type { ToolServices } from "../tools/context.ts";
 import type { Tool } from "../tools/registry.ts";
 import type { Log } from "./log.ts";
-
-const FILE = "audit.ndjson";
 
 /** What is written down about one write: who did what, through which run, and how it ended. */
 interface AuditLine {
@@ -23,18 +19,14 @@ interface AuditLine {
 export type Audit = (line: AuditLine) => void;
 
 /**
- * Appends lines to `audit.ndjson` in the state folder, one after another, readable by the owner only. No line holds
- * a key: each passes `redact`. A line that cannot be written is an error in the log, and goes there.
+ * Appends lines one after another. No line holds a key: each passes `redact`. A line that cannot be written is an error in
+ * the log, and goes there.
  */
-export function auditIn(
-  stateDir: string,
+export function auditInto(
+  append: (line: string) => Promise<void>,
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
 ): Audit & { readonly written: () => Promise<void> } {
   let turn = Promise.resolve();
-  const append = async (line: string): Promise<void> => {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 });
-    await appendFile(join(stateDir, FILE), `${line}\n`, { mode: 0o600 });
-  };
   const audit = (given: AuditLine): void => {
     const line = redact(JSON.stringify({ time: new Date(now()).toISOString(), ...given }));
     turn = turn

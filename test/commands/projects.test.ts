@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
+import { backendOf } from "../../src/commands/connect.ts";
 import { projects } from "../../src/commands/projects.ts";
 import { NoRoom } from "../../src/server/http/guards.ts";
 import { createLog, followWork } from "../../src/server/log.ts";
@@ -49,8 +50,10 @@ function start() {
     platform: process.platform,
     overHttp: true,
   } as const;
-  const all = projects(input, readSettings(input), {
+  const settings = readSettings(input);
+  const all = projects(input, settings, {
     stopping: new AbortController().signal,
+    backend: backendOf(settings),
     sealKey: async () => new Uint8Array(32),
     work: followWork(),
   });

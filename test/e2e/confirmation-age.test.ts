@@ -43,7 +43,7 @@ test("a confirmation that has expired, or is sealed with another key or for some
   const sealKey = randomBytes(32).toString("base64");
   const { service, client, targetingId } = await start({ TARGETING_MCP_SEAL_KEY: sealKey });
   const { confirmation } = await call(client, "delete_targeting", { ids: [targetingId] });
-  const key = await sealKeys({ sealKey, stateDir: "/nowhere" })("confirmation");
+  const key = await sealKeys(sealKey, () => Promise.reject(new Error("no key is kept")))("confirmation");
   const opened = openConfirmation(key, confirmation.token);
   if (opened === undefined) throw new Error("the server seals with another key");
   const act = (token: string) => refused(client, "delete_targeting", { confirmation: token });

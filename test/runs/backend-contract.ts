@@ -174,7 +174,9 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     });
 
     test("names are remembered until they are forgotten", async () => {
-      const [{ names }, { names: others }] = await make();
+      const [backend, other] = await make();
+      const options = { lasting: true, onProblem: () => expect.unreachable() };
+      const [names, others] = [backend.names("p", options), other.names("p", options)];
       await names.remember([
         { _id: "1", name: "Spring" },
         { _id: "2", name: "Autumn" },
@@ -183,6 +185,37 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await others.forget(["1"]);
       expect((await names.resolve("Spring")).kind).toBe("unknown");
       expect((await names.recent()).map(({ name }) => name)).toEqual(["Autumn"]);
+      expect(await backend.names("another", options).recent()).toEqual([]);
+    });
+
+    test("suites are kept for their caller, those kept last first", async () => {
+      const [{ suites }, { suites: others }] = await make();
+      await suites.put("me", "a1", "first");
+      await suites.put("me", "b2", "second");
+      await suites.put("somebody else", "a1", "theirs");
+      expect(await others.get("me", "a1")).toBe("first");
+      expect(await others.get("me", "c3")).toBeUndefined();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await others.put("me", "a1", "first again");
+      expect(await suites.list("me")).toEqual(["first again", "second"]);
+      expect(await suites.list("nobody")).toEqual([]);
+    });
+
+    test("a yes is acted on once, and what came of it is known", async () => {
+      const [{ suites }, { suites: others }] = await make();
+      expect(await others.settled("yes")).toBeUndefined();
+      expect((await Promise.all([suites.claim("yes"), others.claim("yes")])).toSorted()).toEqual([false, true]);
+      expect(await others.settled("yes")).toBe("");
+      await suites.settle("yes", "done");
+      expect(await others.settled("yes")).toBe("done");
+      expect(await others.claim("yes")).toBe(false);
+    });
+
+    test("the key is long, and the same for all", async () => {
+      const [backend, other] = await make();
+      const keys = await Promise.all([backend.sealKey(), other.sealKey(), backend.sealKey()]);
+      expect(keys[0]?.length).toBeGreaterThanOrEqual(32);
+      expect(new Set(keys.map((key) => Buffer.from(key).toString("hex"))).size).toBe(1);
     });
   });
 }

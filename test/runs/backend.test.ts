@@ -13,12 +13,6 @@ backendContract("in memory", async () => {
 
 backendContract("in files", async () => {
   const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const open = () =>
-    fileBackend({
-      ...{ stateDir, clock: systemClock, keep: { days: 30, runs: 500 }, project: "project", lasting: true },
-      onNamesProblem: (problem) => {
-        throw problem;
-      },
-    });
+  const open = () => fileBackend({ stateDir, clock: systemClock, keep: { days: 30, runs: 500 } });
   return [open(), open()];
 });

@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import type { Line, RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/store.ts";
+import type { SuiteTexts } from "../../src/runs/suite-texts.ts";
+import type { TargetingMemory } from "../../src/runs/targeting-names.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
 interface Kept {
@@ -18,10 +21,40 @@ interface Kept {
 
 /** A backend for as long as the process lives. */
 export function memoryBackend(clock: Clock = systemClock): Backend {
+  const key = randomBytes(32);
+  const names = new Map<string, TargetingMemory>();
   return {
     runs: memoryRunStore(clock),
     lock: processLock(clock),
-    names: targetingMemory({ now: () => clock.now(), onProblem: () => {} }),
+    suites: memorySuites(),
+    names(project, { onProblem }) {
+      const known = names.get(project) ?? targetingMemory({ now: () => clock.now(), onProblem });
+      names.set(project, known);
+      return known;
+    },
+    audit: async () => {},
+    sealKey: async () => key,
+  };
+}
+
+function memorySuites(): SuiteTexts {
+  const suites = new Map<string, Map<string, string>>();
+  const yeses = new Map<string, string>();
+  return {
+    put: async (caller, id, text) => {
+      const mine = suites.get(caller) ?? new Map<string, string>();
+      mine.delete(id);
+      suites.set(caller, mine.set(id, text));
+    },
+    get: async (caller, id) => suites.get(caller)?.get(id),
+    list: async (caller) => [...(suites.get(caller)?.values() ?? [])].reverse(),
+    claim: async (yes) => {
+      const isFirst = !yeses.has(yes);
+      if (isFirst) yeses.set(yes, "");
+      return isFirst;
+    },
+    settle: async (yes, text) => void yeses.set(yes, text),
+    settled: async (yes) => yeses.get(yes),
   };
 }
 

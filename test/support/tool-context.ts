@@ -6,6 +6,7 @@ import type { ManagementApi } from "../../src/api/management.ts";
 import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { contextIdShelf } from "../../src/reading/context-id-shelf.ts";
+import { fileSuites } from "../../src/runs/file/suite-texts.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
@@ -67,7 +68,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
       },
     }),
     shelf: contextIdShelf(clock),
-    suites: suiteStore(join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "suites")),
+    suites: suiteStore(fileSuites(join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "suites"))),
     readOnly: false,
     confirm: "ask",
     sealKey: async () => sealKey,

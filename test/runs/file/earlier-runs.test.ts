@@ -12,10 +12,7 @@ import { sentEvents } from "../../support/sent-events.ts";
 const newRunId = ulidSource(Date.now, Math.random);
 
 function sending(stateDir: string, track = async () => ({ statusCode: 200, message: "ok" })) {
-  const { runs: store } = fileBackend({
-    ...{ stateDir, clock: systemClock, keep: { days: 30, runs: 500 }, project: "project", lasting: true },
-    onNamesProblem: () => {},
-  });
+  const { runs: store } = fileBackend({ stateDir, clock: systemClock, keep: { days: 30, runs: 500 } });
   return sentEvents({
     ...{ api: { track }, store, clock: systemClock, newRunId, project: "project", environment: "sandbox" },
     ...{ retryBudgetMs: 1000, words: ({ code }) => code },
