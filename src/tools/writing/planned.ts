@@ -27,9 +27,9 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** A run as its plan leaves it: only what failed in planning has an outcome. */
-export function plannedState(plan: Plan): RunState {
-  return new RunState(plan);
+/** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
+export function toldUnstarted({ tool }: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
+  return { environment, tool, counts: countsOf(state), failures: toldFailures(state), results: [] };
 }
 
 /** Says what a call would do and what it would meet, and sends no write. */
@@ -50,17 +50,12 @@ export async function dryRun({ call, bytes }: Given, changes: Changes, context: 
   }
 }
 
-function planned(call: WriteCall, plan: Plan, { environment }: ToolContext, notes: readonly string[] = []): ToolAnswer {
-  const state = plannedState(plan);
+function planned(call: WriteCall, plan: Plan, context: ToolContext, notes: readonly string[] = []): ToolAnswer {
   const asks =
     plan.losses.length > 0 ? [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`] : [];
   return renderReport({
-    environment,
-    tool: call.tool,
+    ...toldUnstarted(call, new RunState(plan), context),
     status: "planned",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
     nextSteps: [...notes, ...asks],
   });
@@ -81,16 +76,11 @@ export async function needsYes(
   context: ToolContext,
   hints: readonly string[] = [],
 ): Promise<ToolAnswer> {
-  const state = plannedState(plan);
   await changesOf(context).propose(runId, plan);
   return renderReport({
-    environment: context.environment,
+    ...toldUnstarted(call, new RunState(plan), context),
     runId,
-    tool: call.tool,
     status: "needs_confirmation",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
     nextSteps: [
       ...hints,
@@ -101,16 +91,12 @@ export async function needsYes(
 }
 
 /** The person said no: nothing is attempted, and that is no error. */
-export function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
-  const state = plannedState(plan);
+export function notDone(call: WriteCall, plan: Plan, context: ToolContext): ToolAnswer {
+  const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
-    environment,
-    tool: call.tool,
+    ...toldUnstarted(call, state, context),
     status: "cancelled",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     nextSteps: ["the person did not agree: nothing was changed; do not try again unless they ask for it"],
   });
 }

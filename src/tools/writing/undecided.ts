@@ -1,15 +1,14 @@
 import type { Changes } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
+import { RunState } from "../../changes/state/change-state.ts";
 import { effectText } from "../../render/effect.ts";
-import { toldFailures } from "../../render/failures.ts";
 import { renderReport } from "../../render/report.ts";
 import { undecidedStep } from "../../render/undecided.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import type { Undecided, UndecidedAnswer } from "../definition.ts";
-import { type Given, plannedState } from "./planned.ts";
+import { type Given, toldUnstarted } from "./planned.ts";
 
 /**
  * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
@@ -23,15 +22,11 @@ export async function undecided(
 ): Promise<UndecidedAnswer> {
   const header = why === "unanswered" ? await changes.keep(call, context.caller, bytes) : undefined;
   if (header !== undefined) await changes.propose(header.runId, plan);
-  const state = plannedState(plan);
+  const state = new RunState(plan);
   const answer = renderReport({
-    environment: context.environment,
+    ...toldUnstarted(call, state, context),
     ...(header && { runId: header.runId }),
-    tool: call.tool,
     status: "needs_confirmation",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     nextSteps: [effectText(plan.losses), undecidedStep(why, header?.runId)],
   });
   if (header === undefined) return { answer };
