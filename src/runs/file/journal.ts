@@ -36,7 +36,7 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
   };
   return {
     append(line) {
-      waiting.push(...bytesOf(line));
+      for (const piece of bytesOf(line)) waiting.push(piece);
     },
     // What goes wrong is told by the next flush.
     write: () => void write().catch(() => undefined),
