@@ -11,7 +11,6 @@ import { eventsOver } from "../src/api/event-client.ts";
 import { openHttp } from "../src/api/http.ts";
 import { rememberingNearestName } from "../src/events/check/near-names.ts";
 import { validateEvent } from "../src/events/check/validate.ts";
-import { EVENT_FORM } from "../src/events/run/event-form.ts";
 import { EventRuns } from "../src/events/run/event-runs.ts";
 import { sourceOfEvents } from "../src/events/run/event-source.ts";
 import { systemClock } from "../src/platform/clock.ts";
@@ -119,7 +118,7 @@ const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
 async function sender(): Promise<void> {
   const runs = new EventRuns({
     api: eventsOver(http, ROUTES),
-    store: fileRunStore(stateDir, systemClock, EVENT_FORM),
+    store: fileRunStore(stateDir, systemClock),
     clock: systemClock,
     newRunId: ulidSource(Date.now, Math.random),
     project: "bench",

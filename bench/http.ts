@@ -11,7 +11,10 @@ import * as z from "zod";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { redactorFor } from "../src/render/redact.ts";
+import { fileRunStore } from "../src/runs/file/run-store.ts";
+import { fileSuites } from "../src/runs/file/suite-texts.ts";
 import { targetingMemory } from "../src/runs/file/targeting-names.ts";
+import { Runs } from "../src/runs/registry.ts";
 import { questionSeal } from "../src/server/asking/ask.ts";
 import { callsUnderWay } from "../src/server/calls-under-way.ts";
 import { authenticator } from "../src/server/http/auth.ts";
@@ -52,6 +55,7 @@ function ours(): Server {
     work: followWork(),
   });
   const key = randomBytes(32);
+  const kept = { store: fileRunStore(join(tmpdir(), "targeting-mcp-bench-runs"), systemClock) };
   const parts = {
     version: "0.0.0",
     tools: listedTools(TOOLS, {
@@ -62,8 +66,9 @@ function ours(): Server {
     }),
     services: {
       environment: "sandbox" as const,
+      runs: new Runs({ ...kept, project: "bench", environment: "sandbox" }, []),
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
-      suites: suiteStore(join(tmpdir(), "targeting-mcp-bench-suites")),
+      suites: suiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
       readOnly: false,
       confirm: "ask" as const,
       sealKey: async () => key,

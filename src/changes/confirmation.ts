@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { WriteCall } from "./call.ts";
+import { changeOf } from "./change-kinds.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 
 /** How long a person has to decide, in milliseconds. */
@@ -8,18 +9,10 @@ export const CONFIRMATION_MS = 600_000;
 const UNASKED_CONTEXT_IDS = 100;
 
 /** Whether a plan takes away so much that a person has to agree: decided by what it does, not only by the tool. */
-export function needsConfirmation({ tool }: WriteCall, { losses }: Plan): boolean {
-  if (tool === "delete_targeting" || tool === "delete_options") return losses.length > 0;
+export function needsConfirmation(call: WriteCall, { losses }: Plan): boolean {
+  if (changeOf(call).deletes) return losses.length > 0;
   const contextIds = losses.reduce((sum, loss) => sum + loss.count, 0);
   return contextIds > UNASKED_CONTEXT_IDS || losses.some((loss) => loss.empties);
-}
-
-/** Whether the plan of a call may need a person's yes: what can be told before it is planned. */
-export function mayNeedConfirmation(call: WriteCall): boolean {
-  if (call.tool === "delete_targeting" || call.tool === "delete_options") return true;
-  if (call.tool !== "update_contexts") return false;
-  const { items, file } = call.input;
-  return file !== undefined || items.some(({ remove, set, removeFrom }) => (remove ?? set ?? removeFrom) !== undefined);
 }
 
 /** A short text that changes when anything of what a plan takes away does. */

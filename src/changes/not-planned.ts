@@ -1,18 +1,14 @@
 import { type ApiError, isApiError, RejectedError } from "../api/errors.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import type { Reason, ReportedObject, StopCause } from "../runs/outcome.ts";
+import type { Ending } from "../runs/kind.ts";
+import type { ReportedObject } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { WriteCall } from "./call.ts";
-import { givenObjects } from "./given-objects.ts";
+import { changeOf } from "./change-kinds.ts";
 import type { JournalEntry } from "./rows/entries.ts";
+import { StepList } from "./rows/step-list.ts";
 import { RunState } from "./state/change-state.ts";
-
-/** How a run ends that was not planned: nothing of it was sent. */
-export interface Ending {
-  readonly cause: Exclude<StopCause, "finished">;
-  readonly reason: Reason;
-}
 
 /** So that no line of a journal grows with the call. */
 const OBJECTS_PER_LINE = 500;
@@ -23,7 +19,7 @@ const OBJECTS_PER_LINE = 500;
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
-    return new RunState(await givenObjects(call, bytes));
+    return new RunState({ objects: await changeOf(call).objects(bytes), steps: new StepList(), settlements: [] });
   } catch (thrown) {
     if (thrown instanceof FileError) return new RunState();
     throw thrown;

@@ -1,15 +1,11 @@
+import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
-import type { Loss, Plan } from "./plan/plan.ts";
-import type { Run, RunWatcher } from "./run.ts";
-import type { ChangeHeader } from "./run-form.ts";
+import type { RunHeader } from "../runs/store.ts";
+import type { WriteCall } from "./call.ts";
+import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
+import type { Plan } from "./plan/plan.ts";
+import type { Planning } from "./planning.ts";
 import { RunState } from "./state/change-state.ts";
-
-/** A plan that is still being made: reads may take their time. */
-export interface Planning {
-  readonly plan: Promise<Plan>;
-  /** Gives it up: `plan` is then rejected, or was made already. */
-  stop(): void;
-}
 
 /** How a run goes on once it is planned. */
 interface Then {
@@ -19,25 +15,24 @@ interface Then {
   readonly mayStart: (plan: Plan) => boolean;
   /** Keeps what it would do, where it may not. */
   readonly propose: (plan: Plan) => Promise<void>;
-  readonly start: (plan: Plan) => Promise<Run | undefined>;
+  readonly start: (plan: Plan) => Promise<ChangeRun | undefined>;
   /** The run, where another process has started it meanwhile. */
-  readonly startedElsewhere: () => Promise<Run | undefined>;
+  readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
   /** Ends it, where it could not be planned, so that its journal tells why; gives it as it stands then. */
-  readonly giveUp: (thrown: unknown) => Promise<Run | undefined>;
+  readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
   /** Ends it as cancelled, so that nobody can start it; gives it as it stands then. */
-  readonly withdraw: () => Promise<Run | undefined>;
+  readonly withdraw: () => Promise<ChangeRun | undefined>;
 }
 
 /**
  * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a person's yes
  * with what it would take away, or tells why it could not be planned.
  */
-export function preparingRun(header: ChangeHeader, planning: Planning, then: Then): Run {
+export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
   let state = then.meanwhile;
-  let started: Run | undefined;
+  let started: ChangeRun | undefined;
   let status: RunStatus = "running";
-  let losses: readonly Loss[] | undefined;
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
     // What it takes away is then no longer there to be planned.
@@ -49,7 +44,6 @@ export function preparingRun(header: ChangeHeader, planning: Planning, then: The
       return;
     }
     await then.propose(plan);
-    losses = plan.losses;
     state = new RunState(plan);
     if (stoppedBy === undefined) status = "needs_confirmation";
   };
@@ -69,12 +63,13 @@ export function preparingRun(header: ChangeHeader, planning: Planning, then: The
     await started?.rest;
   };
   return {
+    kind: CHANGE_FORM.name,
     header,
     get state() {
       return started?.state ?? state;
     },
     status: () => started?.status() ?? status,
-    asks: () => (stoppedBy === undefined ? losses : undefined),
+    kept: Promise.resolve(),
     rest: prepare(),
     watch(watcher) {
       watchers.set(watcher, started?.watch(watcher) ?? NOTHING);

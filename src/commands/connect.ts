@@ -1,14 +1,10 @@
 import { join } from "node:path";
 import { eventsOver } from "../api/event-client.ts";
-import type { EventApi } from "../api/events.ts";
-import type { Http } from "../api/http.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/read.ts";
 import { sandboxOver } from "../api/sandbox.ts";
-import { WRITE_FORM } from "../changes/run-form.ts";
-import { Runs } from "../changes/runs.ts";
-import { EVENT_FORM } from "../events/run/event-form.ts";
+import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
 import { observerOf } from "../events/watch/observe.ts";
@@ -16,15 +12,14 @@ import { systemClock } from "../platform/clock.ts";
 import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
-import { machineLock } from "../runs/file/project-lock.ts";
-import { fileRunStore } from "../runs/file/run-store.ts";
-import { targetingMemory } from "../runs/file/targeting-names.ts";
-import type { TargetingMemory } from "../runs/targeting-names.ts";
-import { type Audit, auditIn } from "../server/audit.ts";
+import type { Backend } from "../runs/backend.ts";
+import { fileBackend } from "../runs/file/backend.ts";
+import { Runs } from "../runs/registry.ts";
+import { type Audit, auditInto } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
 import type { Settings } from "../settings/settings.ts";
-import { ROUTES, type RouteTable } from "../spec/routes.ts";
+import { ROUTES } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
@@ -49,6 +44,8 @@ export interface Connected {
 export interface Shared {
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
+  /** What outlives the process. */
+  readonly backend: Backend;
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
   /** Where each line of the log says to which request it belongs; at the level `debug` it does in any case. */
@@ -57,8 +54,13 @@ export interface Shared {
   readonly secrets?: readonly string[];
 }
 
+/** What outlives a process with these settings; no file is touched yet. */
+export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep">): Backend {
+  return fileBackend({ stateDir, clock: systemClock, keep });
+}
+
 /** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
-export function connect(settings: Settings, { stopping, sealKey, work, secrets = [] }: Shared): Connected {
+export function connect(settings: Settings, { stopping, backend, sealKey, work, secrets = [] }: Shared): Connected {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
@@ -68,11 +70,9 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
     work: work ?? (settings.logLevel === "debug" ? followWork() : undefined),
   });
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
-  const services = { ...servicesOver(apis, settings, log), sealKey, stopping };
-  const audit = auditIn(settings.stateDir, { now: systemClock.now, redact: redactor.text, log });
-  const stopRuns = async () => {
-    await Promise.all([services.runs?.stopAll(), services.eventRuns?.stopAll()]);
-  };
+  const services = { ...servicesOver(apis, settings, { backend, log }), sealKey, stopping };
+  const audit = auditInto(backend.audit, { now: systemClock.now, redact: redactor.text, log });
+  const stopRuns = () => services.runs.stopAll();
   return {
     services,
     offer: {
@@ -88,9 +88,7 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
     log,
     audit,
     start: async () => {
-      for (const runs of [services.runs, services.eventRuns]) {
-        runs?.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
-      }
+      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
       try {
         await apis.start();
       } catch (error) {
@@ -108,7 +106,7 @@ export function connect(settings: Settings, { stopping, sealKey, work, secrets =
 
 type Services = Omit<ToolServices, "stopping" | "sealKey">;
 
-function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
+function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backend: Backend; log: Log }): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
   const half = environment.kind === "live" ? environment.half : undefined;
@@ -122,20 +120,30 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
-  const memory = targetingMemory({
-    file: lasting ? join(settings.stateDir, "projects", settings.project.id, "targetings.json") : undefined,
-    now: systemClock.now,
+  const memory = backend.names(settings.project.id, {
+    lasting,
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
+  const world = {
+    ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
+    newRunId: ulidSource(systemClock.now, Math.random),
+    ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+  };
+  const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
+  const changes = driven && new Changes({ ...world, api: driven, routes });
+  const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
+  const kinds = [changes?.runs, sending?.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
     ...(half !== undefined && {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
     }),
     ...(read && { management: read }),
-    ...(driven && { runs: runsOver(driven, routes, memory, settings) }),
-    ...(eventApi && { events: eventApi, eventRuns: eventRunsOver(eventApi, sandbox, settings) }),
+    runs: new Runs(world, kinds),
+    ...(changes && { changes }),
+    ...(sending && { sending }),
+    ...(eventApi && { events: eventApi }),
     ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
@@ -145,7 +153,7 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
         onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
       }),
     }),
-    suites: suiteStore(join(settings.stateDir, "suites")),
+    suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
@@ -154,44 +162,4 @@ function servicesOver(apis: Apis, settings: Settings, log: Log): Services {
     clock: systemClock,
     waitMs,
   };
-}
-
-function runsOver(
-  api: ManagementApi,
-  routes: RouteTable,
-  memory: TargetingMemory,
-  { environment, project, retryBudgetMs, stateDir, keep }: Settings,
-): Runs {
-  return new Runs({
-    api,
-    routes,
-    store: fileRunStore(join(stateDir, "runs"), systemClock, WRITE_FORM, keep),
-    lock: machineLock((id) => join(stateDir, "projects", id), systemClock),
-    clock: systemClock,
-    random: Math.random,
-    newRunId: ulidSource(systemClock.now, Math.random),
-    project: project.id,
-    environment: environment.kind,
-    retryBudgetMs,
-    words: reasonWords,
-    memory,
-  });
-}
-
-function eventRunsOver(
-  api: EventApi,
-  sandbox: Http | undefined,
-  { environment, project, retryBudgetMs, stateDir, keep }: Settings,
-): EventRuns {
-  return new EventRuns({
-    api,
-    store: fileRunStore(join(stateDir, "event-runs"), systemClock, EVENT_FORM, keep),
-    clock: systemClock,
-    newRunId: ulidSource(systemClock.now, Math.random),
-    project: project.id,
-    environment: environment.kind,
-    retryBudgetMs,
-    words: reasonWords,
-    ...(environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) }),
-  });
 }

@@ -20,6 +20,7 @@ import { SETTINGS } from "../settings/registry.ts";
 import type { Settings } from "../settings/settings.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { cannotListen } from "./cannot-listen.ts";
+import { backendOf } from "./connect.ts";
 import { exposures } from "./doctor/exposures.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
 import { type Projects, projects } from "./projects.ts";
@@ -45,10 +46,12 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const access = readAccess(settings.http.accessFile);
   checkAccess(settings, access, host);
   const stopping = new AbortController();
-  const seals = sealKeys(settings);
+  const backend = backendOf(settings);
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
   const secrets = secretsIn(access);
   const all = projects(input, settings, {
     stopping: stopping.signal,
+    backend,
     secrets,
     sealKey: () => seals("confirmation"),
     work: followWork(),

@@ -117,7 +117,7 @@ function keptProject(connected: Connected): Kept {
 
 /** A request or a run still needs it: what was begun with a pair of keys ends with it. */
 function isBusy({ requests, project: { services } }: Kept): boolean {
-  return requests > 0 || services.runs?.isDriving === true || services.eventRuns?.isDriving === true;
+  return requests > 0 || services.runs.isDriving;
 }
 
 /** Keys are kept as what they open; the name under which that is found tells nothing about them. */

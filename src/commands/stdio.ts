@@ -8,7 +8,7 @@ import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { connect } from "./connect.ts";
+import { backendOf, connect } from "./connect.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -36,9 +36,11 @@ export async function runStdio(line: CommandLine): Promise<number> {
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
   const stopping = new AbortController();
-  const seals = sealKeys(settings);
+  const backend = backendOf(settings);
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
   const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
     stopping: stopping.signal,
+    backend,
     sealKey: () => seals("confirmation"),
   });
   const started = start();

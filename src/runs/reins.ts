@@ -26,7 +26,7 @@ export interface Reins {
  * once there is one: a run that another process has taken over is stopped, too.
  */
 export function reinsOf(
-  store: Pick<RunStore<unknown, unknown>, "stopAsked" | "forgetStop">,
+  store: Pick<RunStore, "stopAsked" | "forgetStop">,
   runId: string,
   lease: () => Pick<Lease, "check"> | undefined,
 ): Reins {
@@ -75,7 +75,7 @@ async function isLost(lease: Pick<Lease, "check"> | undefined): Promise<boolean>
  * `end`, with its lease, where nobody drives it.
  */
 export async function cancelKept(
-  store: Pick<RunStore<unknown, unknown>, "stopAsked" | "forgetStop" | "askToStop" | "lease" | "isDriven">,
+  store: Pick<RunStore, "stopAsked" | "forgetStop" | "askToStop" | "lease" | "isDriven">,
   runId: string,
   end: (lease: Lease) => Promise<void>,
 ): Promise<void> {
@@ -99,7 +99,7 @@ export async function cancelKept(
  * driver is taken back, but nothing that is asked from now on.
  */
 export async function leaseToResume(
-  store: Pick<RunStore<unknown, unknown>, "stopAsked" | "forgetStop" | "lease">,
+  store: Pick<RunStore, "stopAsked" | "forgetStop" | "lease">,
   runId: string,
 ): Promise<Lease | undefined> {
   const asked = await store.stopAsked(runId);

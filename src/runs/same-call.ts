@@ -1,4 +1,4 @@
-import { orUnreadable, type RunHeader, type RunStore, type RunSummary } from "./store.ts";
+import { orUnreadable, type RunStore, type RunSummary } from "./store.ts";
 
 /** A call that is made, by what it is known again, and when it arrived: milliseconds since 1970. */
 export interface MadeCall {
@@ -20,7 +20,7 @@ const RECENT_RUNS = 50;
 /** For so long a call that is made again is taken for another try of one that stopped, and an ended one is named. */
 const SAME_CALL_MS = 3_600_000;
 
-type AnyStore = Pick<RunStore<unknown, unknown>, "alone" | "last" | "summary" | "unfinished" | "isDriven" | "read">;
+type AnyStore = Pick<RunStore, "alone" | "last" | "summary" | "unfinished" | "isDriven" | "read">;
 
 /** How an engine goes on with a run of a call. */
 interface Ways<R> {
@@ -82,38 +82,4 @@ async function mayGoOn(
 ): Promise<boolean> {
   const stored = await orUnreadable(store.read(runId));
   return stored?.header.fingerprint === fingerprint && (stored.started || !unstartedWaits);
-}
-
-/** A run that was cut short and waits to be taken up. */
-export interface Interrupted {
-  readonly runId: string;
-  readonly tool: string;
-}
-
-/** How many runs are looked at for those that were interrupted, however many are kept. */
-const LOOKED_AT = 20;
-
-/** The runs of a caller in a project that were cut short and that nobody goes on with, the newest first. */
-export async function interruptedRuns(
-  store: AnyStore,
-  whose: Pick<RunHeader<unknown>, "caller" | "project" | "environment">,
-): Promise<readonly Interrupted[]> {
-  const found: Interrupted[] = [];
-  for (const runId of (await store.unfinished(whose)).slice(0, LOOKED_AT)) {
-    const told = await store.summary(runId);
-    if (told !== undefined && told.status !== "interrupted") continue;
-    const tool = told?.tool ?? (await startedTool(store, runId));
-    if (tool !== undefined && !(await store.isDriven(runId))) found.push({ runId, tool });
-  }
-  return found;
-}
-
-/** The tool of a run that was started; undefined where it was not, or cannot be read. */
-async function startedTool(store: AnyStore, runId: string): Promise<string | undefined> {
-  const stored = await orUnreadable(store.read(runId));
-  if (!stored?.started) return undefined;
-  const { call } = stored.header;
-  return typeof call === "object" && call !== null && "tool" in call && typeof call.tool === "string"
-    ? call.tool
-    : undefined;
 }

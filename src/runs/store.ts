@@ -12,8 +12,10 @@ export class RunStoreError extends Error {
 }
 
 /** What is known of a run before it starts; kept so that it can be finished without its caller. */
-export interface RunHeader<Call> {
+export interface RunHeader<Call = unknown> {
   readonly runId: string;
+  /** The name of its kind. Versions before wrote none: then the tool of the call says it. */
+  readonly kind?: string;
   readonly call: Call;
   /** The project behind the key: what the write lock is held for. */
   readonly project: string;
@@ -41,10 +43,13 @@ export interface RunSummary {
   readonly open: boolean;
 }
 
+/** An entry of a journal as its kind writes it: JSON without a line break, in pieces. */
+export type Line = readonly (string | Uint8Array)[];
+
 /** The journal of one run, open for writing by the lease of the run. */
-export interface RunJournal<Entry> {
+export interface RunJournal {
   /** Takes an entry; it is on the disk once `flush` has resolved. */
-  append(entry: Entry): void;
+  append(line: Line): void;
   /**
    * Resolves when every entry taken is on the disk and the lease of the run is still held. Throws when that cannot be had:
    * a LeaseLostError where another process drives the run.
@@ -61,7 +66,7 @@ export interface RunJournal<Entry> {
    * Puts an entry into the journal as it is now, although another process drives the run: what this one did too late is
    * not to stay unknown.
    */
-  confess(entry: Entry): Promise<void>;
+  confess(line: Line): Promise<void>;
   /** Closes it; entries that were taken and not flushed are written first, as long as the lease is held. */
   close(): Promise<void>;
 }
@@ -73,8 +78,8 @@ export interface Revision {
   readonly bytes: number;
 }
 
-/** A run as it is read back. */
-export interface StoredRun<Call, Entry> {
+/** A run as it is kept: what its call and its lines, which can be read again, mean is for its kind to say. */
+export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   /** Whether it was ever started. */
   readonly started: boolean;
@@ -89,26 +94,24 @@ export interface StoredRun<Call, Entry> {
  */
 export type RunPart = "input" | "removed" | "rejects";
 
-/** Where runs are kept. Everything throws a RunStoreError where the folder cannot be used. */
-export interface RunStore<Call, Entry> {
+/** Where runs of every kind are kept. Everything throws a RunStoreError where the place cannot be used. */
+export interface RunStore {
   /** Keeps a run that is planned but not started. */
-  create(header: RunHeader<Call>): Promise<void>;
+  create(header: RunHeader): Promise<void>;
   /** Notes that a run which came to rest is about to be driven again: until it rests it has no summary. */
-  reopen(header: RunHeader<Call>): Promise<void>;
-  /** Keeps another form of a run's call, one without what is no longer needed. */
-  keepCall(runId: string, call: Call): Promise<void>;
+  reopen(header: RunHeader): Promise<void>;
   /** Keeps what a run that is not started would do, for those who look at it. */
-  propose(runId: string, entries: Iterable<Entry>): Promise<void>;
+  propose(runId: string, lines: Iterable<Line>): Promise<void>;
   /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
   start(runId: string): Promise<boolean>;
   /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
-  journal(runId: string, lease: Lease): Promise<RunJournal<Entry>>;
+  journal(runId: string, lease: Lease): Promise<RunJournal>;
   /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
   keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
   /** Opens what was kept beside a journal. Nothing where nothing was. */
   part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
-  read(runId: string): Promise<StoredRun<Call, Entry> | undefined>;
+  read(runId: string): Promise<StoredRun | undefined>;
   /** Tells whether a run has changed since it was read; undefined where that cannot be told. */
   revision(runId: string): Promise<Revision | undefined>;
   /** IDs of the runs of a caller, the newest first. */

@@ -1,11 +1,7 @@
-import { appendFile, mkdir } from "node:fs/promises";
-import { join } from "node:path";
 import * as z from "zod";
 import type { ToolServices } from "../tools/context.ts";
 import type { Tool } from "../tools/registry.ts";
 import type { Log } from "./log.ts";
-
-const FILE = "audit.ndjson";
 
 /** One line of the audit: who called which tool, through which run, and how it ended. */
 interface AuditLine {
@@ -23,18 +19,14 @@ interface AuditLine {
 export type Audit = (line: AuditLine) => void;
 
 /**
- * Appends lines to `audit.ndjson` in the state folder, one after another, readable by the owner only. No line holds
- * a key: each passes `redact`. A line that cannot be written is an error in the log, and goes there.
+ * Appends lines one after another. No line holds a key: each passes `redact`. A line that cannot be written is an error in
+ * the log, and goes there.
  */
-export function auditIn(
-  stateDir: string,
+export function auditInto(
+  append: (line: string) => Promise<void>,
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
 ): Audit & { readonly written: () => Promise<void> } {
   let turn = Promise.resolve();
-  const append = async (line: string): Promise<void> => {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 });
-    await appendFile(join(stateDir, FILE), `${line}\n`, { mode: 0o600 });
-  };
   const audit = (given: AuditLine): void => {
     const line = redact(JSON.stringify({ time: new Date(now()).toISOString(), ...given }));
     turn = turn
@@ -66,7 +58,7 @@ export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
   readonly caller: string;
   readonly requestId: string;
-  readonly services: Pick<ToolServices, "environment" | "runs" | "eventRuns">;
+  readonly services: Pick<ToolServices, "environment" | "runs">;
 }
 
 /**
@@ -85,7 +77,7 @@ export async function auditCall(
   const { runId } = told ?? {};
   audit({ ...line, runId, outcome: told?.status ?? "error", counts: told?.counts });
   if (told?.status !== "running" || runId === undefined) return;
-  const run = (await services.runs?.find(runId)) ?? (await services.eventRuns?.find(runId));
+  const run = await services.runs.find(runId);
   if (run === undefined) return;
   await run.rest;
   audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });

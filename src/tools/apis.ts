@@ -2,6 +2,7 @@ import { RejectedError } from "../api/errors.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
+import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { HalfPair, TestBench, ToolContext, ToolServices } from "./context.ts";
@@ -92,8 +93,14 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
   };
 }
 
-/** The runs of events, for a tool that is listed only where the event API is configured. */
-export function eventRunsOf({ eventRuns }: ToolContext): EventRuns {
-  if (eventRuns !== undefined) return eventRuns;
+/** What plans and starts changes, for a tool that is listed only where the management API is configured. */
+export function changesOf({ changes }: ToolContext): Changes {
+  if (changes !== undefined) return changes;
+  throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
+}
+
+/** What starts the sending of events, for a tool that is listed only where the event API is configured. */
+export function sendingOf({ sending }: ToolContext): EventRuns {
+  if (sending !== undefined) return sending;
   throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
 }

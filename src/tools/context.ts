@@ -1,11 +1,12 @@
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
-import type { Runs } from "../changes/runs.ts";
+import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ContentsStore } from "../reading/contents-store.ts";
+import type { Runs } from "../runs/registry.ts";
 import type { TargetingMemory } from "../runs/targeting-names.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
@@ -35,10 +36,12 @@ export interface ToolServices {
   readonly memory: TargetingMemory;
   /** Context IDs that were read before; absent where none are kept. */
   readonly contents?: ContentsStore;
-  /** Plans, starts and finds runs; absent where the management API is not configured. */
-  readonly runs?: Runs;
-  /** Starts and finds runs of events; absent where the event API is not configured. */
-  readonly eventRuns?: EventRuns;
+  /** Finds, resumes and cancels runs of every kind. */
+  readonly runs: Runs;
+  /** Plans and starts changes; absent where the management API is not configured. */
+  readonly changes?: Changes;
+  /** Starts the sending of events; absent where the event API is not configured. */
+  readonly sending?: EventRuns;
   /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */
   readonly testBench?: TestBench;
   /** The sandbox that can be looked at; absent where there is none. */

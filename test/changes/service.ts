@@ -2,12 +2,12 @@ import { onTestFinished } from "vitest";
 import { openHttp } from "../../src/api/http.ts";
 import { managementOver } from "../../src/api/management-client.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
-import type { Run } from "../../src/changes/run.ts";
-import { WRITE_FORM } from "../../src/changes/run-form.ts";
-import { Runs } from "../../src/changes/runs.ts";
+import type { ChangeRun } from "../../src/changes/change-run.ts";
+import { Changes } from "../../src/changes/changes.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { Runs } from "../../src/runs/registry.ts";
 import { countsOf, failureGroups, objectResults } from "../../src/runs/report.ts";
 import type { TargetingMemory } from "../../src/runs/targeting-names.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
@@ -33,10 +33,10 @@ export async function startService(requestTimeoutMs = 20_000) {
     await sandbox.close();
   });
   const api = managementOver(http, ROUTES);
-  const runs = new Runs({
+  const world = {
     api,
     routes: ROUTES,
-    store: memoryRunStore(WRITE_FORM),
+    store: memoryRunStore(),
     lock: processLock(systemClock),
     clock: systemClock,
     random: () => 0.5,
@@ -44,9 +44,10 @@ export async function startService(requestTimeoutMs = 20_000) {
     project: "test",
     environment: "sandbox",
     retryBudgetMs: 20_000,
-    words: ({ code }) => code,
+    words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
-  });
+  } as const;
+  const changes = new Changes(world);
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const answer = await fetch(`${sandbox.url}/_sandbox${path}`, {
       method,
@@ -56,8 +57,8 @@ export async function startService(requestTimeoutMs = 20_000) {
     return answer.json();
   };
   const run = async (call: WriteCall): Promise<Finished> => {
-    const plan = await runs.plan(call, new AbortController().signal);
-    const started = await runs.start(await runs.keep(call, "tester"), plan);
+    const plan = await changes.plan(call, new AbortController().signal);
+    const started = await changes.start(await changes.keep(call, "tester"), plan);
     if (started === undefined) throw new Error("the run was started before");
     await started.rest;
     return finished(started);
@@ -69,7 +70,8 @@ export async function startService(requestTimeoutMs = 20_000) {
   };
   return {
     api,
-    runs,
+    changes,
+    runs: new Runs(world, [changes.runs]),
     run,
     control,
     targeting,
@@ -87,7 +89,7 @@ export interface Finished {
   readonly failures: ReturnType<typeof failureGroups>;
 }
 
-function finished(run: Run): Finished {
+function finished(run: ChangeRun): Finished {
   return {
     status: run.status(),
     counts: Object.fromEntries(Object.entries(countsOf(run.state)).filter(([, count]) => count > 0)),

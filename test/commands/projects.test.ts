@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
+import { backendOf } from "../../src/commands/connect.ts";
 import { projects } from "../../src/commands/projects.ts";
 import { NoRoom } from "../../src/server/http/guards.ts";
 import { createLog, followWork } from "../../src/server/log.ts";
@@ -49,8 +50,10 @@ function start() {
     platform: process.platform,
     overHttp: true,
   } as const;
-  const all = projects(input, readSettings(input), {
+  const settings = readSettings(input);
+  const all = projects(input, settings, {
     stopping: new AbortController().signal,
+    backend: backendOf(settings),
     sealKey: async () => new Uint8Array(32),
     work: followWork(),
   });
@@ -120,19 +123,19 @@ describe("keys of callers", () => {
   test("stay while a run needs them", async () => {
     const { of } = start();
     const { services, forgotten } = of(0);
-    const { runs } = services;
-    if (runs === undefined) throw new Error("there are no runs");
+    const { changes } = services;
+    if (changes === undefined) throw new Error("there are no runs");
     const call: WriteCall = { tool: "create_targetings", input: { items: [{ name: "Spring" }] } };
-    const header = await runs.keep(call, "someone", undefined, true);
+    const header = await changes.keep(call, "someone", undefined, true);
     let refuse = (_reason: Error): void => {};
     const plan = new Promise<Plan>((_resolve, reject) => {
       refuse = reject;
     });
-    const run = await runs.prepare(header, { plan, stop: () => {} }, () => true);
+    const run = await changes.prepare(header, { plan, stop: () => {} }, () => true);
     for (let n = 1; n < 2 * MOST_PAIRS; n += 1) of(n);
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(forgotten?.aborted).toBe(false);
-    expect(of(0).services.runs).toBe(runs);
+    expect(of(0).services.changes).toBe(changes);
     refuse(new Error("the end of the test"));
     await run.rest;
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);

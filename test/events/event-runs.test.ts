@@ -6,16 +6,15 @@ import iconv from "iconv-lite";
 import { describe, expect, it } from "vitest";
 import { AmbiguousError, NotSentError, RejectedError } from "../../src/api/errors.ts";
 import type { EventAnswer } from "../../src/api/events.ts";
-import { EVENT_FORM } from "../../src/events/run/event-form.ts";
-import type { EventRun } from "../../src/events/run/event-run.ts";
-import { type EventCall, type EventEntry, EventRunState } from "../../src/events/run/event-run-state.ts";
-import { EventRuns, type PlannedEvents } from "../../src/events/run/event-runs.ts";
+import { EventRunState } from "../../src/events/run/event-run-state.ts";
+import type { EventRun, PlannedEvents } from "../../src/events/run/event-runs.ts";
 import { sourceOfEvents, sourceOfFile } from "../../src/events/run/event-source.ts";
 import { type ByteSource, digestOf } from "../../src/platform/bytes.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { sentEvents } from "../support/sent-events.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
 const OK: EventAnswer = { statusCode: 200, message: "ok" };
@@ -53,12 +52,12 @@ async function newFolder(): Promise<string> {
 
 type Track = (body: string) => Promise<EventAnswer>;
 
-function runsIn(folder: string, track: Track): EventRuns {
-  return runsOver(fileRunStore(folder, virtualClock(), EVENT_FORM), track);
+function runsIn(folder: string, track: Track) {
+  return runsOver(fileRunStore(folder, virtualClock()), track);
 }
 
-function runsOver(store: RunStore<EventCall, EventEntry>, track: Track, clock = virtualClock()): EventRuns {
-  return new EventRuns({
+function runsOver(store: RunStore, track: Track, clock = virtualClock()) {
+  return sentEvents({
     api: { track },
     store,
     clock,
@@ -192,7 +191,7 @@ describe("a run of events", () => {
   it("counts as sent again what an earlier process had begun to send, and nothing else", async () => {
     const folder = await newFolder();
     const clock = virtualClock();
-    const store = fileRunStore(folder, clock, EVENT_FORM);
+    const store = fileRunStore(folder, clock);
     const first = runsOver(store, () => Promise.reject(new NotSentError({ operation, reason: "refused" })), clock);
     const run = first.start(callOf(30), "me");
     expect(await rested(run)).toMatchObject({ status: "failed", counts: { unattempted: 30 } });
@@ -298,7 +297,7 @@ describe("a run of events", () => {
   it("takes a cancelled call up again only within the hour", async () => {
     const folder = await newFolder();
     const clock = virtualClock();
-    const store = fileRunStore(folder, clock, EVENT_FORM);
+    const store = fileRunStore(folder, clock);
     const runs = runsOver(store, async () => OK, clock);
     const run = runs.start(callOf(300), "me");
     run.stop("cancelled");
@@ -330,7 +329,7 @@ describe("a run of events", () => {
 
   it("does not hold on to a run that could not be journalled", async () => {
     const folder = await newFolder();
-    const store = fileRunStore(folder, virtualClock(), EVENT_FORM);
+    const store = fileRunStore(folder, virtualClock());
     const full = { ...store, journal: () => Promise.reject(new Error("no space left on device")) };
     const failing = runsOver(full, async () => OK).start(callOf(5), "me");
     expect(await rested(failing)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });
@@ -342,7 +341,7 @@ describe("a run that died while it was started", () => {
   /** A run of ten events that was never driven, as a death leaves it: with what was there at its step. */
   async function leftBehind(left: readonly ("input" | "started" | "torn journal")[]) {
     const folder = await newFolder();
-    const store = fileRunStore(folder, virtualClock(), EVENT_FORM);
+    const store = fileRunStore(folder, virtualClock());
     // What is dead looks for no other runs either.
     const dead = { journal: () => Promise.reject(new Error("dead")), unfinished: async () => [] };
     const failing = runsOver({ ...store, ...dead }, async () => OK);
@@ -416,7 +415,7 @@ describe("a run that died while it was started", () => {
 
   it("says of events that were not kept whole that they cannot be sent", async () => {
     const { folder, runId, runs, sent } = await leftBehind(["input"]);
-    const store = fileRunStore(folder, virtualClock(), EVENT_FORM);
+    const store = fileRunStore(folder, virtualClock());
     const begun = runsOver({ ...store, unfinished: async () => [] }, async () => OK);
     (await begun.resume(runId))?.stop("interrupted");
     await begun.stopAll();
@@ -443,7 +442,7 @@ describe("what became of events", () => {
     };
     const held: (() => void)[] = [];
     const runs = runsOver(
-      fileRunStore(folder, clock, EVENT_FORM),
+      fileRunStore(folder, clock),
       async () => {
         answered += 1;
         if (answered > 20) await new Promise<void>((resolve) => void held.push(resolve));

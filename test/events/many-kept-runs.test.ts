@@ -2,12 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
-import { EVENT_FORM } from "../../src/events/run/event-form.ts";
-import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { sourceOfEvents } from "../../src/events/run/event-source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { sentEvents } from "../support/sent-events.ts";
 
 const operations = vi.hoisted(() => ({ count: 0 }));
 
@@ -27,10 +26,12 @@ vi.mock("node:fs/promises", async (original) => {
 
 const newRunId = ulidSource(Date.now, Math.random);
 
-function runsIn(folder: string): EventRuns {
-  return new EventRuns({
+type Sent = ReturnType<typeof sentEvents>;
+
+function runsIn(folder: string): Sent {
+  return sentEvents({
     api: { track: async () => ({ statusCode: 200, message: "ok" }) },
-    store: fileRunStore(folder, systemClock, EVENT_FORM),
+    store: fileRunStore(folder, systemClock),
     clock: systemClock,
     newRunId,
     project: "project",
@@ -41,7 +42,7 @@ function runsIn(folder: string): EventRuns {
 }
 
 /** A call as `track_events` makes it. */
-async function call(runs: EventRuns, uid: string): Promise<void> {
+async function call(runs: Sent, uid: string): Promise<void> {
   const planned = { source: sourceOfEvents([{ uid, eventName: "app_open" }]), items: 1, onUnknown: "report" } as const;
   const { going } = await runs.madeBefore(planned, "me");
   const run = going ?? runs.start(planned, "me");
@@ -59,7 +60,7 @@ async function costOf(work: () => Promise<void>): Promise<number> {
   return operations.count - before;
 }
 
-async function keptRuns(folder: string, count: number): Promise<EventRuns> {
+async function keptRuns(folder: string, count: number): Promise<Sent> {
   const runs = runsIn(folder);
   for (let made = 0; made < count; made += 1) await call(runs, `user-${made}`);
   return runs;

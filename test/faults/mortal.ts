@@ -1,6 +1,5 @@
 import type { ManagementApi } from "../../src/api/management.ts";
-import type { JournalEntry } from "../../src/changes/rows/entries.ts";
-import type { ChangeJournal, ChangeStore } from "../../src/changes/run-form.ts";
+import type { Line, RunJournal, RunStore } from "../../src/runs/store.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 
@@ -9,7 +8,7 @@ export class Killed extends Error {}
 
 /** A process that dies, as by `kill -9`, at a count of the things it does to the world. */
 export interface MortalProcess {
-  readonly store: ChangeStore;
+  readonly store: RunStore;
   readonly api: ManagementApi;
   isDead(): boolean;
   /** What the system does once the process is dead: its leases end. */
@@ -22,7 +21,7 @@ export interface MortalProcess {
  * random beginning of it, as a disk may have it.
  */
 export function mortalProcess(
-  { store, api }: { readonly store: ChangeStore; readonly api: ManagementApi },
+  { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
   dieAt: number,
   random: Random,
 ): MortalProcess {
@@ -64,22 +63,22 @@ export function mortalProcess(
 }
 
 /** A store whose disk is full after so many flushes: what was not flushed by then is lost. */
-export function storeOnFullDisk(store: ChangeStore, flushes: number): ChangeStore {
+export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
   let left = flushes;
   return {
     ...store,
     journal: async (runId, lease) => {
       const journal = await store.journal(runId, lease);
-      const buffer: JournalEntry[] = [];
+      const buffer: Line[] = [];
       const flush = async (): Promise<void> => {
         if (left === 0) throw new Error("no space left on device");
         left -= 1;
-        for (const entry of buffer.splice(0)) journal.append(entry);
+        for (const line of buffer.splice(0)) journal.append(line);
         await journal.flush();
       };
       return {
         ...journal,
-        append: (entry) => void buffer.push(entry),
+        append: (line) => void buffer.push(line),
         flush,
         intend: async (turn) => {
           await flush();
@@ -128,11 +127,11 @@ class Life {
   }
 }
 
-function mortalJournal(journal: ChangeJournal, life: Life, random: Random): ChangeJournal {
-  const buffer: JournalEntry[] = [];
+function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJournal {
+  const buffer: Line[] = [];
   const handOver = (): void => {
     const count = life.isEnding() ? random.below(buffer.length + 1) : buffer.length;
-    for (const entry of buffer.splice(0, count)) journal.append(entry);
+    for (const line of buffer.splice(0, count)) journal.append(line);
   };
   const flush = async (): Promise<void> => {
     if (!life.isOver()) {
@@ -143,9 +142,9 @@ function mortalJournal(journal: ChangeJournal, life: Life, random: Random): Chan
   };
   return {
     ...journal,
-    append: (entry) => {
+    append: (line) => {
       life.live();
-      buffer.push(entry);
+      buffer.push(line);
     },
     flush,
     intend: async (turn) => {

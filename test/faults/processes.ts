@@ -1,9 +1,10 @@
+import * as z from "zod";
 import type { ManagementApi } from "../../src/api/management.ts";
-import type { ChangeStore } from "../../src/changes/run-form.ts";
-import { Runs } from "../../src/changes/runs.ts";
+import { Changes } from "../../src/changes/changes.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import type { ProjectLock } from "../../src/runs/project-lock.ts";
+import type { RunStore } from "../../src/runs/store.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidOf } from "./model/facts.ts";
 import type { ModelService } from "./model/service.ts";
@@ -16,7 +17,7 @@ import type { VirtualTime } from "./virtual-time.ts";
 
 /** A process with an engine in it. */
 export interface Process {
-  readonly runs: Runs;
+  readonly changes: Changes;
   readonly mortal: MortalProcess;
 }
 
@@ -27,9 +28,11 @@ export interface Fate {
   readonly diskFullAfter?: number | undefined;
 }
 
+const sent = z.object({ steps: z.array(z.number()) });
+
 /** The machine that all processes share, and the service that each of them speaks with. */
 export interface Machine {
-  readonly store: ChangeStore;
+  readonly store: RunStore;
   readonly lock: ProjectLock;
   readonly time: VirtualTime;
 }
@@ -49,7 +52,7 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
     const still = standingStill({ lock, api: watched.api }, { time, random: stills, isOn });
     // Nobody tells a new process what the one before it was told.
     service.notBefore = 0;
-    const runs = new Runs({
+    const changes = new Changes({
       ...watched,
       ...still,
       routes: ROUTES,
@@ -65,20 +68,20 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
       words: ({ code }) => code,
       memory,
     });
-    return { runs, mortal };
+    return { changes, mortal };
   };
 }
 
 /** A machine on which nothing has happened. */
-export function newMachine(store: ChangeStore, time: VirtualTime): Machine {
+export function newMachine(store: RunStore, time: VirtualTime): Machine {
   return { store, time, lock: processLock(time) };
 }
 
 /** Complains about every request that leaves before the disk holds that it will, with as many items as it carries. */
 function journaledFirst(
-  { store, api }: { readonly store: ChangeStore; readonly api: ManagementApi },
+  { store, api }: { readonly store: RunStore; readonly api: ManagementApi },
   service: ModelService,
-): { readonly store: ChangeStore; readonly api: ManagementApi } {
+): { readonly store: RunStore; readonly api: ManagementApi } {
   const onDisk: number[] = [];
   return {
     store: {
@@ -88,9 +91,12 @@ function journaledFirst(
         const waiting: number[] = [];
         return {
           ...journal,
-          append: (entry) => {
-            journal.append(entry);
-            if (entry.t === "send") waiting.push(entry.steps.length);
+          append: (line) => {
+            journal.append(line);
+            const [text = ""] = line;
+            const entry =
+              typeof text === "string" && text.startsWith('{"t":"send"') ? sent.parse(JSON.parse(text)) : undefined;
+            if (entry !== undefined) waiting.push(entry.steps.length);
           },
           flush: async () => {
             await journal.flush();

@@ -1,10 +1,8 @@
 import { isApiError } from "../../src/api/errors.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
+import type { ChangeRun } from "../../src/changes/change-run.ts";
+import type { ChangeHeader, Changes } from "../../src/changes/changes.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
-import type { Run } from "../../src/changes/run.ts";
-import type { ChangeHeader } from "../../src/changes/run-form.ts";
-import { WRITE_FORM } from "../../src/changes/run-form.ts";
-import type { Runs } from "../../src/changes/runs.ts";
 import { countsOf, objectResults } from "../../src/runs/report.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import type { Actor } from "./model/project.ts";
@@ -31,7 +29,7 @@ interface Driven {
   readonly service: ModelService;
   readonly header: ChangeHeader;
   readonly plan: Plan;
-  run: Run | undefined;
+  run: ChangeRun | undefined;
 }
 
 /**
@@ -45,26 +43,26 @@ export async function runSchedule(
 ): Promise<Verdict> {
   const { project, time } = world;
   const before = snapshotOf(project);
-  const store = memoryRunStore(WRITE_FORM, time);
+  const store = memoryRunStore(time);
   const processOf = processesFor(schedule, newMachine(store, time));
   const traffic: Traffic = { busyUntil: 0, isWriting: false };
 
   const begin = async (of: Schedule, actor: Actor): Promise<Driven | undefined> => {
-    const driven: { run: Run | undefined } = { run: undefined };
+    const driven: { run: ChangeRun | undefined } = { run: undefined };
     const service = serviceFor(of, world, { actor, traffic, running: () => driven.run });
     service.disturbed = false;
-    const { runs } = processOf(service);
-    const plan = await planned(runs, of.call);
+    const { changes } = processOf(service);
+    const plan = await planned(changes, of.call);
     if (plan === undefined) return undefined;
-    const header = await runs.keep(of.call, actor);
+    const header = await changes.keep(of.call, actor);
     service.disturbed = true;
     return Object.assign(driven, { schedule: of, actor, service, header, plan });
   };
-  const drive = async (driven: Driven, runs: Runs): Promise<void> => {
+  const drive = async (driven: Driven, changes: Changes): Promise<void> => {
     const { runId } = driven.header;
     const isStarted = (await store.read(runId))?.started ?? false;
     try {
-      driven.run = isStarted ? await resumed(runs, runId) : await runs.start(driven.header, driven.plan);
+      driven.run = isStarted ? await resumed(changes, runId) : await changes.start(driven.header, driven.plan);
       await driven.run?.rest;
     } catch (thrown) {
       if (!(thrown instanceof Killed)) throw thrown;
@@ -73,8 +71,8 @@ export async function runSchedule(
   const driveThroughDeaths = async (driven: Driven): Promise<void> => {
     for (const [number, dieAt] of [...driven.schedule.kills, Number.POSITIVE_INFINITY].entries()) {
       const fate = { dieAt, diskFullAfter: number === 0 ? driven.schedule.diskFullAfter : undefined };
-      const { runs, mortal } = processOf(driven.service, fate);
-      await drive(driven, runs);
+      const { changes, mortal } = processOf(driven.service, fate);
+      await drive(driven, changes);
       if (!mortal.isDead()) break;
       await mortal.bury();
       driven.run = undefined;
@@ -90,10 +88,10 @@ export async function runSchedule(
   for (const { service } of all) service.disturbed = false;
   for (const driven of all) {
     const processes = [processOf(driven.service), processOf(driven.service)];
-    await Promise.all(processes.map(({ runs }) => drive(driven, runs)));
+    await Promise.all(processes.map(({ changes }) => drive(driven, changes)));
     // What was in doubt when it was refused for what it is, is refused once more.
-    await drive(driven, processOf(driven.service).runs);
-    driven.run = await processOf(driven.service).runs.find(driven.header.runId);
+    await drive(driven, processOf(driven.service).changes);
+    driven.run = await processOf(driven.service).changes.runs.find(driven.header.runId);
   }
   const settled = all.flatMap((driven) => judged(driven, { world, before, isSettled: true }));
   return {
@@ -104,9 +102,9 @@ export async function runSchedule(
 }
 
 /** The plan of a call; undefined where it cannot be planned, since its targeting is none. */
-async function planned(runs: Runs, call: WriteCall): Promise<Plan | undefined> {
+async function planned(changes: Changes, call: WriteCall): Promise<Plan | undefined> {
   try {
-    return await runs.plan(call, new AbortController().signal);
+    return await changes.plan(call, new AbortController().signal);
   } catch (thrown) {
     if (isApiError(thrown)) return undefined;
     throw thrown;
@@ -114,9 +112,9 @@ async function planned(runs: Runs, call: WriteCall): Promise<Plan | undefined> {
 }
 
 /** Takes a run up again, as often as a read for its planning fails; what cannot be planned any more stays as it is. */
-async function resumed(runs: Runs, runId: string): Promise<Run | undefined> {
+async function resumed(changes: Changes, runId: string): Promise<ChangeRun | undefined> {
   for (;;) {
-    const run = await runs.resume(runId);
+    const run = await changes.runs.resume(runId);
     await run?.rest;
     const { planned, stopped } = run?.state ?? {};
     // A read that the service refused is refused again.
@@ -148,7 +146,7 @@ function judged(
   return judge(about).map((violation) => `${actor}, ${isSettled ? "settled" : "disturbed"}: ${violation}`);
 }
 
-function endOf(run: Run): Ended {
+function endOf(run: ChangeRun): Ended {
   return {
     status: run.status(),
     counts: countsOf(run.state),
@@ -160,7 +158,7 @@ function endOf(run: Run): Ended {
 function serviceFor(
   { settings, others, stop, faults, failingReads }: Schedule,
   { project, time }: World,
-  client: { readonly actor: Actor; readonly traffic: Traffic; running(): Run | undefined },
+  client: { readonly actor: Actor; readonly traffic: Traffic; running(): ChangeRun | undefined },
 ): ModelService {
   const { actor, traffic } = client;
   const service: ModelService = new ModelService({

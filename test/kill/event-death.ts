@@ -36,7 +36,7 @@ const row = z.looseObject({ index: z.number(), outcome: z.string() });
  */
 export async function dieSending(scenario: EventScenario, death: Death, by: TakenUpBy): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-kill-"));
-  const runs = join(folder, "state", "event-runs");
+  const runs = join(folder, "state", "runs");
   const unannounced: string[] = [];
   let dying: Server | undefined;
   const service = await startEventService({

@@ -98,7 +98,7 @@ describe("found by the deaths", () => {
       TARGETING_MCP_LOG_LEVEL: "silent",
     };
     const events = Array.from({ length: 400 }, (_, place) => ({ uid: `person-${place}`, eventName: "app_open" }));
-    const runs = join(folder, "event-runs");
+    const runs = join(folder, "runs");
     const dying = started(environment);
     dying.send(toolCall("call", "track_events", { events }));
     await expect.poll(() => service.unanswered()).toBe(16);

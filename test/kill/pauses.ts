@@ -58,7 +58,7 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
   const random = randomFrom(seed);
   const sandbox = await startSandbox({ lockWaitMs: 0 });
   const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
-  const runs = join(state, run === "events" ? "event-runs" : "runs");
+  const runs = join(state, "runs");
   const watcher = watcherOf({ run, runs, state });
   const requestMs = run === "events" ? REQUEST_MS.events : REQUEST_MS.others;
   const beforeMs = random.below(requestMs);

@@ -28,7 +28,6 @@ const { exchange } = await import("../../src/commands/setup/file.ts");
 const { saveFile } = await import("../../src/files/save-file.ts");
 const { targetingMemory } = await import("../../src/runs/file/targeting-names.ts");
 const { fileRunStore } = await import("../../src/runs/file/run-store.ts");
-const { WRITE_FORM } = await import("../../src/changes/run-form.ts");
 const { ulidSource } = await import("../../src/spec/ulid.ts");
 const { tryLease } = await import("../../src/runs/file/lease.ts");
 const { systemClock } = await import("../../src/platform/clock.ts");
@@ -159,7 +158,7 @@ describe("a scanner that opens each file once it was written", () => {
 
   test("a run is kept, journaled, read back and at rest, and none of its files stays open", async () => {
     const place = folder();
-    const store = fileRunStore(place, systemClock, WRITE_FORM);
+    const store = fileRunStore(place, systemClock);
     const runId = ulidSource(Date.now, Math.random)();
     const call = { tool: "delete_targeting", input: { ids: [] } } as const;
     const about = { project: "project", caller: "local", environment: "sandbox", fingerprint: "one" } as const;

@@ -101,12 +101,12 @@ test("a deletion by name reads no option alone, and one that several options hav
   const { targetingId, options } = await targetingWith(service, "Spring", 30);
   const input = { targetingId, names: ["Option 1", "Option 2", "Option 3", "Nowhere"] };
   const { value: plan, ...reads } = await readsOf(service, () =>
-    service.runs.plan({ tool: "delete_options", input }, never),
+    service.changes.plan({ tool: "delete_options", input }, never),
   );
   expect(reads).toEqual({ alone: 0, pages: 1 });
   expect(plan.losses.map(({ _id }) => _id)).toEqual(options.slice(0, 3));
   await service.control("POST", "/seed", { options: [{ _id: options[1], targeting: targetingId, name: "Option 1" }] });
-  const again = await service.runs.plan({ tool: "delete_options", input }, never);
+  const again = await service.changes.plan({ tool: "delete_options", input }, never);
   expect(again.losses.map(({ _id }) => _id)).toEqual([options[2]]);
   expect(again.settlements.map(({ reason }) => reason?.code).sort()).toEqual([
     "NAME_AMBIGUOUS",
@@ -119,7 +119,7 @@ test("what would be lost differs as soon as one sub-option stands in the place o
   const service = await startService();
   const { targetingId, group, children } = await targetingWith(service, "Spring", 1, 60);
   const lost = async () => {
-    const { losses } = await service.runs.plan({ tool: "delete_options", input: { ids: [group] } }, never);
+    const { losses } = await service.changes.plan({ tool: "delete_options", input: { ids: [group] } }, never);
     return { count: losses[0]?.count, digest: lossDigest(losses) };
   };
   const before = await lost();

@@ -2,31 +2,29 @@ import { appendFile, mkdtemp, readFile, rename, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { EVENT_FORM } from "../../src/events/run/event-form.ts";
-import type { EventCall, EventEntry } from "../../src/events/run/event-run-state.ts";
-import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { sourceOfEvents } from "../../src/events/run/event-source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { LastRead } from "../../src/runs/last-read.ts";
 import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { sentEvents } from "../support/sent-events.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);
 
 /** Runs of events whose store counts how many journals are read. */
 async function counted() {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const store = fileRunStore<EventCall, EventEntry>(folder, systemClock, EVENT_FORM);
+  const store = fileRunStore(folder, systemClock);
   let reads = 0;
-  const counting: RunStore<EventCall, EventEntry> = {
+  const counting: RunStore = {
     ...store,
     read: (runId) => {
       reads += 1;
       return store.read(runId);
     },
   };
-  const runs = new EventRuns({
+  const runs = sentEvents({
     api: { track: async () => ({ statusCode: 200, message: "ok" }) },
     store: counting,
     clock: systemClock,

@@ -3,16 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ManagementApi } from "../../src/api/management.ts";
+import { CHANGE_FORM } from "../../src/changes/change-run.ts";
+import { type ChangeHeader, Changes } from "../../src/changes/changes.ts";
 import type { JournalEntry } from "../../src/changes/rows/entries.ts";
-import type { ChangeHeader } from "../../src/changes/run-form.ts";
-import { WRITE_FORM } from "../../src/changes/run-form.ts";
-import { Runs } from "../../src/changes/runs.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { countsOf } from "../../src/runs/report.ts";
+import type { RunJournal } from "../../src/runs/store.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import { LeaseLostError } from "../../src/runs/turn.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
@@ -31,7 +31,7 @@ const SENT: JournalEntry = { t: "send", steps: [0], at: 1, again: false };
 
 /** A run of which a process drove a part before it stood still; `lease` is its lease. */
 async function halfDriven() {
-  const store = fileRunStore(folder, systemClock, WRITE_FORM);
+  const store = fileRunStore(folder, systemClock);
   const header: ChangeHeader = {
     ...{ runId: newRunId(), call: CALL, project: "p", caller: "c", environment: "sandbox" },
     ...{ createdAt: 1, fingerprint: "f" },
@@ -40,7 +40,7 @@ async function halfDriven() {
   await store.create(header);
   await store.start(runId);
   const lease = await held(store.lease(runId));
-  const journal = await store.journal(runId, lease);
+  const journal = writing(await store.journal(runId, lease));
   journal.append({ t: "planned", requests: 1, at: 1 });
   await journal.flush();
   const takeOver = async (): Promise<Lease> => {
@@ -53,6 +53,15 @@ async function halfDriven() {
   return { store, runId, lease, journal, takeOver, lines };
 }
 
+/** A journal that takes entries. */
+function writing(journal: RunJournal) {
+  return {
+    ...journal,
+    append: (entry: JournalEntry) => journal.append(CHANGE_FORM.line(entry)),
+    confess: (entry: JournalEntry) => journal.confess(CHANGE_FORM.line(entry)),
+  };
+}
+
 async function held(lease: Promise<Lease | undefined>): Promise<Lease> {
   const got = await lease;
   if (got === undefined) throw new Error("another one holds it");
@@ -62,7 +71,7 @@ async function held(lease: Promise<Lease | undefined>): Promise<Lease> {
 test("who has lost a run appends nothing to its journal, however late, but a confession", async () => {
   const { store, runId, lease, journal, takeOver, lines } = await halfDriven();
   const other = await takeOver();
-  const theirs = await store.journal(runId, other);
+  const theirs = writing(await store.journal(runId, other));
   journal.append(SENT);
   await expect(journal.intend(lease)).rejects.toBeInstanceOf(LeaseLostError);
   journal.append(SENT);
@@ -116,7 +125,7 @@ test("a step that left too late is in doubt again, whatever was told of it; a re
 test("a request that left too late is confessed in the journal; its answer settles what it carried", async () => {
   let monotonic = 0;
   const clock = { ...systemClock, monotonic: () => monotonic };
-  const store = memoryRunStore(WRITE_FORM, clock);
+  const store = memoryRunStore(clock);
   const none = async (): Promise<never> => {
     throw new Error("nothing else is asked");
   };
@@ -135,17 +144,17 @@ test("a request that left too late is confessed in the journal; its answer settl
       return { results: [{ index: 0, success: true, data: { _id: "x" } }] };
     },
   };
-  const runs = new Runs({
+  const changes = new Changes({
     ...{ api, store, clock, newRunId, routes: ROUTES, lock: processLock(clock), random: () => 0.5 },
     ...{ project: "p", environment: "sandbox", retryBudgetMs: 1000, words: ({ code }) => code },
     memory: targetingMemory({ now: Date.now, onProblem: () => {} }),
   });
-  const header = await runs.keep(CALL, "c");
-  const run = await runs.start(header, await runs.plan(CALL, new AbortController().signal));
+  const header = await changes.keep(CALL, "c");
+  const run = await changes.start(header, await changes.plan(CALL, new AbortController().signal));
   await run?.rest;
   expect(run && countsOf(run.state)).toMatchObject({ succeeded: 1, unknown: 0 });
   const stored = await store.read(header.runId);
   const entries: string[] = [];
-  for await (const { t } of stored?.entries ?? []) entries.push(t);
+  for await (const line of stored?.entries ?? []) entries.push(JSON.parse(line).t);
   expect(entries.slice(-4)).toEqual(["send", "late", "answer", "stop"]);
 });

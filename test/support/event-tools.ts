@@ -3,11 +3,11 @@ import type * as z from "zod";
 import { eventsOver } from "../../src/api/event-client.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { sandboxOver } from "../../src/api/sandbox.ts";
-import { EVENT_FORM } from "../../src/events/run/event-form.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { observerOf } from "../../src/events/watch/observe.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/failures/messages.ts";
+import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
@@ -29,11 +29,11 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     await sandbox.close();
   });
   const events = eventsOver(http, ROUTES);
-  const store = memoryRunStore(EVENT_FORM);
+  const store = memoryRunStore();
   const environment = more.environment ?? "sandbox";
   const look = sandboxOver(http);
   const clock = more.clock ?? systemClock;
-  const eventRuns = new EventRuns({
+  const about = {
     api: events,
     store,
     clock,
@@ -43,11 +43,13 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     retryBudgetMs: 500,
     words: reasonWords,
     ...(environment === "sandbox" && { observe: observerOf(more.sandbox ?? look) }),
-  });
+  };
+  const sending = new EventRuns(about);
   const context: ToolContext = {
     ...testServices(systemClock, 20_000),
     events,
-    eventRuns,
+    runs: new Runs(about, [sending.runs]),
+    sending,
     sandbox: look,
     testBench: { url: async () => sandbox.url, events, sandbox: look },
     caller: "local",

@@ -3,14 +3,13 @@ import { eventsOver } from "../../src/api/event-client.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { managementOver } from "../../src/api/management-client.ts";
 import { sandboxOver } from "../../src/api/sandbox.ts";
-import { WRITE_FORM } from "../../src/changes/run-form.ts";
-import { Runs } from "../../src/changes/runs.ts";
-import { EVENT_FORM } from "../../src/events/run/event-form.ts";
+import { Changes } from "../../src/changes/changes.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { observerOf } from "../../src/events/watch/observe.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/failures/messages.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
+import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
@@ -51,27 +50,27 @@ export async function fixedTools(): Promise<{ readonly context: ToolContext; rea
   const events = eventsOver(application, ROUTES);
   const look = sandboxOver(application);
   const own = { clock, project: "project", environment: "sandbox", retryBudgetMs: 20_000, words: reasonWords } as const;
+  const world = { ...own, store: memoryRunStore(clock), lock: processLock(clock), memory: services.memory };
+  const changes = new Changes({
+    ...world,
+    api,
+    routes: ROUTES,
+    random: numbers(2),
+    newRunId: ulidSource(clock.now, numbers(3)),
+  });
+  const sending = new EventRuns({
+    ...world,
+    api: events,
+    newRunId: ulidSource(clock.now, numbers(4)),
+    observe: observerOf(look),
+  });
   const context: ToolContext = {
     ...services,
     management: api,
-    runs: new Runs({
-      ...own,
-      api,
-      routes: ROUTES,
-      store: memoryRunStore(WRITE_FORM, clock),
-      lock: processLock(clock),
-      random: numbers(2),
-      newRunId: ulidSource(clock.now, numbers(3)),
-      memory: services.memory,
-    }),
+    runs: new Runs(world, [changes.runs, sending.runs]),
+    changes,
     events,
-    eventRuns: new EventRuns({
-      ...own,
-      api: events,
-      store: memoryRunStore(EVENT_FORM, clock),
-      newRunId: ulidSource(clock.now, numbers(4)),
-      observe: observerOf(look),
-    }),
+    sending,
     sandbox: look,
     testBench: { url: async () => sandbox.url, events, sandbox: look },
     caller: "local",

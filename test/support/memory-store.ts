@@ -1,11 +1,15 @@
+import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
+import type { Backend } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
-import type { RunForm } from "../../src/runs/run-form.ts";
-import type { RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/store.ts";
-import { soleTurn } from "../../src/runs/turn.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import type { Line, RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/store.ts";
+import type { SuiteTexts } from "../../src/runs/suite-texts.ts";
+import type { TargetingMemory } from "../../src/runs/targeting-names.ts";
+import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
-interface Kept<Call> {
-  header: RunHeader<Call>;
+interface Kept {
+  readonly header: RunHeader;
   readonly lines: string[];
   proposed: readonly string[];
   readonly parts: Map<RunPart, Uint8Array[]>;
@@ -15,42 +19,68 @@ interface Kept<Call> {
   summary: RunSummary | undefined;
 }
 
+/** A backend for as long as the process lives. */
+export function memoryBackend(clock: Clock = systemClock): Backend {
+  const key = randomBytes(32);
+  const names = new Map<string, TargetingMemory>();
+  return {
+    runs: memoryRunStore(clock),
+    lock: processLock(clock),
+    suites: memorySuites(),
+    names(project, { onProblem }) {
+      const known = names.get(project) ?? targetingMemory({ now: () => clock.now(), onProblem });
+      names.set(project, known);
+      return known;
+    },
+    audit: async () => {},
+    sealKey: async () => key,
+  };
+}
+
+function memorySuites(): SuiteTexts {
+  const suites = new Map<string, Map<string, string>>();
+  const yeses = new Map<string, string>();
+  return {
+    put: async (caller, id, text) => {
+      const mine = suites.get(caller) ?? new Map<string, string>();
+      mine.delete(id);
+      suites.set(caller, mine.set(id, text));
+    },
+    get: async (caller, id) => suites.get(caller)?.get(id),
+    list: async (caller) => [...(suites.get(caller)?.values() ?? [])].reverse(),
+    claim: async (yes) => {
+      const isFirst = !yeses.has(yes);
+      if (isFirst) yeses.set(yes, "");
+      return isFirst;
+    },
+    settle: async (yes, text) => void yeses.set(yes, text),
+    settled: async (yes) => yeses.get(yes),
+  };
+}
+
 /** Keeps runs for as long as the process lives: for tests that have no use for files. */
-export function memoryRunStore<Call, Entry>(
-  { entry, line }: RunForm<Call, Entry>,
-  clock: Clock = systemClock,
-): RunStore<Call, Entry> {
-  const runs = new Map<string, Kept<Call>>();
+export function memoryRunStore(clock: Clock = systemClock): RunStore {
+  const runs = new Map<string, Kept>();
   const turns = processLock(clock);
-  const kept = (runId: string): Kept<Call> => {
+  const kept = (runId: string): Kept => {
     const run = runs.get(runId);
     if (run === undefined) throw new RangeError(`there is no run ${runId}`);
     return run;
   };
-  const textOf = (given: Entry): string => Buffer.concat(line(given).map((piece) => Buffer.from(piece))).toString();
-  const entriesOf = (lines: readonly string[]) => each(lines.map((text) => entry.parse(JSON.parse(text))));
   return {
     create: async (header) => {
+      // As they are read back: nobody shares them with the caller.
       runs.set(header.runId, {
-        header,
-        lines: [],
-        proposed: [],
-        parts: new Map(),
-        started: false,
-        driven: false,
-        stopAsked: [],
+        header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
+        ...{ lines: [], proposed: [], parts: new Map(), started: false, driven: false, stopAsked: [] },
         summary: undefined,
       });
     },
     reopen: async ({ runId }) => {
       kept(runId).summary = undefined;
     },
-    keepCall: async (runId, call) => {
-      const run = kept(runId);
-      run.header = { ...run.header, call };
-    },
-    propose: async (runId, entries) => {
-      kept(runId).proposed = [...entries].map(textOf);
+    propose: async (runId, lines) => {
+      kept(runId).proposed = [...lines].map(textOf);
     },
     start: async (runId) => {
       const run = kept(runId);
@@ -61,11 +91,11 @@ export function memoryRunStore<Call, Entry>(
     journal: async (runId) => {
       const run = kept(runId);
       return {
-        append: (given) => void run.lines.push(textOf(given)),
+        append: (line) => void run.lines.push(textOf(line)),
         flush: async () => {},
         intend: (turn) => turn.renew(),
         write: () => {},
-        confess: async (given) => void run.lines.push(textOf(given)),
+        confess: async (line) => void run.lines.push(textOf(line)),
         close: async () => {},
       };
     },
@@ -77,14 +107,9 @@ export function memoryRunStore<Call, Entry>(
     part: (runId, part) => () => each(runs.get(runId)?.parts.get(part) ?? []),
     read: async (runId) => {
       const run = runs.get(runId);
-      return (
-        run && {
-          header: run.header,
-          started: run.started,
-          proposed: entriesOf(run.proposed),
-          entries: entriesOf(run.lines),
-        }
-      );
+      if (run === undefined) return undefined;
+      const { header, started } = run;
+      return { header, started, proposed: again(run.proposed), entries: again(run.lines) };
     },
     revision: async () => undefined,
     list: async (caller) => newestFirst(runs, ({ header }) => header.caller === caller),
@@ -99,40 +124,52 @@ export function memoryRunStore<Call, Entry>(
       const run = kept(runId);
       if (run.driven) return undefined;
       run.driven = true;
-      return {
-        ...soleTurn(clock),
-        isTakenOver: false,
-        settled: async () => {},
-        check: async () => {},
-        release: async () => {
-          run.driven = false;
-        },
-      };
+      return leaseOf(run, clock);
     },
     isDriven: async (runId) => runs.get(runId)?.driven ?? false,
     askToStop: async (runId) => {
-      kept(runId).stopAsked = ["asked"];
+      kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];
     },
     stopAsked: async (runId) => runs.get(runId)?.stopAsked ?? [],
-    forgetStop: async (runId) => {
-      kept(runId).stopAsked = [];
+    forgetStop: async (runId, asked) => {
+      kept(runId).stopAsked = kept(runId).stopAsked.filter((one) => !asked.includes(one));
     },
     tidy: async () => {},
   };
 }
 
-function newestFirst<Call>(runs: ReadonlyMap<string, Kept<Call>>, wanted: (run: Kept<Call>) => boolean): string[] {
+function leaseOf(run: Kept, clock: Clock): Lease {
+  return {
+    ...soleTurn(clock),
+    isTakenOver: false,
+    settled: async () => {},
+    check: async () => {},
+    release: async () => {
+      run.driven = false;
+    },
+  };
+}
+
+function textOf(line: Line): string {
+  return Buffer.concat(line.map((piece) => Buffer.from(piece))).toString();
+}
+
+function newestFirst(runs: ReadonlyMap<string, Kept>, wanted: (run: Kept) => boolean): string[] {
   return [...runs]
     .flatMap(([runId, run]) => (wanted(run) ? runId : []))
     .sort()
     .reverse();
 }
 
-function isAskedFor(header: RunHeader<unknown>, which: Which | undefined): boolean {
+function isAskedFor(header: RunHeader, which: Which | undefined): boolean {
   if (which === undefined) return true;
   if ("fingerprint" in which) return header.fingerprint === which.fingerprint;
   const { caller, project, environment } = which;
   return header.caller === caller && header.project === project && header.environment === environment;
+}
+
+function again(lines: readonly string[]): AsyncIterable<string> {
+  return { [Symbol.asyncIterator]: () => each([...lines]) };
 }
 
 async function* each<T>(list: readonly T[]): AsyncGenerator<T> {

@@ -6,9 +6,12 @@ import type { ManagementApi } from "../../src/api/management.ts";
 import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { fileContentsStore } from "../../src/reading/contents-file.ts";
+import { fileSuites } from "../../src/runs/file/suite-texts.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { Runs } from "../../src/runs/registry.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
+import { memoryRunStore } from "./memory-store.ts";
 
 /** An option that a fake service holds; sub-options come with their group. */
 export interface HeldOption extends OptionRecord {
@@ -61,6 +64,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   return {
     environment: "sandbox",
+    runs: new Runs({ store: memoryRunStore(clock), project: "project", environment: "sandbox" }, []),
     memory: targetingMemory({
       now: clock.now,
       onProblem: (problem) => {
@@ -73,7 +77,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
         throw problem;
       },
     }),
-    suites: suiteStore(join(folder, "suites")),
+    suites: suiteStore(fileSuites(join(folder, "suites"))),
     readOnly: false,
     confirm: "ask",
     sealKey: async () => sealKey,

@@ -82,13 +82,13 @@ test("answers within the wait; an equal call meanwhile sends nothing and waits f
   expect(second.text).toContain("nothing was sent");
   const cancelled = await answerOf(cancelRun, { runId: String(runId) }, context);
   expect(cancelled.structured).toMatchObject({ runId });
-  const run = await context.eventRuns?.find(String(runId));
+  const run = await context.runs.find(String(runId));
   await run?.rest;
   expect(sandbox.events()).toHaveLength(1);
   // What has ended is another event, the same call or not.
   const third = await answerOf(trackEvent, home, context);
   expect(third.structured.runId).not.toBe(runId);
-  await (await context.eventRuns?.find(String(third.structured.runId)))?.rest;
+  await (await context.runs.find(String(third.structured.runId)))?.rest;
   expect(sandbox.events()).toHaveLength(2);
 });
 

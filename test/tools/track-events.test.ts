@@ -53,7 +53,7 @@ test("what takes longer than a call goes on, and the same call meanwhile is the 
   expect(structured).toMatchObject({ status: "running", nextSteps: [expect.stringContaining("get_run")] });
   const again = await answerOf(trackEvents, { events: events.slice(0, 4) }, context);
   expect(again.structured.runId).toBe(structured.runId);
-  const run = await context.eventRuns?.find(String(structured.runId));
+  const run = await context.runs.find(String(structured.runId));
   await run?.rest;
   expect(run?.status()).toBe("succeeded");
   expect(sandbox.events()).toHaveLength(4);

@@ -10,8 +10,7 @@ import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
-import { ownRuns } from "../../tools/runs/own-runs.ts";
-import { type Connected, connect } from "../connect.ts";
+import { backendOf, type Connected, connect } from "../connect.ts";
 import { checkAccess } from "../http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
@@ -52,6 +51,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   const byCallers = keysOfCallers(input, usable);
   const connected = connect(forProbing(settings), {
     stopping: new AbortController().signal,
+    backend: backendOf(settings),
     sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
   });
   try {
@@ -193,7 +193,7 @@ async function findUnfinished({ services }: Connected): Promise<{
 }> {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
-    for await (const { runId, tool, status, open } of ownRuns({ ...services, caller: "local" })) {
+    for await (const { runId, tool, status, open } of services.runs.list("local")) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
       if (unfinishedRuns.length === MOST_RUNS) break;
     }

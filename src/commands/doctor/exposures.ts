@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { SEAL_KEY_FILE } from "../../server/seal-key.ts";
+import { SEAL_KEY_FILE } from "../../runs/file/seal-key.ts";
 import { givenText } from "../../settings/given.ts";
 import { isPlain } from "../../settings/proxy.ts";
 import { SETTINGS, type Setting } from "../../settings/registry.ts";

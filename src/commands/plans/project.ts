@@ -14,7 +14,7 @@ import { SettingsError } from "../../settings/error.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { connect } from "../connect.ts";
+import { backendOf, connect } from "../connect.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 
 /** What the commands of the desired state work with. */
@@ -38,6 +38,7 @@ export async function withProject(
   const settings = settingsFrom(input);
   const apiUrl = apiUrlOf(settings, givenText(SETTINGS.mode, input)?.text);
   const connected = connect(settings, {
+    backend: backendOf(settings),
     stopping: new AbortController().signal,
     sealKey: () => Promise.reject(new Error("a command that reads seals nothing")),
   });

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { FORMATS } from "../../files/rows.ts";
 import { ENCODINGS } from "../../files/text.ts";
+import type { RunForm } from "../../runs/kind.ts";
 import { reason, reportedObject } from "../../runs/outcome-schema.ts";
-import type { RunForm } from "../../runs/run-form.ts";
 import { RULES, type RuleName } from "../check/rules.ts";
 import type { EventCall, EventEntry } from "./event-run-state.ts";
 
@@ -36,6 +36,8 @@ const keptEvents = z.object({
 
 /** Runs that send events. */
 export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
+  name: "events",
+  tools: ["track_events", "track_event"],
   call: z.object({
     tool: z.enum(["track_events", "track_event"]),
     input: z.object({ events: keptEvents, onUnknown: z.enum(["report", "resend"]) }),

@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
-import type { RunJournal } from "../../runs/store.ts";
-import type { EventEntry, EventRunState } from "./event-run-state.ts";
+import type { Driving } from "../../runs/kind.ts";
+import type { EventCall, EventEntry, EventRunState } from "./event-run-state.ts";
 
 /** Writes what happens to a run into its journal and its state. */
 export interface EventRecorder {
@@ -17,20 +17,19 @@ export interface EventRecorder {
 const SETTLED_WAIT_MS = 50;
 
 /** Makes a recorder for which events that were simply accepted take one line for many. */
-export function recorder(journal: RunJournal<EventEntry>, state: EventRunState, clock: Clock): EventRecorder {
+export function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
   /** When the first event was settled of which the disk does not know. */
   let settledAt: number | undefined;
   let isWatched = false;
   const writeAccepted = (): void => {
-    if (accepted.length > 0) journal.append({ t: "accepted", objects: accepted, at: clock.now() });
+    if (accepted.length > 0) run.append({ t: "accepted", objects: accepted, at: clock.now() });
     accepted = [];
   };
   const record = (entry: EventEntry): void => {
     writeAccepted();
-    journal.append(entry);
-    state.apply(entry);
+    run.record(entry);
   };
   /** Writes what was settled once it has waited long enough, unless it was written with something else. */
   const writeInTime = async (): Promise<void> => {
@@ -45,7 +44,7 @@ export function recorder(journal: RunJournal<EventEntry>, state: EventRunState, 
       writeAccepted();
       settledAt = undefined;
       // What goes wrong is told by the next flush.
-      journal.write();
+      run.write();
     }
     isWatched = false;
   };
@@ -56,12 +55,12 @@ export function recorder(journal: RunJournal<EventEntry>, state: EventRunState, 
       if (!isWatched) void writeInTime();
       if (!isSimplyAccepted(entry)) return record(entry);
       accepted.push(entry.object);
-      state.apply(entry);
+      run.state.apply(entry);
     },
     flush() {
       writeAccepted();
       settledAt = undefined;
-      return journal.flush();
+      return run.flush();
     },
     end() {
       ended.abort();

@@ -1,6 +1,7 @@
+import type { RunView } from "../../runs/kind.ts";
 import type { Counts, Outcome, Reason, ReportedObject, Standing, StopCause } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import type { Prediction, ReportedState } from "../../runs/report.ts";
+import type { Prediction } from "../../runs/report.ts";
 import { eventReason } from "./event-reason.ts";
 import type { KeptEvents } from "./event-source.ts";
 import type { Settlement } from "./settlement.ts";
@@ -63,11 +64,13 @@ const STOP_CODES = {
 } as const;
 
 /** Everything that is known about a run of events, as the sum of its journal. */
-export class EventRunState implements ReportedState {
+export class EventRunState implements RunView<EventEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
+  /** Whether a later call asked for what is unknown to be sent again. */
+  isResent = false;
   /** How many events, from the first on, were read: of the others only the place is known. */
   described = 0;
   /** Events that were sent although it cannot be told whether the service keeps them. */
@@ -129,6 +132,7 @@ export class EventRunState implements ReportedState {
         return;
       case "resume":
         this.stopped = undefined;
+        this.isResent ||= entry.resend;
         for (const object of this.#standing.keys()) this.#reopen(object, entry.resend);
         return;
     }
@@ -210,6 +214,11 @@ export class EventRunState implements ReportedState {
     if (outcome === "succeeded" || outcome === "failed") this.#tried.delete(object);
     else this.#tried.add(object);
   }
+}
+
+/** Whether what is unknown of a run is sent again when it goes on. */
+export function resends({ input }: EventCall, state: EventRunState): boolean {
+  return input.onUnknown === "resend" || state.isResent;
 }
 
 /** What became of an event, as a line of the journal. */

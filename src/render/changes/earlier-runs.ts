@@ -1,4 +1,5 @@
-import type { EndedRun, Interrupted } from "../../runs/same-call.ts";
+import type { Interrupted } from "../../runs/registry.ts";
+import type { EndedRun } from "../../runs/same-call.ts";
 
 /** More interrupted runs than these are counted, not named. */
 const MOST_NAMED = 3;

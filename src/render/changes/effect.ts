@@ -77,3 +77,13 @@ function lossWords({ kind, count, ownContextIds = 0, empties }: Loss): string {
 function plural(count: number, what: string): string {
   return `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
 }
+
+/** Tells the model that a person was asked a second time, and why. */
+export function askedTwiceHint(changed: string): string {
+  return `the person was asked twice, since something changed: ${changed}`;
+}
+
+/** A question that is asked anew, with what has changed since it was asked before. */
+export function changedQuestion(changed: string, message: string): string {
+  return `Something has changed since you were asked: ${changed}\n${message}`;
+}

@@ -1,7 +1,7 @@
-import { appendFile, mkdir, open, rm, stat, writeFile } from "node:fs/promises";
+import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { hasCode } from "../../platform/file-error.ts";
-import { isRunId, namesIn } from "./run-folder.ts";
+import { isRunId, mark, namesIn, unmark } from "./run-folder.ts";
 
 /** A run of a caller. */
 export interface KeptMark {
@@ -59,9 +59,9 @@ export function callerRuns(place: string): CallerRuns {
   return {
     async note(caller, runId, change) {
       const folder = join(place, caller);
-      if (change !== "gone") await create(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
-      if (change !== "kept") await removed(join(folder, runId));
-      if (change === "gone") await removed(join(folder, `${runId}.${REMOVED}`));
+      if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
+      if (change !== "kept") await unmark(join(folder, runId));
+      if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
       await appendFile(join(folder, LOG), `${runId} ${change}\n`, { mode: 0o600 });
     },
     async of(caller) {
@@ -77,7 +77,7 @@ export function callerRuns(place: string): CallerRuns {
       }
       const marks = await marksIn(folder);
       remember(caller, { marks, log, readAt: Date.now() });
-      if (log.bytes > LONGEST_LOG) await removed(join(folder, LOG));
+      if (log.bytes > LONGEST_LOG) await unmark(join(folder, LOG));
       return marks;
     },
     callers: () => namesIn(place),
@@ -133,20 +133,4 @@ async function linesOf(folder: string, from: number, to: number): Promise<readon
   } finally {
     await handle.close();
   }
-}
-
-async function create(folder: string, name: string): Promise<void> {
-  const write = (): Promise<void> => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 });
-  try {
-    await write();
-  } catch (thrown) {
-    if (!hasCode(thrown, "ENOENT")) throw thrown;
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await write();
-  }
-}
-
-/** A mark that cannot be taken away costs a look now and then. */
-async function removed(file: string): Promise<void> {
-  await rm(file, { force: true }).catch(() => undefined);
 }

@@ -2,25 +2,16 @@ import { createReadStream } from "node:fs";
 import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { hasCode } from "../../platform/file-error.ts";
-import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
-import type { RunForm } from "../run-form.ts";
-import { type RunJournal, RunStoreError } from "../store.ts";
+import type { Line, RunJournal } from "../store.ts";
 import type { Lease } from "../turn.ts";
-
-/** What to do about a run that cannot be read. */
-export const START_ANEW = "Look at what was applied with list_options, and start anew.";
 
 const NEWLINE = Buffer.from("\n");
 
 /**
  * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.
  */
-export async function openJournal<Entry>(
-  file: string,
-  { line }: Pick<RunForm<unknown, Entry>, "line">,
-  lease: Lease,
-): Promise<RunJournal<Entry>> {
+export async function openJournal(file: string, lease: Lease): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
   let waiting: Uint8Array[] = [];
@@ -44,9 +35,8 @@ export async function openJournal<Entry>(
     await write();
   };
   return {
-    append(entry) {
-      for (const piece of line(entry)) waiting.push(typeof piece === "string" ? Buffer.from(piece) : piece);
-      waiting.push(NEWLINE);
+    append(line) {
+      for (const piece of bytesOf(line)) waiting.push(piece);
     },
     // What goes wrong is told by the next flush.
     write: () => void write().catch(() => undefined),
@@ -61,11 +51,10 @@ export async function openJournal<Entry>(
       if (turn !== lease) await turn.renew();
       return intent;
     },
-    async confess(entry) {
-      const pieces = line(entry).map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece));
+    async confess(line) {
       const now = await open(file, "a", 0o600);
       try {
-        await now.appendFile(Buffer.concat([...pieces, NEWLINE]));
+        await now.appendFile(Buffer.concat(bytesOf(line)));
         await now.datasync();
       } finally {
         await now.close();
@@ -79,6 +68,10 @@ export async function openJournal<Entry>(
       }
     },
   };
+}
+
+function bytesOf(line: Line): Uint8Array[] {
+  return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE];
 }
 
 /**
@@ -127,20 +120,10 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** Reads a journal line by line. A damaged last line was cut off by a crash; a damaged line before it is an error. */
-export async function* readJournal<Entry>(
-  file: string,
-  runId: string,
-  form: Pick<RunForm<unknown, Entry>, "entry">,
-): AsyncGenerator<Entry> {
+/** The lines of a journal; the last one may be cut off. */
+export async function* journalLines(file: string): AsyncGenerator<string> {
   if ((await openOrUndefined(file)) === undefined) return;
-  let damaged = false;
-  for await (const line of createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity })) {
-    if (damaged) throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-    const entry = form.entry.safeParse(parseJson(line));
-    if (entry.success) yield entry.data;
-    else damaged = true;
-  }
+  yield* createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity });
 }
 
 async function openOrUndefined(file: string): Promise<true | undefined> {

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { hasCode } from "../../platform/file-error.ts";
@@ -21,6 +21,7 @@ export const FILES = {
 export const keptHeader = z.object({
   version: z.number(),
   runId: z.string(),
+  kind: z.string().exactOptional(),
   call: z.unknown(),
   project: z.string(),
   caller: z.string(),
@@ -61,6 +62,27 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
     if (hasCode(thrown, "ENOENT")) return [];
     throw thrown;
   }
+}
+
+/** Makes an empty file, where it is not there. */
+export function mark(folder: string, name: string): Promise<void> {
+  return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
+}
+
+/** Writes into a folder, which is made where it is not there. */
+export async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (thrown) {
+    if (!hasCode(thrown, "ENOENT")) throw thrown;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await write();
+  }
+}
+
+/** Takes a mark away. One that cannot be taken away costs a look now and then. */
+export async function unmark(file: string): Promise<void> {
+  await rm(file, { force: true }).catch(() => undefined);
 }
 
 /** The content of a file; undefined where it is not there. */

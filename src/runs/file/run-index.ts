@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { callerRuns, type KeptMark } from "./caller-runs.ts";
-import { isRunId, namesIn, readText } from "./run-folder.ts";
+import { inFolder, isRunId, mark, namesIn, readText, unmark } from "./run-folder.ts";
 
 /** Names of run folders are 26 letters and digits, so that this is none of them. */
 export const INDEX_FOLDER = "calls";
@@ -75,10 +74,10 @@ export function runIndex(folder: string): RunIndex {
   const callers = callerRuns(join(place, CALLERS));
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
   const reopen = ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> =>
-    create(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
+    mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
   const rests = async (runId: string): Promise<void> => {
     const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));
-    await Promise.all(mine.map((name) => removed(join(open, name))));
+    await Promise.all(mine.map((name) => unmark(join(open, name))));
   };
   return {
     async add(run) {
@@ -106,7 +105,7 @@ export function runIndex(folder: string): RunIndex {
       await callers.note(name, runId, "gone");
       await rests(runId);
       if (fingerprint === undefined) return;
-      if ((await readText(lastOf(fingerprint))) === runId) await removed(lastOf(fingerprint));
+      if ((await readText(lastOf(fingerprint))) === runId) await unmark(lastOf(fingerprint));
     },
   };
 }
@@ -130,29 +129,9 @@ function newestFirst(one: { readonly runId: string }, other: { readonly runId: s
   return one.runId < other.runId ? 1 : -1;
 }
 
-async function create(folder: string, name: string): Promise<void> {
-  await inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
-}
-
 /** Replaced in one step: who reads it meanwhile finds the one or the other. */
 async function keepLast(folder: string, name: string, runId: string): Promise<void> {
   const fresh = join(folder, `${name}-${runId}`);
   await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
   await moveOver(fresh, join(folder, name));
-}
-
-/** Writes into a folder, which is made where it is not there. */
-async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
-  try {
-    await write();
-  } catch (thrown) {
-    if (!hasCode(thrown, "ENOENT")) throw thrown;
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await write();
-  }
-}
-
-/** A mark that cannot be taken away costs a look now and then. */
-async function removed(file: string): Promise<void> {
-  await rm(file, { force: true }).catch(() => undefined);
 }

@@ -7,10 +7,18 @@ import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import type { RunForm } from "../run-form.ts";
-import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun, type Which } from "../store.ts";
+import { damaged } from "../entries.ts";
+import {
+  type Line,
+  type Revision,
+  type RunHeader,
+  type RunStore,
+  RunStoreError,
+  type StoredRun,
+  type Which,
+} from "../store.ts";
 import type { Lease } from "../turn.ts";
-import { openJournal, partJournal, readJournal, START_ANEW } from "./journal.ts";
+import { journalLines, openJournal, partJournal } from "./journal.ts";
 import { isLeased, tryLease } from "./lease.ts";
 import { machineLock } from "./project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
@@ -28,15 +36,9 @@ const versioned = z.looseObject({ version: z.number() });
 
 /**
  * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
- * of JSON lines, what was taken away, a summary. Folders are made when the first run is. `form` says what calls and
- * entries are like.
+ * of JSON lines, what was taken away, a summary. Folders are made when the first run is.
  */
-export function fileRunStore<Call, Entry>(
-  folder: string,
-  clock: Clock,
-  form: RunForm<Call, Entry>,
-  keep = DEFAULT_RETENTION,
-): RunStore<Call, Entry> {
+export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
@@ -65,18 +67,12 @@ export function fileRunStore<Call, Entry>(
         await index.reopen(header);
         await removeFile(at(header.runId, FILES.summary));
       }),
-    async keepCall(runId, call) {
-      const text = await readText(at(runId, FILES.header));
-      if (text === undefined) return;
-      const kept = keptHeader.parse(JSON.parse(text));
-      await usable(folder, () => replaceDurably(at(runId, FILES.header), JSON.stringify({ ...kept, call })));
-    },
-    propose: (runId, entries) => usable(folder, () => keepPart(at(runId, FILES.proposed), linesOf(entries, form))),
+    propose: (runId, lines) => usable(folder, () => keepPart(at(runId, FILES.proposed), inLines(lines))),
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
-    journal: (runId, lease) => usable(folder, () => openJournal(at(runId, FILES.journal), form, lease)),
+    journal: (runId, lease) => usable(folder, () => openJournal(at(runId, FILES.journal), lease)),
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
-    read: (runId) => (isRunId(runId) ? readRun(folder, runId, form) : Promise.resolve(undefined)),
+    read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
     list: (caller) =>
       usable(folder, async () => {
@@ -150,7 +146,8 @@ function isAskedFor(which: Which | undefined): (mark: OpenMark) => boolean {
   return (mark) => mark.scope === scope;
 }
 
-async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
+/** Does some work in a folder of runs. Throws a RunStoreError where the operating system refuses something. */
+export async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
@@ -195,32 +192,27 @@ async function createMarker(file: string): Promise<boolean> {
   }
 }
 
-async function readRun<Call, Entry>(
-  folder: string,
-  runId: string,
-  form: RunForm<Call, Entry>,
-): Promise<StoredRun<Call, Entry> | undefined> {
+async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   if (text === undefined) return undefined;
-  const found = parseHeader(runId, text, form);
+  const header = parseHeader(runId, text);
   const started = (await readText(join(folder, runId, FILES.started))) !== undefined;
-  const from = (file: string): AsyncIterable<Entry> => readJournal(join(folder, runId, file), runId, form);
-  return { header: found, started, proposed: from(FILES.proposed), entries: from(FILES.journal) };
+  const from = (file: string): AsyncIterable<string> => ({
+    [Symbol.asyncIterator]: () => journalLines(join(folder, runId, file)),
+  });
+  return { header, started, proposed: from(FILES.proposed), entries: from(FILES.journal) };
 }
 
-function parseHeader<Call>(runId: string, text: string, form: Pick<RunForm<Call, unknown>, "call">): RunHeader<Call> {
+function parseHeader(runId: string, text: string): RunHeader {
   const value = parseJson(text);
   const { data } = versioned.safeParse(value);
   if (data !== undefined && data.version > VERSION) {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
   const parsed = keptHeader.safeParse(value);
-  const call = form.call.safeParse(parsed.data?.call);
-  if (parsed.success && call.success) {
-    const { version: _, ...found } = parsed.data;
-    return { ...found, call: call.data };
-  }
-  throw new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
+  if (!parsed.success) throw damaged(runId);
+  const { version: _, call, ...found } = parsed.data;
+  return { ...found, call };
 }
 
 /** Replaced files have another inode or time, and a journal that grew has another size. */
@@ -240,12 +232,9 @@ async function statOrUndefined(file: string) {
   }
 }
 
-function* linesOf<Entry>(
-  entries: Iterable<Entry>,
-  { line }: Pick<RunForm<unknown, Entry>, "line">,
-): Generator<string | Uint8Array> {
-  for (const entry of entries) {
-    yield* line(entry);
+function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
+  for (const line of lines) {
+    yield* line;
     yield "\n";
   }
 }

@@ -23,7 +23,7 @@ export async function runsLike(
   { runs, caller }: Pick<ToolServices, "runs"> & { readonly caller: string },
 ): Promise<string[]> {
   const ids: string[] = [];
-  for await (const { runId } of runs?.list(caller) ?? []) {
+  for await (const { runId } of runs.list(caller)) {
     if (ids.push(runId) >= MOST) break;
   }
   return matching(typed, ids);

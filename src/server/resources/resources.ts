@@ -1,9 +1,9 @@
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
 import { messageFor } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
+import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { RunPart } from "../../runs/store.ts";
-import { type AnyRun, isWriteRun } from "../../tools/runs/own-runs.ts";
 import { runsLike } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";
@@ -113,8 +113,8 @@ function plainText(text: string | undefined): ResourceContent | undefined {
   return text === undefined ? undefined : { mimeType: "text/plain", text };
 }
 
-async function ownRun(runId: string, { runs, eventRuns, caller }: ResourceContext): Promise<AnyRun | undefined> {
-  const run = (await runs?.find(runId)) ?? (await eventRuns?.find(runId));
+async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
+  const run = await runs.find(runId);
   return run?.header.caller === caller ? run : undefined;
 }
 
@@ -130,8 +130,7 @@ async function readPart(
   const chunks: Uint8Array[] = [];
   let passed = 0;
   let size = 0;
-  const kept = isWriteRun(run) ? context.runs?.part(runId, part) : context.eventRuns?.part(runId, part);
-  for await (const chunk of kept?.() ?? []) {
+  for await (const chunk of context.runs.part(runId, part)()) {
     const wanted = chunk.subarray(Math.max(0, from - passed));
     passed += chunk.length;
     if (wanted.length === 0) continue;

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { rememberingNearestName } from "../../events/check/near-names.ts";
 import { validateEvent } from "../../events/check/validate.ts";
-import type { EventRun } from "../../events/run/event-run.ts";
-import { EventRunState, settledEntry } from "../../events/run/event-run-state.ts";
+import { EventRunState, resends, settledEntry } from "../../events/run/event-run-state.ts";
+import type { EventRun } from "../../events/run/event-runs.ts";
 import { type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
@@ -83,7 +83,7 @@ export function eventRunReport(
 ): RenderedReport {
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
-  const unknownIsFinal = input.onUnknown === "report";
+  const unknownIsFinal = !resends(header.call, state);
   const canResend = tool === "track_event" && unknownIsFinal && status() !== "running" && state.counts().unknown > 0;
   return eventReport({
     environment,

@@ -16,9 +16,11 @@ import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "../definition.ts";
+import { decided } from "../writing/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
 import { confirmationArgument } from "../writing/confirmed.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
+import { readQuestion } from "../writing/question-token.ts";
 
 const input = () =>
   z.strictObject({
@@ -126,31 +128,36 @@ async function runLive(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   refuseReadOnly(context);
-  const { confirm, canAsk, reply } = context;
-  if (confirm === "off") {
-    return answerOf(kept, "configured", await reportOf(kept, "configured", context), place, context);
-  }
   const effect = liveTestsText(kept.suite);
-  if (canAsk()) {
-    if (reply === undefined) return { ask: { message: effect, token: newToken() } };
-    return reply.accepted ? runOnce(reply.token, kept, place, context) : notRun(kept, context);
-  }
-  if (confirm === "strict") {
-    throw new ToolError(
-      `this needs a person's yes, and this client cannot ask one. ${effect}`,
-      "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
-    );
-  }
-  // What the token stands for is kept, so that it is enough by itself.
-  const run = ulidOfBytes(randomBytes(16));
-  await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
-  const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
-  const nextSteps = ["show the effect to the person and wait for their decision"];
-  return {
-    structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
-    text: ["Not done yet: a person has to agree first.", confirmationText(confirmation)].join("\n"),
-    isError: false,
-  };
+  const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
+  return decided<ToolAnswer>(
+    {
+      ...{ needsYes: true, digest: yes, message: effect, effect },
+      start: async () =>
+        context.confirm === "off"
+          ? answerOf(kept, "configured", await reportOf(kept, "configured", context), place, context)
+          : runOnce(yes, kept, place, context),
+      declined: () => notRun(kept, context),
+      token: async () => {
+        // What the token stands for is kept, so that it is enough by itself.
+        const run = ulidOfBytes(randomBytes(16));
+        await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
+        const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
+        const nextSteps = ["show the effect to the person and wait for their decision"];
+        return {
+          structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+          text: ["Not done yet: a person has to agree first.", confirmationText(confirmation)].join("\n"),
+          isError: false,
+        };
+      },
+      refusal: () =>
+        new ToolError(
+          `this needs a person's yes, and this client cannot ask one. ${effect}`,
+          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
+        ),
+    },
+    context,
+  );
 }
 
 /** What a person agrees to, beside the suite that the planned run names. */

@@ -3,7 +3,7 @@ import { asMeant } from "../../events/check/as-meant.ts";
 import { eventsIn, sourceOfEvents } from "../../events/run/event-source.ts";
 import { repeatedEventWords } from "../../render/events/event-report.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../../spec/events.ts";
-import { eventRunsOf } from "../apis.ts";
+import { sendingOf } from "../apis.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
 import { followRun } from "../writing/follow-run.ts";
@@ -65,7 +65,7 @@ export const trackEvent = {
     checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
     const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;
-    const { run, repeat } = await eventRunsOf(context).sendOne(planned, context.caller);
+    const { run, repeat } = await sendingOf(context).sendOne(planned, context.caller);
     await run.kept;
     await followRun(run, context);
     return eventRunReport(run, environment, repeat === undefined ? [] : [repeatedEventWords(repeat)]);

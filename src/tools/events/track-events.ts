@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { asMeant } from "../../events/check/as-meant.ts";
-import type { EventRun } from "../../events/run/event-run.ts";
+import type { EventRun } from "../../events/run/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
 import type { MadeBefore } from "../../runs/same-call.ts";
-import { eventRunsOf } from "../apis.ts";
+import { sendingOf } from "../apis.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
@@ -43,11 +43,9 @@ export const trackEvents = {
     for (const [index, event] of given.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(given) : sourceOfFile(opened);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
-    let items = 0;
-    for await (const batch of checked(eventsIn(source))) items += batch.length;
-    const planned = { source, items, onUnknown };
-    const runs = eventRunsOf(context);
-    const { run, before } = await runs.once(planned, caller, arrivedAt);
+    const items = opened === undefined ? given.length : await countOf(checked(eventsIn(source)));
+    if (items === 0) throw noEvents();
+    const { run, before } = await sendingOf(context).once({ source, items, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
     const others = await interruptedHints(context, run.header.runId);
     return eventRunReport(run, environment, [...beforeWords(before), ...others]);
@@ -69,6 +67,16 @@ function beforeWords({ going, ended }: MadeBefore<EventRun>): readonly string[] 
   ];
 }
 
+async function countOf(events: AsyncIterable<readonly GivenEvent[]>): Promise<number> {
+  let count = 0;
+  for await (const batch of events) count += batch.length;
+  return count;
+}
+
+function noEvents(): ToolError {
+  return new ToolError("there are no events to send", "Give events, or a file with rows.");
+}
+
 /** Throws a ToolError where there are no events, or one that JSON could not carry. */
 async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGenerator<readonly GivenEvent[]> {
   let count = 0;
@@ -79,5 +87,5 @@ async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGene
     count += batch.length;
     yield batch;
   }
-  if (count === 0) throw new ToolError("there are no events to send", "Give events, or a file with rows.");
+  if (count === 0) throw noEvents();
 }

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { stopAskedHint } from "../../render/changes/earlier-runs.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
-import { runOutput, runsOf } from "../writing/write.ts";
-import { isWriteRun, ownRun, reportedRun } from "./own-runs.ts";
+import { runOutput } from "../writing/write.ts";
+import { ownRun, reportedRun } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
@@ -23,14 +23,12 @@ export const cancelRun = {
   input,
   output: runOutput,
   async handler({ runId }, context) {
+    const { runs } = context;
     let run = await ownRun(runId, context);
-    const isWrite = isWriteRun(run);
     // What waits for a person's yes, in whatever process, is not to be started any more.
-    if (run.status() !== "running" && isWrite) {
-      run = (await runsOf(context).withdraw(runId)) ?? (await ownRun(runId, context));
-    }
+    if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     if (run.status() === "running" || run.status() === "interrupted") {
-      run = (await (isWrite ? context.runs : context.eventRuns)?.cancel(runId)) ?? run;
+      run = (await runs.cancel(runId)) ?? run;
       await restOrTime(run, REST_MS, context);
     }
     return reportedRun(run, context, run.status() === "running" ? [stopAskedHint(runId)] : []);

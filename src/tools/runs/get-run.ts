@@ -1,18 +1,18 @@
 import * as z from "zod";
-import type { ListedRun } from "../../changes/run.ts";
 import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { runLine, runsText } from "../../render/changes/runs.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
+import type { ListedRun } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
-import { reported, reportOf, runOutput } from "../writing/write.ts";
+import { runOutput } from "../writing/write.ts";
 import { givenOf } from "./given.ts";
-import { isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
+import { ownRun, reportOf } from "./run-reports.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
@@ -103,7 +103,7 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
   const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
   const bodies = given ? await givenOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), bodies?.get(object), given));
-  const report = isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment);
+  const report = await reportOf(run, context);
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const fitting = rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text]);
   const end = wanted[fitting];
@@ -137,7 +137,7 @@ async function listRuns(
   if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
   const runs: ReturnType<typeof listedRow>[] = [];
   let more = false;
-  for await (const run of ownRuns(context)) {
+  for await (const run of context.runs.list(context.caller)) {
     if ((before !== undefined && run.runId >= before) || (status !== undefined && run.status !== status)) continue;
     more = runs.length === limit;
     if (more) break;

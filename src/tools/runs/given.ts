@@ -1,17 +1,17 @@
 import type { WriteCall } from "../../changes/call.ts";
-import { fileOf } from "../../changes/call-rows.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
+import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { contextRows } from "../../changes/rows/context-rows.ts";
 import { optionRows } from "../../changes/rows/option-rows.ts";
-import type { Run } from "../../changes/run.ts";
 import { eventRows } from "../../events/run/event-rows.ts";
-import type { EventRun } from "../../events/run/event-run.ts";
+import { type EventRun, isEventRun } from "../../events/run/event-runs.ts";
 import { eventsAsGiven } from "../../events/run/event-source.ts";
 import { type InputFile, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
+import type { Run } from "../../runs/kind.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import type { ToolContext } from "../context.ts";
-import { type AnyRun, isWriteRun } from "./own-runs.ts";
 
 /** By object: what the caller gave for it. */
 export type GivenOf = ReadonlyMap<number, unknown>;
@@ -20,14 +20,15 @@ export type GivenOf = ReadonlyMap<number, unknown>;
  * What the caller gave for some objects of a run that did not succeed, as far as it is kept: of an event its body, of a
  * row of a file what it says. Nothing is given of what succeeded, or where the content cannot be read any more.
  */
-export async function givenOf(run: AnyRun, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
+export async function givenOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);
     return standing !== "succeeded" && standing !== "alreadyDone";
   });
   if (wanted.length === 0) return new Map();
   try {
-    return isWriteRun(run) ? await givenItems(run, wanted, context) : await givenEvents(run, wanted, context);
+    if (isChangeRun(run)) return await givenItems(run, wanted, context);
+    return isEventRun(run) ? await givenEvents(run, wanted, context) : new Map();
   } catch (thrown) {
     // A file that could not be read, for which the run failed.
     if (thrown instanceof FileError) return new Map();
@@ -38,13 +39,12 @@ export async function givenOf(run: AnyRun, objects: readonly number[], context: 
 async function givenEvents(
   { header, state }: EventRun,
   wanted: readonly number[],
-  { eventRuns }: ToolContext,
+  { runs }: Pick<ToolContext, "runs">,
 ): Promise<GivenOf> {
   const given = new Map<number, unknown>();
-  if (eventRuns === undefined) return given;
   const { runId, call } = header;
   const open = new Set(wanted);
-  for await (const batch of eventsAsGiven({ kept: call.input.events, bytes: partOf(eventRuns, runId, "input") })) {
+  for await (const batch of eventsAsGiven({ kept: call.input.events, bytes: runs.part(runId, "input") })) {
     for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
     if (open.size === 0) return given;
   }
@@ -54,7 +54,7 @@ async function givenEvents(
   const rejects: InputFile = { ...file, format: file.format === "csv" ? "csv" : "ndjson", encoding: "utf-8" };
   const failed = failedObjects(state);
   let next = failed.next();
-  for await (const rows of rowsOf(partOf(eventRuns, runId, "rejects"), rejects, eventRows)) {
+  for await (const rows of rowsOf(runs.part(runId, "rejects"), rejects, eventRows)) {
     for (const { content } of rows) {
       if (next.done) return given;
       if ("item" in content && open.has(next.value)) given.set(next.value, content.item);
@@ -81,26 +81,17 @@ function* failedObjects(state: EventRun["state"]): Generator<number> {
   }
 }
 
-interface Parts {
-  readonly part: (runId: string, part: "input" | "rejects") => ByteSource;
-}
-
-function partOf(runs: Parts, runId: string, part: "input" | "rejects"): ByteSource {
-  const bytes = runs.part(runId, part);
-  return async function* () {
-    yield* bytes();
-  };
-}
-
-async function givenItems({ header, state }: Run, wanted: readonly number[], { runs }: ToolContext): Promise<GivenOf> {
+async function givenItems(
+  { header, state }: ChangeRun,
+  wanted: readonly number[],
+  { runs }: Pick<ToolContext, "runs">,
+): Promise<GivenOf> {
   const { call, runId } = header;
   const file = fileOf(call);
   const about = new Map(wanted.flatMap((object) => placed(object, state.objects.at(object))));
   const indexes = new Set([...about.values()].map(({ index }) => index));
   const items =
-    file === undefined || runs === undefined
-      ? itemsOf(call, indexes)
-      : await itemsInFile(call, file, runs.part(runId, "input"), indexes);
+    file === undefined ? itemsOf(call, indexes) : await itemsInFile(call, file, runs.part(runId, "input"), indexes);
   const given = new Map<number, unknown>();
   for (const [object, place] of about) {
     const item = items.get(place.index);

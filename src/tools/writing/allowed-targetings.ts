@@ -1,5 +1,5 @@
 import type { WriteCall } from "../../changes/call.ts";
-import { withItems } from "../../changes/call-rows.ts";
+import { changeOf } from "../../changes/change-kinds.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { findOptions } from "../../reading/find-options.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -22,11 +22,12 @@ export async function checkAllowed(
 ): Promise<void> {
   const { allowedTargetings } = context;
   if (allowedTargetings === undefined) return;
-  if (call.tool === "create_targetings") {
+  const targets = await changeOf(call).targets(bytes);
+  if (targets === undefined) {
     throw new ToolError("no targeting may be created here: only listed ones may change", SETTING);
   }
   const allowed = new Set(allowedTargetings);
-  const { targetings, options } = changedBy(await withItems(call, bytes));
+  const { targetings, options } = targets;
   refuse(
     "targeting",
     [...new Set(targetings)].filter((id) => !allowed.has(id)),
@@ -40,33 +41,6 @@ function refuse(kind: "targeting" | "option", ids: readonly string[]): void {
   const more = ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : "";
   const why = kind === "targeting" ? "may not be changed here" : "belong to targetings that may not be changed here";
   throw new ToolError(`${ids.length} ${kind}(s) ${why}: ${named}${more}; nothing was changed`, SETTING);
-}
-
-/** What a call names as targets of a change; options whose Context IDs are only read are no targets. */
-function changedBy(call: WriteCall) {
-  const ofTargeting = (id: string | undefined) => (id === undefined ? [] : [id]);
-  switch (call.tool) {
-    case "create_targetings":
-      return { targetings: [], options: [] };
-    case "rename_targetings":
-      return { targetings: call.input.items.map(({ _id }) => _id), options: [] };
-    case "delete_targeting":
-      return { targetings: call.input.ids, options: [] };
-    case "bulk_add_options": {
-      const parents = call.input.items.flatMap(({ parent }) => (parent === undefined ? [] : [parent]));
-      return { targetings: [call.input.targetingId], options: parents };
-    }
-    case "update_options": {
-      const parents = call.input.items.flatMap(({ parent }) => (typeof parent === "string" ? [parent] : []));
-      return { targetings: [], options: [...call.input.items.map(({ _id }) => _id), ...parents] };
-    }
-    case "update_contexts": {
-      const options = call.input.items.flatMap(({ _id, _ids = [] }) => (_id === undefined ? _ids : [_id, ..._ids]));
-      return { targetings: ofTargeting(call.input.targetingId), options };
-    }
-    case "delete_options":
-      return { targetings: ofTargeting(call.input.targetingId), options: call.input.ids ?? [] };
-  }
 }
 
 /** Of some options, those that are not in an allowed targeting, or do not say which they are in. */

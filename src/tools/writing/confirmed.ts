@@ -1,19 +1,21 @@
 import * as z from "zod";
-import { type WriteCall, type WriteTool, writeCall } from "../../changes/call.ts";
+import type { WriteCall, WriteTool } from "../../changes/call.ts";
+import { writeCall } from "../../changes/change-kinds.ts";
+import { type ChangeRun, isWithdrawn } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
-import { isWithdrawn } from "../../changes/kept-runs.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import type { Run } from "../../changes/run.ts";
-import type { ChangeHeader } from "../../changes/run-form.ts";
-import type { Runs } from "../../changes/runs.ts";
+import { isGoing } from "../../changes/planning.ts";
 import { changedEffect } from "../../render/changes/effect.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
+import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
-import { isGoing, planInTime } from "./planning.ts";
-import { needsYes, reportRun, runsOf, startOrFind } from "./write.ts";
+import { needsYes } from "./planned.ts";
+import { planInTime } from "./planning.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
@@ -31,50 +33,50 @@ export interface GivenConfirmation {
 
 /** Starts the planned run that a confirmation stands for; when it was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
-  const runs = runsOf(context);
+  const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
-  const stored = await runs.stored(confirmation.run);
+  const stored = await changes.runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
   checkBeside(given, stored.header.call);
-  if (stored.started) return reportStarted(await runs.find(confirmation.run), context);
-  return startConfirmed(stored.header, confirmation, runs, context);
+  if (stored.started) return reportStarted(await changes.runs.find(confirmation.run), context);
+  return startConfirmed(stored.header, confirmation, changes, context);
 }
 
 async function startConfirmed(
   header: ChangeHeader,
   confirmation: Confirmation,
-  runs: Runs,
+  changes: Changes,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   checkNotExpired(confirmation, context);
-  const bytes = runs.part(header.runId, "input");
+  const bytes = context.runs.part(header.runId, "input");
   const isAsAgreed = (plan: Plan): boolean => {
     const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
     plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
     return isAgreed || !needsConfirmation(header.call, plan);
   };
   await checkAllowed(header.call, bytes, context);
-  const plan = await plannedOrStarted(header.runId, runs, () =>
-    planInTime((signal) => runs.plan(header.call, signal, bytes), context),
+  const plan = await plannedOrStarted(header.runId, changes, () =>
+    planInTime((signal) => changes.plan(header.call, signal, bytes), context),
   );
-  if (plan === "started") return reportStarted(await runs.find(header.runId), context);
+  if (plan === "started") return reportStarted(await changes.runs.find(header.runId), context);
   if (isGoing(plan)) {
-    const waiting = await runs.find(header.runId);
-    return reportRun(await runs.prepare(header, plan, isAsAgreed, waiting?.state), context);
+    const waiting = await changes.runs.find(header.runId);
+    return reportRun(await changes.prepare(header, plan, isAsAgreed, waiting?.state), context);
   }
-  if (isAsAgreed(plan)) return reportStarted(await startOrFind(header, plan, runs), context);
-  const before = (await runs.find(header.runId))?.state.facts.effect;
+  if (isAsAgreed(plan)) return reportStarted(await changes.startOrFind(header, plan), context);
+  const before = (await changes.runs.find(header.runId))?.state.facts.effect;
   const how = before === undefined ? "" : `: ${changedEffect(before, plan.losses)}`;
   const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
-  return needsYes(await runs.keep(header.call, context.caller, bytes), plan, context, [changed]);
+  return needsYes(await changes.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }
 
 /**
  * The plan of a run, unless the same confirmation, given twice, started it meanwhile: what the run takes away is then no
  * longer there to be planned.
  */
-async function plannedOrStarted<P>(runId: string, runs: Runs, plan: () => Promise<P>): Promise<P | "started"> {
-  const isStarted = async (): Promise<boolean> => (await runs.stored(runId))?.started === true;
+async function plannedOrStarted<P>(runId: string, changes: Changes, plan: () => Promise<P>): Promise<P | "started"> {
+  const isStarted = async (): Promise<boolean> => (await changes.runs.stored(runId))?.started === true;
   try {
     const made = await plan();
     return (await isStarted()) ? "started" : made;
@@ -85,7 +87,7 @@ async function plannedOrStarted<P>(runId: string, runs: Runs, plan: () => Promis
 }
 
 /** Reports the run that a confirmation started, unless it was cancelled before. */
-function reportStarted(run: Run | undefined, context: ToolContext): Promise<ToolAnswer> {
+function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promise<ToolAnswer> {
   if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
   throw new ToolError(
     "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",

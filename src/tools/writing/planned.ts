@@ -1,20 +1,25 @@
 import { isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
+import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import { lossDigest } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import type { Runs } from "../../changes/runs.ts";
+import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
-import { effectText } from "../../render/changes/effect.ts";
+import { effectSentence, effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { countsOf } from "../../runs/report.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
-import { isGoing, planInTime } from "./planning.ts";
+import { askFor } from "./confirmation-token.ts";
+import { interruptedHints } from "./earlier-runs.ts";
+import { planInTime } from "./planning.ts";
 
 /** A call, and the content of its file. */
 export interface Given {
@@ -22,20 +27,20 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** A run as its plan leaves it: only what failed in planning has an outcome. */
-export function plannedState(plan: Plan): RunState {
-  return new RunState(plan);
+/** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
+export function toldUnstarted({ tool }: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
+  return { environment, tool, counts: countsOf(state), failures: toldFailures(state), results: [] };
 }
 
 /** Says what a call would do and what it would meet, and sends no write. */
-export async function dryRun({ call, bytes }: Given, runs: Runs, context: ToolContext): Promise<ToolAnswer> {
-  const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
+export async function dryRun({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
+  const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) {
     plan.stop();
     throw tookTooLong();
   }
   try {
-    const met = await withinWait(context, context.signal, (signal) => runs.foresee(plan, signal));
+    const met = await withinWait(context, context.signal, (signal) => changes.foresee(plan, signal));
     plan.settlements.push(...met);
     return planned(call, plan, context);
   } catch (thrown) {
@@ -45,17 +50,12 @@ export async function dryRun({ call, bytes }: Given, runs: Runs, context: ToolCo
   }
 }
 
-function planned(call: WriteCall, plan: Plan, { environment }: ToolContext, notes: readonly string[] = []): ToolAnswer {
-  const state = plannedState(plan);
+function planned(call: WriteCall, plan: Plan, context: ToolContext, notes: readonly string[] = []): ToolAnswer {
   const asks =
     plan.losses.length > 0 ? [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`] : [];
   return renderReport({
-    environment,
-    tool: call.tool,
+    ...toldUnstarted(call, new RunState(plan), context),
     status: "planned",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
     nextSteps: [...notes, ...asks],
   });
@@ -69,17 +69,35 @@ export function tookTooLong(): ToolError {
   );
 }
 
+/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
+export async function needsYes(
+  { runId, call }: ChangeHeader,
+  plan: Plan,
+  context: ToolContext,
+  hints: readonly string[] = [],
+): Promise<ToolAnswer> {
+  plan.facts = { ...plan.facts, effect: effectSentence(plan.losses) };
+  await changesOf(context).propose(runId, plan);
+  return renderReport({
+    ...toldUnstarted(call, new RunState(plan), context),
+    runId,
+    status: "needs_confirmation",
+    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
+    nextSteps: [
+      ...hints,
+      "show the effect to the person and wait for their decision",
+      ...(await interruptedHints(context, runId)),
+    ],
+  });
+}
+
 /** The person said no: nothing is attempted, and that is no error. */
-export function notDone(call: WriteCall, plan: Plan, { environment }: ToolContext): ToolAnswer {
-  const state = plannedState(plan);
+export function notDone(call: WriteCall, plan: Plan, context: ToolContext): ToolAnswer {
+  const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
-    environment,
-    tool: call.tool,
+    ...toldUnstarted(call, state, context),
     status: "cancelled",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     asked: "declined_in_client",
     nextSteps: [
       "the person did not agree: nothing was changed; do not try again unless they ask for it",

@@ -1,6 +1,6 @@
 import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import type { Planning } from "../../changes/planned-later.ts";
+import type { Planning } from "../../changes/planning.ts";
 import type { ToolContext } from "../context.ts";
 import { atMostOneWait } from "./follow-run.ts";
 
@@ -38,9 +38,4 @@ export async function planInTime(
     context.signal.removeEventListener("abort", stop);
   }
   return made ?? { plan, stop };
-}
-
-/** Whether a plan is still being made. */
-export function isGoing(plan: Plan | Planning): plan is Planning {
-  return "plan" in plan;
 }

@@ -1,5 +1,5 @@
 import { isApiError } from "../../api/errors.ts";
-import type { Run } from "../../changes/run.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
 import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -21,7 +21,7 @@ const GENTLY = { mostTries: 2, timeoutMs: 3000 } as const;
  * nothing was changed, or the read fails (contract, `totals`).
  */
 export async function totalsAfter(
-  { header, state, status }: Run,
+  { header, state, status }: ChangeRun,
   context: ToolContext,
 ): Promise<ReportedRun["totals"] | undefined> {
   const targetingId = state.facts.within;

@@ -1,15 +1,14 @@
+import type { Changes } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import type { Runs } from "../../changes/runs.ts";
+import { RunState } from "../../changes/state/change-state.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
-import { toldFailures } from "../../render/failures/failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import type { Undecided, UndecidedAnswer } from "../definition.ts";
-import { type Given, plannedState } from "./planned.ts";
+import { type Given, toldUnstarted } from "./planned.ts";
 
 /**
  * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
@@ -19,19 +18,15 @@ export async function undecided(
   { call, bytes }: Given,
   plan: Plan,
   why: Undecided,
-  { runs, context }: { readonly runs: Runs; readonly context: ToolContext },
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
 ): Promise<UndecidedAnswer> {
-  const header = why === "unanswered" ? await runs.keep(call, context.caller, bytes) : undefined;
-  if (header !== undefined) await runs.propose(header.runId, plan);
-  const state = plannedState(plan);
+  const header = why === "unanswered" ? await changes.keep(call, context.caller, bytes) : undefined;
+  if (header !== undefined) await changes.propose(header.runId, plan);
+  const state = new RunState(plan);
   const answer = renderReport({
-    environment: context.environment,
+    ...toldUnstarted(call, state, context),
     ...(header && { runId: header.runId }),
-    tool: call.tool,
     status: "needs_confirmation",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
     nextSteps: [effectText(plan.losses), undecidedStep(why, header?.runId)],
   });
   if (header === undefined) return { answer };
@@ -40,19 +35,19 @@ export async function undecided(
     answer,
     async later(accepted) {
       if (!accepted) {
-        await runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
+        await changes.runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
         return;
       }
       // It may have been cancelled meanwhile.
-      if ((await runs.stored(header.runId))?.started !== false) return;
+      if ((await changes.runs.stored(header.runId))?.started !== false) return;
       const stopping = new AbortController();
-      const anew = runs.plan(call, stopping.signal, runs.part(header.runId, "input"));
+      const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
       const isAgreed = (made: Plan): boolean => {
         made.askedBy("agreed_in_client");
         return lossDigest(made.losses) === digest || !needsConfirmation(call, made);
       };
-      await runs.prepare(header, planning, isAgreed, state);
+      await changes.prepare(header, planning, isAgreed, state);
     },
   };
 }

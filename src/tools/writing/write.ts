@@ -1,33 +1,24 @@
 import * as z from "zod";
 import type { WriteCall } from "../../changes/call.ts";
-import { lossDigest, mayNeedConfirmation, needsConfirmation } from "../../changes/confirmation.ts";
+import { changeOf } from "../../changes/change-kinds.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { Plan } from "../../changes/plan/plan.ts";
-import type { Planning } from "../../changes/planned-later.ts";
-import type { Run } from "../../changes/run.ts";
-import type { ChangeHeader } from "../../changes/run-form.ts";
-import type { Runs } from "../../changes/runs.ts";
-import { strandedNames } from "../../changes/settle/stranded-names.ts";
+import { isGoing, type Planning } from "../../changes/planning.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import type { ReportedRun } from "../../render/changes/reported-run.ts";
-import { toldFailures } from "../../render/failures/failures.ts";
-import { countsOf, didCounts, type ReportedState, type RunStatus, tellingResults } from "../../runs/report.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
+import { ToolError, type ToolOutcome } from "../definition.ts";
+import { reportRun } from "../runs/run-reports.ts";
+import { decided, decisionOn } from "./agreement.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
-import { askFor } from "./confirmation-token.ts";
-import { interruptedHints } from "./earlier-runs.ts";
-import { followRun } from "./follow-run.ts";
-import { dryRun as dryRunOf, type Given, notDone, plannedState, tookTooLong } from "./planned.ts";
-import { isGoing, planInTime } from "./planning.ts";
-import { readQuestion, writeQuestion } from "./question-token.ts";
-import { totalsAfter } from "./totals.ts";
+import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
+import { planInTime } from "./planning.ts";
+import { readQuestion } from "./question-token.ts";
 import { undecided } from "./undecided.ts";
-
-/** How many results a report looks at: those that fit are shown. */
-const RESULTS_READ = 50;
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
 export const runOutput = () =>
@@ -59,61 +50,53 @@ export async function write(
   { dryRun, bytes }: WriteOptions,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const runs = runsOf(context);
+  const changes = changesOf(context);
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
-  if (dryRun) return dryRunOf({ call, bytes }, runs, context);
-  const answer = await runOrQuestion({ call, bytes }, runs, context);
+  if (dryRun) return dryRunOf({ call, bytes }, changes, context);
+  const answer = await runOrQuestion({ call, bytes }, changes, context);
   return "run" in answer ? reportRun(answer.run, context, answer.hints) : answer.outcome;
 }
 
 /** What a write came to before it is waited for: its run, or an answer without one. */
 type RunOrOutcome =
-  | { readonly run: Run | undefined; readonly hints?: readonly string[] }
+  | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
 
-async function runOrQuestion(given: Given, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
+async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
-  const { going, ended } = await runs.madeBefore(call, context.caller);
+  const { going, ended } = await changes.runs.madeBefore(call, context.caller);
   if (going !== undefined) return { run: going, hints: [goesOnHint()] };
   const hints = ended?.open ? [endedHint(ended)] : [];
-  const plan = await planInTime((signal) => runs.plan(call, signal, bytes), context);
-  if (isGoing(plan)) return withHints(await goOn(given, plan, runs, context), hints);
-  if (!needsConfirmation(call, plan) || context.confirm === "off") {
-    plan.askedBy("not_needed");
-    return startOnce(given, plan, { runs, hints }, context);
-  }
-  if (context.canAsk()) return ask(given, plan, { runs, hints }, context);
-  if (context.confirm === "strict") {
-    throw new ToolError(
-      `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-      "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
-    );
-  }
-  return once(given, { runs, hints }, context, async (keep) => ({
-    outcome: await needsYes(await keep(), plan, context, hints),
-  }));
-}
-
-/** The runs, and what is to be said of earlier ones. */
-interface Among {
-  readonly runs: Runs;
-  readonly hints: readonly string[];
-}
-
-/** Carries a call out, or attaches to the run of the same call that was made at the same time, in whatever process. */
-async function once(
-  { call, bytes }: Given,
-  { runs, hints }: Among,
-  { caller, arrivedAt }: ToolContext,
-  make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>,
-): Promise<RunOrOutcome> {
-  return withHints(await runs.once({ call, caller, arrivedAt, bytes }, make), hints);
-}
-
-function startOnce(given: Given, plan: Plan, among: Among, context: ToolContext): Promise<RunOrOutcome> {
-  return once(given, among, context, async (keep) => ({ run: await startOrFind(await keep(), plan, among.runs) }));
+  const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
+  if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
+  /** Carries the call out, or attaches to the run of the same call that was made at the same time. */
+  const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
+    withHints(await changes.once({ ...context, call, bytes }, make), hints);
+  const outcome = await decided<RunOrOutcome>(
+    {
+      needsYes: needsConfirmation(call, plan),
+      digest: lossDigest(plan.losses),
+      message: questionText(plan.losses),
+      effect: effectSentence(plan.losses),
+      changedFrom: (effect) => changedEffect(effect, plan.losses),
+      undecided: (why) => undecided(given, plan, why, { changes, context }),
+      start: async (asked, more) => {
+        plan.askedBy(asked);
+        return withHints(await once(async (keep) => ({ run: await changes.startOrFind(await keep(), plan) })), more);
+      },
+      declined: () => ({ outcome: notDone(call, plan, context) }),
+      token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),
+      refusal: () =>
+        new ToolError(
+          `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
+          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
+        ),
+    },
+    context,
+  );
+  return "ask" in outcome ? { outcome } : outcome;
 }
 
 function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome {
@@ -121,33 +104,33 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
 }
 
 /** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
-async function goOn(given: Given, planning: Planning, runs: Runs, context: ToolContext): Promise<RunOrOutcome> {
+async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { reply, confirm, caller } = context;
-  const asks = confirm !== "off" && mayNeedConfirmation(call);
   if (reply?.accepted === false) {
     planning.stop();
     return { outcome: notDone(call, new Plan(), context) };
   }
-  if (asks && confirm === "strict" && reply === undefined) {
+  if (decisionOn(changeOf(call).mayTakeAway, context) === "start") {
+    const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
+      run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
+      isOurs: true,
+    }));
+    if (!("isOurs" in made)) planning.stop();
+    return { run: made.run };
+  }
+  // No token is given where it is strict, and the call cannot be there to ask.
+  if (confirm === "strict" && reply === undefined) {
     planning.stop();
     throw tookTooLong();
   }
-  if (asks) {
-    const header = await runs.keep(call, caller, bytes, true);
-    const mayStart = (plan: Plan): boolean => {
-      const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
-      plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
-      return isAgreed || !needsConfirmation(call, plan);
-    };
-    return { run: await runs.prepare(header, planning, mayStart) };
-  }
-  const made = await runs.once({ call, caller, arrivedAt: context.arrivedAt, bytes }, async (keep) => ({
-    run: await runs.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
-    isOurs: true,
-  }));
-  if (!("isOurs" in made)) planning.stop();
-  return { run: made.run };
+  const header = await changes.keep(call, caller, bytes, true);
+  const mayStart = (plan: Plan): boolean => {
+    const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
+    plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
+    return isAgreed || !needsConfirmation(call, plan);
+  };
+  return { run: await changes.prepare(header, planning, mayStart) };
 }
 
 function unasked(plan: Plan): Plan {
@@ -155,142 +138,12 @@ function unasked(plan: Plan): Plan {
   return plan;
 }
 
-/** The runs, for a tool that is listed only where the management API is configured. */
-export function runsOf({ runs }: ToolContext): Runs {
-  if (runs !== undefined) return runs;
-  throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
-}
-
 /** Refuses too many deletions before anything is read for them. */
 function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
-  const deletions = deletionsOf(call);
+  const { deletions } = changeOf(call);
   if (deletions <= maxDeletes) return;
   throw new ToolError(
     `${deletions} deletions in one call are more than the ${maxDeletes} that are allowed; nothing was deleted`,
     "Delete fewer at a time; TARGETING_MCP_MAX_DELETES sets the limit.",
   );
-}
-
-function deletionsOf({ tool, input }: WriteCall): number {
-  if (tool === "delete_targeting") return input.ids.length;
-  return tool === "delete_options" ? (input.ids ?? []).length + (input.names ?? []).length : 0;
-}
-
-/** Asks the person; when the server calls again with the reply, acts on it. */
-async function ask(given: Given, plan: Plan, among: Among, context: ToolContext): Promise<RunOrOutcome> {
-  const { reply } = context;
-  const digest = lossDigest(plan.losses);
-  const nobody = (why: Undecided): Promise<UndecidedAnswer> =>
-    undecided(given, plan, why, { runs: among.runs, context });
-  const asking = (changed?: string) => {
-    const token = writeQuestion({
-      digest,
-      effect: effectSentence(plan.losses),
-      ...(changed !== undefined && { changed }),
-    });
-    const again = changed === undefined ? [] : [`Something has changed since you were asked: ${changed}`];
-    return {
-      outcome: { ask: { message: [...again, questionText(plan.losses)].join("\n"), token, undecided: nobody } },
-    };
-  };
-  if (reply === undefined) return asking();
-  if (!reply.accepted) return { outcome: notDone(given.call, plan, context) };
-  const asked = readQuestion(reply.token);
-  // Something changed since the person was asked: what they agreed to is not what would happen now.
-  if (asked?.digest !== digest) return asking(changedEffect(asked?.effect ?? "", plan.losses));
-  plan.askedBy("agreed_in_client");
-  const hints =
-    asked.changed === undefined ? [] : [`the person was asked twice, since something changed: ${asked.changed}`];
-  return startOnce(given, plan, { ...among, hints: [...among.hints, ...hints] }, context);
-}
-
-/** Starts a kept run; where another process has started it, gives that. */
-export async function startOrFind(header: ChangeHeader, plan: Plan, runs: Runs): Promise<Run | undefined> {
-  return (await runs.start(header, plan)) ?? (await runs.find(header.runId));
-}
-
-/** Waits for a run to rest, but no longer than a call may take, and reports it. */
-export async function reportRun(
-  run: Run | undefined,
-  context: ToolContext,
-  nextSteps: readonly string[] = [],
-): Promise<ToolAnswer> {
-  if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  await followRun(run, context);
-  const told = [...nextSteps, ...(await interruptedHints(context, run.header.runId))];
-  const totals = await totalsAfter(run, context);
-  return renderReport({ ...(await reportOf(run, context)), ...(totals && { totals }), nextSteps: told });
-}
-
-/** A run as reports tell it. One that was planned after its call had answered tells what a person is to agree to. */
-export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
-  const isAtRest = run.status() !== "running";
-  const report = {
-    ...reported(run, context.environment),
-    ...run.state.facts,
-    ...(isAtRest && { strandedNames: strandedNames(run.state), temporaryNames: run.state.temporaryNames() }),
-  };
-  const losses = run.asks();
-  if (losses === undefined || run.status() !== "needs_confirmation") return report;
-  const planned = { run: run.header.runId, digest: lossDigest(losses) };
-  return { ...report, confirmation: await askFor(planned, effectText(losses), context) };
-}
-
-/** What reports look at in a run, whatever it sends. */
-interface Reportable {
-  readonly header: { readonly runId: string; readonly call: { readonly tool: string; readonly input: object } };
-  readonly state: ReportedState;
-  status(): RunStatus;
-}
-
-/** A run as reports tell it, with its first results. */
-export function reported(run: Reportable, environment: "live" | "sandbox"): ReportedRun {
-  const { header, state } = run;
-  const did = didCounts(state);
-  return {
-    environment,
-    runId: header.runId,
-    tool: header.call.tool,
-    status: run.status(),
-    counts: countsOf(state),
-    requests: state.requests,
-    failures: toldFailures(state),
-    results: tellingResults(state, RESULTS_READ),
-    lastAt: state.updatedAt,
-    ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
-    ...(did !== undefined && { did }),
-    hasRejects:
-      "file" in header.call.input &&
-      header.call.input.file !== undefined &&
-      run.status() !== "running" &&
-      state.counts().failed > 0,
-  };
-}
-
-/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
-export async function needsYes(
-  header: ChangeHeader,
-  plan: Plan,
-  context: ToolContext,
-  hints: readonly string[] = [],
-): Promise<ToolAnswer> {
-  plan.facts = { ...plan.facts, effect: effectSentence(plan.losses) };
-  const state = plannedState(plan);
-  const { runId } = header;
-  await runsOf(context).propose(runId, plan);
-  return renderReport({
-    environment: context.environment,
-    runId,
-    tool: header.call.tool,
-    status: "needs_confirmation",
-    counts: countsOf(state),
-    failures: toldFailures(state),
-    results: [],
-    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
-    nextSteps: [
-      ...hints,
-      "show the effect to the person and wait for their decision",
-      ...(await interruptedHints(context, runId)),
-    ],
-  });
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { rowsIn } from "../../../src/changes/call-rows.ts";
+import { CHANGE_FORM } from "../../../src/changes/change-run.ts";
 import { planAddOptions } from "../../../src/changes/plan/add-options.ts";
 import type { Plan } from "../../../src/changes/plan/plan.ts";
 import type { AddOptionInput } from "../../../src/changes/rows/inputs.ts";
 import { optionRows } from "../../../src/changes/rows/option-rows.ts";
-import { WRITE_FORM } from "../../../src/changes/run-form.ts";
 import { requestItems } from "../../../src/changes/send/request-items.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { InputFile } from "../../../src/files/rows.ts";
@@ -27,8 +27,8 @@ async function planOf(items: readonly AddOptionInput[], text?: string): Promise<
 function readBack(plan: Plan): RunState {
   const state = new RunState();
   for (const entry of plan.entries()) {
-    const line = Buffer.concat(WRITE_FORM.line(entry).map((piece) => Buffer.from(piece)));
-    state.apply(WRITE_FORM.entry.parse(JSON.parse(line.toString())));
+    const line = Buffer.concat(CHANGE_FORM.line(entry).map((piece) => Buffer.from(piece)));
+    state.apply(CHANGE_FORM.entry.parse(JSON.parse(line.toString())));
   }
   return state;
 }

@@ -9,7 +9,7 @@ async function textOf(bytes: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 test("a targeting whose options cannot be read is not deleted; resumed, they are kept first", async () => {
-  const { runs, run, targeting, faults, api } = await startService();
+  const { changes, runs, run, targeting, faults, api } = await startService();
   const _id = await targeting("News");
   const items = [
     { name: "Ball games", type: "collection", children: [{ name: "Football", contexts: ["goal"] }] },
@@ -17,10 +17,10 @@ test("a targeting whose options cannot be read is not deleted; resumed, they are
   ] as const;
   await run({ tool: "bulk_add_options", input: { targetingId: _id, items } });
   const call = { tool: "delete_targeting", input: { ids: [_id] } } as const;
-  const plan = await runs.plan(call, new AbortController().signal);
-  const header = await runs.keep(call, "tester");
+  const plan = await changes.plan(call, new AbortController().signal);
+  const header = await changes.keep(call, "tester");
   await faults([{ kind: "status", status: 500, on: "listOptions", times: 1 }]);
-  const stopped = await runs.start(header, plan);
+  const stopped = await changes.start(header, plan);
   await stopped?.rest;
   expect(stopped?.status()).toBe("interrupted");
   expect(stopped && failureGroups(stopped.state)[0]?.reason.code).toBe("NOT_PLANNED");

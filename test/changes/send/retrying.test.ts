@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer, ManagementApi } from "../../../src/api/management.ts";
-import { WRITE_FORM } from "../../../src/changes/run-form.ts";
-import { Runs } from "../../../src/changes/runs.ts";
+import { Changes } from "../../../src/changes/changes.ts";
 import { processLock } from "../../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../../src/runs/file/targeting-names.ts";
 import { countsOf, failureGroups } from "../../../src/runs/report.ts";
@@ -38,10 +37,10 @@ async function creating(count: number, reply: Reply) {
       ),
     };
   };
-  const runs = new Runs({
+  const changes = new Changes({
     api: { ...readingApi([]).api, bulk },
     routes: ROUTES,
-    store: memoryRunStore(WRITE_FORM),
+    store: memoryRunStore(),
     lock: processLock(time),
     clock: time,
     random: () => 0.5,
@@ -57,7 +56,10 @@ async function creating(count: number, reply: Reply) {
   });
   const items = Array.from({ length: count }, (_, number) => ({ name: `Targeting ${number}` }));
   const call = { tool: "create_targetings", input: { items } } as const;
-  const run = await runs.start(await runs.keep(call, "tester"), await runs.plan(call, new AbortController().signal));
+  const run = await changes.start(
+    await changes.keep(call, "tester"),
+    await changes.plan(call, new AbortController().signal),
+  );
   await run?.rest;
   if (run === undefined) throw new Error("the run did not start");
   return { sent, counts: countsOf(run.state), failures: failureGroups(run.state), tookMs: time.now() - START };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { WRITE_FORM } from "../../../src/changes/run-form.ts";
+import { CHANGE_FORM } from "../../../src/changes/change-run.ts";
 import { requestItems } from "../../../src/changes/send/request-items.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import { objectResults } from "../../../src/runs/report.ts";
@@ -31,8 +31,8 @@ const KEPT = [
 test("a journal of the version before is read, and each line of it is written as it was", () => {
   const state = new RunState();
   for (const line of KEPT) {
-    const entry = WRITE_FORM.entry.parse(JSON.parse(line));
-    const written = Buffer.concat(WRITE_FORM.line(entry).map((piece) => Buffer.from(piece))).toString();
+    const entry = CHANGE_FORM.entry.parse(JSON.parse(line));
+    const written = Buffer.concat(CHANGE_FORM.line(entry).map((piece) => Buffer.from(piece))).toString();
     expect(JSON.parse(written)).toEqual(JSON.parse(line));
     state.apply(entry);
   }
@@ -63,5 +63,5 @@ test.each([
 ])("a line is damaged that holds %s", (_, json, operation) => {
   const step = { id: 0, operation, objects: [0], json, bindings: [] };
   const line = { t: "steps", steps: [{ ...step, weight: JSON.parse(`{${weight}}`).weight }] };
-  expect(WRITE_FORM.entry.safeParse(line).success).toBe(false);
+  expect(CHANGE_FORM.entry.safeParse(line).success).toBe(false);
 });

@@ -3,13 +3,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { openJournal, partJournal, readJournal } from "../../../src/runs/file/journal.ts";
+import { understood } from "../../../src/runs/entries.ts";
+import { journalLines, openJournal, partJournal } from "../../../src/runs/file/journal.ts";
+import type { RunForm } from "../../../src/runs/kind.ts";
 import { RunStoreError } from "../../../src/runs/store.ts";
 import { type Lease, LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
 
-const form = {
+const FORM: RunForm<unknown, { readonly n: number }> = {
+  name: "numbers",
+  tools: [],
+  call: z.unknown(),
   entry: z.object({ n: z.number() }),
-  line: (entry: { readonly n: number }) => [JSON.stringify(entry)],
+  line: (entry) => [JSON.stringify(entry)],
+};
+
+const HEADER = {
+  ...{ runId: "RUN", kind: FORM.name, call: {}, project: "project", caller: "local" },
+  ...{ environment: "sandbox" as const, createdAt: 0, fingerprint: "" },
 };
 
 const clock = { now: () => 1000, monotonic: () => 1000, sleep: async () => {} };
@@ -23,21 +33,24 @@ function lease(lost: AbortSignal, check: () => Promise<void> = async () => {}): 
 }
 
 async function opened(file: string, held: Lease = lease(new AbortController().signal)) {
-  const journal = await openJournal(file, form, held);
+  const journal = await openJournal(file, held);
   onTestFinished(() => journal.close().catch(() => undefined));
   return journal;
 }
 
 async function entriesOf(file: string): Promise<readonly number[]> {
   const found: number[] = [];
-  for await (const { n } of readJournal(file, "RUN", form)) found.push(n);
+  const run = understood(FORM, { header: HEADER, started: true, proposed: none(), entries: journalLines(file) });
+  for await (const { n } of run?.entries ?? []) found.push(n);
   return found;
 }
+
+async function* none(): AsyncGenerator<never> {}
 
 test("entries are on the disk in their order once a flush has resolved, and not before it was asked for", async () => {
   const file = await newFile();
   const journal = await opened(file);
-  for (const n of [1, 2, 3]) journal.append({ n });
+  for (const n of [1, 2, 3]) journal.append(FORM.line({ n }));
   expect(await readFile(file, "utf8")).toBe("");
   await journal.flush();
   expect(await entriesOf(file)).toEqual([1, 2, 3]);
@@ -47,7 +60,7 @@ test("many entries at once keep their order", async () => {
   const file = await newFile();
   const journal = await opened(file);
   const numbers = Array.from({ length: 3000 }, (_, n) => n);
-  for (const n of numbers) journal.append({ n });
+  for (const n of numbers) journal.append(FORM.line({ n }));
   await journal.flush();
   expect(await entriesOf(file)).toEqual(numbers);
 });
@@ -58,7 +71,7 @@ describe("a last line that a crash cut off", () => {
     await writeFile(file, '{"n":1}\n{"n":2}\n{"n":');
     expect(await entriesOf(file)).toEqual([1, 2]);
     const journal = await opened(file);
-    journal.append({ n: 3 });
+    journal.append(FORM.line({ n: 3 }));
     await journal.flush();
     expect(await entriesOf(file)).toEqual([1, 2, 3]);
   });
@@ -91,7 +104,7 @@ describe("a lost lease", () => {
     const lost = new AbortController();
     const journal = await opened(file, lease(lost.signal));
     lost.abort(new LeaseLostError("taken over"));
-    journal.append({ n: 1 });
+    journal.append(FORM.line({ n: 1 }));
     await expect(journal.flush()).rejects.toThrow(LeaseLostError);
     expect(await entriesOf(file)).toEqual([]);
   });
@@ -101,21 +114,21 @@ describe("a lost lease", () => {
       throw new LeaseLostError("taken over");
     };
     const journal = await opened(await newFile(), lease(new AbortController().signal, check));
-    journal.append({ n: 1 });
+    journal.append(FORM.line({ n: 1 }));
     await expect(journal.flush()).rejects.toThrow(LeaseLostError);
   });
 
   test("loses what is appended after the journal was parted from those that had it open", async () => {
     const file = await newFile();
     const journal = await opened(file);
-    journal.append({ n: 1 });
+    journal.append(FORM.line({ n: 1 }));
     await journal.flush();
     await partJournal(file);
-    journal.append({ n: 2 });
+    journal.append(FORM.line({ n: 2 }));
     await journal.flush();
     expect(await entriesOf(file)).toEqual([1]);
     // But for the confession that a request left too late: it goes to the journal as it is by now.
-    await journal.confess({ n: 3 });
+    await journal.confess(FORM.line({ n: 3 }));
     expect(await entriesOf(file)).toEqual([1, 3]);
   });
 });

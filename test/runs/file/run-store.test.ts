@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { WRITE_FORM } from "../../../src/changes/run-form.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Retention } from "../../../src/runs/file/retention.ts";
 import { runsIn } from "../../../src/runs/file/run-folder.ts";
@@ -22,7 +21,7 @@ async function newFolder(): Promise<string> {
 }
 
 function storeIn(folder: string, now = NOW, keep?: Retention) {
-  return fileRunStore(folder, { ...systemClock, now: () => now }, WRITE_FORM, keep);
+  return fileRunStore(folder, { ...systemClock, now: () => now }, keep);
 }
 
 function headerOf(runId: string, fingerprint = "same", caller = "local") {

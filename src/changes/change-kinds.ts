@@ -1,0 +1,219 @@
+import * as z from "zod";
+import { type Rejected, rejectedRows } from "../files/rejects.ts";
+import { FORMATS, type InputFile, placeOf } from "../files/rows.ts";
+import { ENCODINGS } from "../files/text.ts";
+import type { ByteSource } from "../platform/bytes.ts";
+import type { Inputs, WriteCall, WriteTool } from "./call.ts";
+import { givenIn, itemsOf, rowsIn } from "./call-rows.ts";
+import { planAddOptions } from "./plan/add-options.ts";
+import { noteWhatWasThere } from "./plan/before.ts";
+import { planCreateTargetings } from "./plan/create-targetings.ts";
+import { planDeleteOptions, planDeleteTargetings } from "./plan/deletes.ts";
+import { OptionDrafts } from "./plan/option-drafts.ts";
+import { Plan, type PlanningContext } from "./plan/plan.ts";
+import { planRenameTargetings, planUpdateOptions } from "./plan/renames.ts";
+import { planUpdateContexts, targetsOf } from "./plan/update-contexts.ts";
+import { contextRows } from "./rows/context-rows.ts";
+import type { OnExisting } from "./rows/inputs.ts";
+import { ObjectList } from "./rows/object-list.ts";
+import { optionRows } from "./rows/option-rows.ts";
+
+/** What a call changes, by ID; options whose Context IDs are only read are no part of it. */
+interface Targets {
+  readonly targetings: readonly string[];
+  readonly options: readonly string[];
+}
+
+/** A kind of change: all that differs between the tools that write. `bytes` is the content of a call's file. */
+interface ChangeKind<Input> {
+  /** A call's input as it is read back. */
+  readonly input: z.ZodType<Input>;
+  /** Takes a call apart into steps. Reads what it must; throws an ApiError when such a read fails. */
+  plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
+  /** The objects that its plan will count and report, before anything is read for it. May throw a FileError. */
+  objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
+  /** What it changes of what is there; absent: only what is new. */
+  targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets;
+  /** How much it deletes; absent: nothing. */
+  deletions?(input: Input): number;
+  /** Whether its plan may take something away without deleting it: what can be told before it is planned. */
+  mayTakeAway?(input: Input): boolean;
+  /** The rows of its file that failed. */
+  rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
+  /** What the memory of names makes of the targetings that it changed. */
+  readonly learnt?: "remembered" | "forgotten";
+  /** What is wanted about names that exist; absent: they fail. */
+  onExisting?(input: Input): OnExisting;
+}
+
+const ids = z.array(z.string());
+const file = z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() });
+const child = z.object({ name: z.string(), contexts: ids.optional() });
+const option = child.extend({
+  type: z.enum(["atomic", "collection"]).optional(),
+  children: z.array(child).optional(),
+  exposeChildren: z.boolean().optional(),
+});
+
+/** Every tool that writes. */
+const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
+  create_targetings: {
+    input: z.object({ items: z.array(z.object({ name: z.string(), options: z.array(option).optional() })) }),
+    plan: (input) => planCreateTargetings(input),
+    objects: (input) => planCreateTargetings(input).objects,
+    learnt: "remembered",
+  },
+  rename_targetings: {
+    input: z.object({ items: z.array(z.object({ _id: z.string(), name: z.string() })) }),
+    plan: (input) => planRenameTargetings(input),
+    objects: (input) => planRenameTargetings(input).objects,
+    targets: ({ items }) => ({ targetings: items.map(({ _id }) => _id), options: [] }),
+    learnt: "remembered",
+  },
+  delete_targeting: {
+    input: z.object({ ids }),
+    plan: (input, context) => planDeleteTargetings(input, context),
+    objects: listed,
+    targets: (input) => ({ targetings: input.ids, options: [] }),
+    deletions: (input) => input.ids.length,
+    learnt: "forgotten",
+  },
+  bulk_add_options: {
+    input: z.object({
+      targetingId: z.string(),
+      items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })),
+      file: file.optional(),
+      onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
+    }),
+    plan: (input, context) => planAddOptions(input, rowsIn(input, optionRows, context.bytes), context),
+    async objects(input, bytes) {
+      const plan = new Plan();
+      const drafts = new OptionDrafts(plan, input.targetingId);
+      for await (const batch of rowsIn(input, optionRows, bytes)) drafts.take(batch);
+      return plan.objects;
+    },
+    async targets(input, bytes) {
+      const parents = (await itemsOf(input, optionRows, bytes)).map(({ parent }) => parent);
+      return { targetings: [input.targetingId], options: parents.filter((one) => one !== undefined) };
+    },
+    rejects: (bytes, of, rejected) => rejectedRows(bytes, of, optionRows, rejected),
+    onExisting: ({ onExisting = "fail" }) => onExisting,
+  },
+  update_options: {
+    input: z.object({
+      items: z.array(
+        z.object({
+          _id: z.string(),
+          name: z.string().optional(),
+          parent: z.string().nullish(),
+          exposeChildren: z.boolean().optional(),
+        }),
+      ),
+    }),
+    plan: (input) => planUpdateOptions(input),
+    objects: (input) => planUpdateOptions(input).objects,
+    targets: ({ items }) => ({
+      targetings: [],
+      options: items.flatMap(({ _id, parent }) => (typeof parent === "string" ? [_id, parent] : [_id])),
+    }),
+  },
+  update_contexts: {
+    input: z.object({
+      targetingId: z.string().optional(),
+      file: file.optional(),
+      items: z.array(
+        z.object({
+          ...{ _id: z.string().optional(), _ids: ids.optional() },
+          ...{ name: z.string().optional(), names: ids.optional() },
+          ...{ add: ids.optional(), remove: ids.optional(), set: ids.optional() },
+          ...{ addFrom: ids.optional(), removeFrom: ids.optional() },
+        }),
+      ),
+    }),
+    plan: async (input, context) =>
+      planUpdateContexts(input, await givenIn(input, contextRows, context.bytes), context),
+    async objects(input, bytes) {
+      const objects = new ObjectList();
+      for (const one of await givenIn(input, contextRows, bytes)) {
+        const targets = "item" in one ? targetsOf(one.item) : [];
+        for (const target of targets) objects.add({ ...placeOf(one), ...target });
+        if (targets.length === 0) objects.add(placeOf(one));
+      }
+      return objects;
+    },
+    async targets(input, bytes) {
+      const items = await itemsOf(input, contextRows, bytes);
+      const options = items.flatMap(({ _id, _ids = [] }) => (_id === undefined ? _ids : [_id, ..._ids]));
+      return { targetings: input.targetingId === undefined ? [] : [input.targetingId], options };
+    },
+    mayTakeAway: (input) =>
+      input.file !== undefined ||
+      input.items.some(({ remove, set, removeFrom }) => (remove ?? set ?? removeFrom) !== undefined),
+    rejects: (bytes, of, rejected) => rejectedRows(bytes, of, contextRows, rejected),
+  },
+  delete_options: {
+    input: z.object({ ids: ids.optional(), names: ids.optional(), targetingId: z.string().optional() }),
+    plan: (input, context) => planDeleteOptions(input, context),
+    objects: listed,
+    targets: (input) => ({
+      targetings: input.targetingId === undefined ? [] : [input.targetingId],
+      options: input.ids ?? [],
+    }),
+    deletions: (input) => (input.ids ?? []).length + (input.names ?? []).length,
+  },
+};
+
+/** The tools that write. */
+export const WRITE_TOOLS: readonly string[] = Object.keys(KINDS);
+
+/** What may be done with a call, whatever tool it is of. */
+export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
+  const kind: ChangeKind<Inputs[Tool]> = KINDS[tool];
+  return {
+    async plan(context: PlanningContext): Promise<Plan> {
+      const plan = await kind.plan(input, context);
+      // What changes Context IDs has read each option before.
+      if (tool !== "update_contexts") await noteWhatWasThere(plan, context);
+      return plan;
+    },
+    objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),
+    /** Undefined where it changes nothing that is there. */
+    targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
+    /** Whether it deletes what it names, and how much that is. */
+    deletes: kind.deletions !== undefined,
+    deletions: kind.deletions?.(input) ?? 0,
+    /** Whether its plan may need a person's yes: what can be told before it is planned. */
+    mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
+    rejects: kind.rejects,
+    learnt: kind.learnt,
+    onExisting: kind.onExisting?.(input) ?? ("fail" as const),
+  };
+}
+
+/** The file of a call that has one. */
+export function fileOf({ input }: WriteCall): InputFile | undefined {
+  return "file" in input ? input.file : undefined;
+}
+
+/** A call as it is read back. */
+export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
+  callOf("create_targetings"),
+  callOf("rename_targetings"),
+  callOf("delete_targeting"),
+  callOf("bulk_add_options"),
+  callOf("update_options"),
+  callOf("update_contexts"),
+  callOf("delete_options"),
+]);
+
+function callOf<Tool extends WriteTool>(tool: Tool) {
+  return z.object({ tool: z.literal(tool), input: KINDS[tool].input });
+}
+
+/** The objects of a call that names things by ID or by name. */
+function listed({ ids = [], names = [] }: Inputs["delete_options"]): ObjectList {
+  const objects = new ObjectList();
+  for (const _id of ids) objects.add({ index: objects.length, _id });
+  for (const name of names) objects.add({ index: objects.length, name });
+  return objects;
+}

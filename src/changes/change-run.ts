@@ -1,0 +1,296 @@
+import { isApiError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { failedRows } from "../files/rejects.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Driving, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import type { Reason } from "../runs/outcome.ts";
+import type { ProjectLock } from "../runs/project-lock.ts";
+import { ownReason } from "../runs/reasons.ts";
+import { objectResults } from "../runs/report.ts";
+import type { TargetingMemory } from "../runs/targeting-names.ts";
+import type { RouteTable } from "../spec/routes.ts";
+import type { WriteCall } from "./call.ts";
+import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
+import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
+import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
+import type { Plan } from "./plan/plan.ts";
+import { removedLines } from "./plan/removed.ts";
+import { isGoing, type Planning } from "./planning.ts";
+import type { JournalEntry } from "./rows/entries.ts";
+import { drive } from "./send/drive.ts";
+import { requestItems } from "./send/request-items.ts";
+import type { Driver } from "./settle/driver.ts";
+import { ServerClock } from "./settle/service-clock.ts";
+import { requestReason } from "./state/api-reasons.ts";
+import { RunState } from "./state/change-state.ts";
+import { journalEntry, journalLine } from "./state/entry-schema.ts";
+
+/** What changing targetings and options needs of the world besides what all runs do. */
+export interface ChangeWorld {
+  readonly api: ManagementApi;
+  readonly routes: RouteTable;
+  readonly lock: ProjectLock;
+  readonly clock: Clock;
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
+  readonly project: string;
+  /** How long one request is retried, in milliseconds. */
+  readonly retryBudgetMs: number;
+  /** Says in words why something failed, for reject files. */
+  readonly words: (reason: Reason) => string;
+  /** Learns the names of targetings that runs made, renamed or deleted. */
+  readonly memory: TargetingMemory;
+}
+
+/** A run that changes targetings and options. */
+export type ChangeRun = Run<WriteCall, RunState>;
+
+/** Whether a run changes targetings and options. */
+export function isChangeRun(run: Run): run is ChangeRun {
+  return run.kind === CHANGE_FORM.name;
+}
+
+/** A run of changes that this process drives. */
+type DrivenChange = Driving<WriteCall, JournalEntry, RunState>;
+
+/** How runs of changes are kept. */
+export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
+  name: "changes",
+  tools: WRITE_TOOLS,
+  call: writeCall,
+  entry: journalEntry,
+  line: journalLine,
+};
+
+/** How much of a plan waits in memory for the disk. */
+const ENTRIES_PER_FLUSH = 64;
+
+/** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
+export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning>;
+
+/** Makes the kind of runs that change targetings and options. */
+export function changeRunKind(world: ChangeWorld): ChangeRunKind {
+  const serverClock = new ServerClock();
+  const goOn = async (run: DrivenChange, begin: (driver: Driver) => Promise<Requests | undefined>): Promise<void> => {
+    const driver = driverOf(run, world, serverClock);
+    const beginning = await begun(run, () => begin(driver), world.clock);
+    if (beginning === "stopped") return;
+    await drive(driver, (work) => world.lock.hold(world.project, work, run.signal), run.cause, beginning);
+  };
+  return {
+    ...CHANGE_FORM,
+    newState: () => new RunState(),
+    mayWait: true,
+    tidies: false,
+    readBack,
+    outset: unplannedState,
+    start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),
+    resume: (run) =>
+      goOn(run, async (driver) => {
+        if (!run.state.planned) {
+          const { api } = world;
+          const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input") };
+          const plan = await changeOf(run.header.call).plan(reading);
+          await recordPlan(run, driver, plan, world);
+        }
+        driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
+        run.record({ t: "resume", at: world.clock.now() });
+        return undefined;
+      }),
+    stop: (ending, at) => ({ t: "stop", ...ending, at }),
+    reasonOf,
+    finish: (run) => finish(run, world),
+    isOpen: (_, state) => {
+      const { unknown, unattempted, pending } = state.counts();
+      return !isWithdrawn(state) && unknown + unattempted + pending > 0;
+    },
+    confession: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
+    isMeant: ({ status, open, counts }, isRecent) =>
+      status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0),
+    // A deletion may mean something else by now. What was not planned yet would be planned anew: a person may have to be
+    // asked.
+    mayGoOn: ({ header, state }) => {
+      const { deletes, mayTakeAway } = changeOf(header.call);
+      return !deletes && (state.planned || !mayTakeAway);
+    },
+  };
+}
+
+/** Whether a run was cancelled before it was started: nobody agreed to it, and nothing of it may be sent any more. */
+export function isWithdrawn({ stopped }: RunState): boolean {
+  const code = stopped?.reason?.code;
+  return code === "WITHDRAWN" || code === "DECLINED";
+}
+
+/**
+ * A run as its journal tells it. One that was not planned yet in its journal stands as what a person was asked about,
+ * where somebody was, and else as what its caller gave.
+ */
+async function readBack({
+  header,
+  started,
+  entries,
+  proposed,
+  part,
+}: KeptParts<WriteCall, JournalEntry>): Promise<ReadBack<JournalEntry, RunState>> {
+  const state = started ? await stateFrom(entries) : new RunState();
+  if (state.planned) return { state, isProposed: true };
+  const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
+  if (state.stopped !== undefined) return { ...anew, state, lacking: () => objectEntries(state) };
+  const asked = await stateFrom(proposed);
+  if (asked.objects.length > 0) return { ...anew, state: asked, isProposed: true, lacking: () => proposed };
+  // One that is only kept is about to be planned, or to be started with its plan.
+  const isOnlyKept = !started && header.unplanned === undefined;
+  const given = isOnlyKept ? state : await unplannedState(header.call, part("input"));
+  return { ...anew, state: given, lacking: () => objectEntries(given) };
+}
+
+async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {
+  let state = new RunState();
+  for await (const entry of entries) {
+    if (entry.t === "replan") state = new RunState();
+    else state.apply(entry);
+  }
+  return state;
+}
+
+/**
+ * Begins a run that may be stopped while it is planned, or may not be planned at all: its journal then tells what it was
+ * to do, and why nothing of it was sent.
+ */
+async function begun(
+  run: DrivenChange,
+  begin: () => Promise<Requests | undefined>,
+  clock: Clock,
+): Promise<Requests | "stopped" | undefined> {
+  const { state, signal, meanwhile } = run;
+  try {
+    return await begin();
+  } catch (thrown) {
+    if (state.objects.length === 0 && meanwhile !== undefined) {
+      for (const entry of objectEntries(meanwhile)) run.record(entry);
+    }
+    const cause = run.cause();
+    const stopped = { cause, reason: ownReason(cause === "cancelled" ? "CANCELLED" : "INTERRUPTED") };
+    const ending = signal.aborted ? stopped : endingOf(thrown);
+    if (ending === undefined || state.planned) throw thrown;
+    run.record({ t: "stop", ...ending, at: clock.now() });
+    return "stopped";
+  }
+}
+
+/**
+ * Puts a plan, once it is made, into the state and the journal of a run. What it takes away is kept before it counts as
+ * planned: nothing leaves before. Gives the requests that come first, where looking again could only find the same.
+ */
+async function recordPlan(
+  run: DrivenChange,
+  driver: Driver,
+  given: Plan | Planning,
+  { api, clock }: ChangeWorld,
+): Promise<Requests | undefined> {
+  const plan = isGoing(given) ? await madeBy(given, run.signal) : given;
+  run.state.adopt(plan);
+  let waiting = 0;
+  for (const entry of plan.entries()) {
+    run.append(entry);
+    // Rows are in memory once, wherever they are named.
+    if (entry.t !== "rows") waiting += 1;
+    if (waiting === ENTRIES_PER_FLUSH) {
+      await run.flush();
+      waiting = 0;
+    }
+  }
+  // What comes next goes on meanwhile; the first request waits for it.
+  run.write();
+  if (plan.removed.length > 0) {
+    await run.lease.renew();
+    await run.keep("removed", removedLines(plan.removed, api, run.signal));
+  }
+  const requests = plannedRequests(plan.steps);
+  run.record({ t: "planned", requests: requests.length, at: clock.now() });
+  return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;
+}
+
+/** The plan, once it is made; a run that is stopped gives it up. */
+async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await plan;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function driverOf(
+  run: DrivenChange,
+  { api, clock, random, retryBudgetMs, routes }: ChangeWorld,
+  serverClock: ServerClock,
+): Driver {
+  const { state, record, lease, signal, header } = run;
+  const perTargeting = routes.addOptions.path.includes("{targetingId}");
+  return {
+    ...{ api, state, clock, serverClock, random, retryBudgetMs, signal, record, lease },
+    ...{ flush: run.flush, intend: run.intend, mayLeave: run.mayLeave, waiting: run.progress },
+    onExisting: changeOf(header.call).onExisting,
+    change: (changes, more = {}) => {
+      record({ t: "answer", at: clock.now(), changes, ...more });
+      run.progress();
+    },
+    withhold: () => record({ t: "withheld", at: clock.now() }),
+    connect: async (operation) => api.connect?.(operation),
+    send: (operation, ids, fence) => {
+      const inPath = operation === "addOptions" && perTargeting;
+      const items = requestItems(state, ids, inPath);
+      const targetingId = inPath ? targetingOf(state, ids[0]) : undefined;
+      return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
+    },
+    ...(perTargeting && {
+      apartBy: (step: number) =>
+        state.steps.partAt(step)?.operation === "addOptions" ? (targetingOf(state, step) ?? "") : "",
+    }),
+  };
+}
+
+function targetingOf(state: RunState, step = -1): string | undefined {
+  const binding = state.steps.partAt(step)?.bindings.find(({ field }) => field === "targeting");
+  return binding === undefined ? undefined : state.boundId(binding);
+}
+
+/** Why nothing more was sent: a read without which nothing may be deleted; undefined for an error of this machine. */
+function reasonOf(thrown: unknown): Reason | undefined {
+  if (!isApiError(thrown)) return undefined;
+  const reason = requestReason("deleteTargetings", thrown);
+  return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+}
+
+/** Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted. */
+async function finish(
+  { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
+  { words, memory }: ChangeWorld,
+): Promise<void> {
+  const { rejects, learnt } = changeOf(call);
+  const file = fileOf(call);
+  const failed = file === undefined ? undefined : failedRows(state);
+  try {
+    if (file !== undefined && failed !== undefined) {
+      const rows = failed.size > 0 ? rejects?.(part("input"), file, { failed, words }) : undefined;
+      await keep("rejects", rows ?? nothing());
+    }
+  } finally {
+    if (learnt === "remembered") await memory.remember(targetingsOf(state, ["succeeded"]));
+    if (learnt === "forgotten") {
+      await memory.forget(targetingsOf(state, ["succeeded", "alreadyDone"]).map(({ _id }) => _id));
+    }
+  }
+}
+
+/** The targetings of a run that ended in one of these ways. */
+function targetingsOf(state: RunState, outcomes: readonly string[]) {
+  return objectResults(state).flatMap(({ child, name = "", _id, outcome }) =>
+    child === undefined && _id !== undefined && outcomes.includes(outcome) ? [{ _id, name }] : [],
+  );
+}
+
+async function* nothing(): AsyncGenerator<never> {}

@@ -1,0 +1,173 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import type { RunsContext } from "../runs/kind.ts";
+import { KindRuns } from "../runs/kind-runs.ts";
+import { ownReason } from "../runs/reasons.ts";
+import { oneOf } from "../runs/same-call.ts";
+import { orUnreadable, type RunHeader } from "../runs/store.ts";
+import type { WriteCall } from "./call.ts";
+import { changeOf, fileOf } from "./change-kinds.ts";
+import { type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
+import { CONFIRMATION_MS } from "./confirmation.ts";
+import { endingOf } from "./not-planned.ts";
+import type { Loss, Plan } from "./plan/plan.ts";
+import { preparingRun } from "./planned-later.ts";
+import type { Planning } from "./planning.ts";
+import type { JournalEntry, Settlement } from "./rows/entries.ts";
+import { RunState } from "./state/change-state.ts";
+
+/** What is known of a run of changes before it starts. */
+export type ChangeHeader = RunHeader<WriteCall>;
+
+/** A call that is made, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
+interface MadeCall {
+  readonly call: WriteCall;
+  readonly caller: string;
+  readonly arrivedAt: number;
+  readonly bytes: ByteSource | undefined;
+}
+
+/** Plans changes, and starts the runs that make them. */
+export class Changes {
+  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning>;
+  readonly #context: RunsContext & ChangeWorld;
+  /** What runs would take away that were planned after their call had answered, and that wait for a person's yes. */
+  readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
+
+  constructor(context: RunsContext & ChangeWorld) {
+    this.#context = context;
+    this.runs = new KindRuns(changeRunKind(context), context);
+  }
+
+  /**
+   * Takes a call apart without writing anything; `bytes` is the content of its file, where it has one. Throws an
+   * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
+   */
+  async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
+    const { api } = this.#context;
+    return changeOf(call).plan({ api: api.forCall?.() ?? api, signal, bytes });
+  }
+
+  /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
+  async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
+    const { api, memory } = this.#context;
+    // Only a dry run needs it, so that no start pays for it.
+    const { foresee } = await import("./plan/foresee.ts");
+    return foresee(plan, { api, memory, signal });
+  }
+
+  /** Keeps a run, with the content of its file, without starting it; gives its header. */
+  keep(call: WriteCall, caller: string, bytes?: ByteSource, unplanned?: true): Promise<ChangeHeader> {
+    const file = fileOf(call);
+    const input = file && bytes && { bytes, digest: file.digest };
+    return this.runs.keep(call, caller, input, unplanned);
+  }
+
+  /** Keeps what a kept run would do, for those who look at it while it waits for a person's yes. */
+  propose(runId: string, plan: Plan): Promise<void> {
+    return this.runs.propose(runId, proposalOf(plan));
+  }
+
+  /** What a run would take away that waits for a person's yes, where nobody was asked for it yet. */
+  asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
+    return status() === "needs_confirmation" ? this.#asked.get(header.runId)?.losses : undefined;
+  }
+
+  /**
+   * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
+   * when it was started before.
+   */
+  async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
+    return this.runs.start(header, plan, "plan" in plan ? await this.runs.outset(header) : undefined);
+  }
+
+  /** Starts a kept run; where another process has started it, gives that. */
+  async startOrFind(header: ChangeHeader, plan: Plan): Promise<ChangeRun | undefined> {
+    return (await this.start(header, plan)) ?? this.runs.find(header.runId);
+  }
+
+  /**
+   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's yes. It stands
+   * as `meanwhile` until then, or else as what its caller gave.
+   */
+  async prepare(
+    header: ChangeHeader,
+    planning: Planning,
+    mayStart: (plan: Plan) => boolean,
+    meanwhile?: RunState,
+  ): Promise<ChangeRun> {
+    const { runId } = header;
+    const standing = meanwhile ?? (await this.runs.outset(header)) ?? new RunState();
+    const driven = this.runs.driven(runId);
+    if (driven !== undefined) {
+      planning.stop();
+      return driven;
+    }
+    const run = preparingRun(header, planning, {
+      meanwhile: standing,
+      mayStart,
+      propose: async (plan) => {
+        await this.propose(runId, plan);
+        this.#remember(runId, plan.losses);
+      },
+      start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
+      startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
+      giveUp: (thrown) => this.#giveUp(runId, thrown),
+      // Where it cannot be written down, it is left as nobody has started it.
+      withdraw: () => orUnreadable(this.runs.withdraw(runId)),
+    });
+    return this.runs.hold(run);
+  }
+
+  /**
+   * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has started
+   * since this one arrived, or what `make` starts. `make` is given the run to start: one that another of them has kept
+   * and that waits for a person's yes, or a new one.
+   */
+  once<T>(
+    { call, caller, arrivedAt, bytes }: MadeCall,
+    make: (keep: () => Promise<ChangeHeader>) => Promise<T>,
+  ): Promise<T | { readonly run: ChangeRun }> {
+    const fingerprint = this.runs.fingerprint(call, caller);
+    let waiting: ChangeHeader | undefined;
+    return oneOf<T | { readonly run: ChangeRun }>(
+      this.#context.store,
+      { fingerprint, arrivedAt },
+      {
+        attach: async (runId) => {
+          const stored = await this.runs.stored(runId);
+          if (stored?.started === false) {
+            const { createdAt, unplanned } = stored.header;
+            if (createdAt >= arrivedAt && !unplanned) waiting = stored.header;
+            return undefined;
+          }
+          const run = await this.runs.find(runId);
+          if (run === undefined || isWithdrawn(run.state)) return undefined;
+          const going = run.status() === "interrupted" ? await this.runs.takeUp(runId) : run;
+          return going && { run: going };
+        },
+        make: () => make(async () => waiting ?? (await this.keep(call, caller, bytes))),
+      },
+    );
+  }
+
+  /** Ends a run that could not be planned, with the reason in its journal. */
+  async #giveUp(runId: string, thrown: unknown): Promise<ChangeRun | undefined> {
+    const error = thrown instanceof Error ? thrown.message : String(thrown);
+    const reason = ownReason("STOPPED_BY_ERROR", { error });
+    await orUnreadable(this.runs.withdraw(runId, endingOf(thrown) ?? { cause: "interrupted", reason }));
+    return orUnreadable(this.runs.lookAt(runId));
+  }
+
+  /** As long as a confirmation counts. */
+  #remember(runId: string, losses: readonly Loss[]): void {
+    const at = this.#context.clock.now();
+    for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
+    this.#asked.set(runId, { losses, at });
+  }
+}
+
+/** What is told of a plan to those who look at a run that waits: its objects, without what would be sent. */
+function* proposalOf(plan: Plan): Generator<JournalEntry> {
+  for (const entry of plan.entries())
+    if (entry.t === "objects" || entry.t === "settled" || entry.t === "facts") yield entry;
+}

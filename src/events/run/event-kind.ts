@@ -1,0 +1,142 @@
+import { failedRows, rejectedRows } from "../../files/rejects.ts";
+import { type ByteSource, unchanged } from "../../platform/bytes.ts";
+import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
+import { NothingKeptError } from "../../runs/kind-runs.ts";
+import { RunStoreError } from "../../runs/store.ts";
+import { type EventWorld, SEND_ANEW, sendLeft } from "./event-drive.ts";
+import { EVENT_FORM } from "./event-form.ts";
+import { eventRows } from "./event-rows.ts";
+import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
+import { type EventSource, eventsIn, onlyKept } from "./event-source.ts";
+
+/** Runs that send events. One is taken up with its events where what is unknown is to be sent again although its call says no. */
+export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
+
+/** Makes the kind of runs that send events. */
+export function eventKind(world: EventWorld): EventKind {
+  const { clock, words } = world;
+  return {
+    ...EVENT_FORM,
+    newState: () => new EventRunState(),
+    mayWait: false,
+    tidies: true,
+    readBack,
+    async start(run) {
+      await run.flush();
+      // Only now: a run that counts as started has a journal that says what it is about.
+      await run.started();
+      await sendLeft(run, world);
+    },
+    async resume(run, again) {
+      for (const entry of lostIn(run.state)) run.record(entry);
+      if (again !== undefined) await run.keep("input", unchanged(again.bytes, again.kept.digest));
+      const resend = again !== undefined || resends(run.header.call, run.state);
+      run.record({ t: "resume", resend, at: clock.now() });
+      await run.flush();
+      await run.started();
+      await sendLeft(run, world);
+    },
+    lost: lostIn,
+    stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
+    finish: (run) => finish(run, words),
+    isOpen: ({ call }, state) => leftOf(call, state) > 0,
+    // One event is the same whatever is to become of it when its answer is lost.
+    sameness: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
+    isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
+  };
+}
+
+/**
+ * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
+ * nothing was sent, and it stands as one of which all events are left. Throws a NothingKeptError where nothing was kept
+ * that could be sent, and a RunStoreError where the journal is lost.
+ */
+async function readBack(
+  kept: KeptParts<EventCall, EventEntry>,
+): Promise<ReadBack<EventEntry, EventRunState> | undefined> {
+  const state = new EventRunState();
+  for await (const entry of kept.entries) state.apply(entry);
+  if (state.objects.length > 0) return { state };
+  const { runId } = kept.header;
+  const begin = await beginAnew(kept);
+  if (begin !== undefined) {
+    const begun = new EventRunState();
+    begun.apply(begin);
+    return { state: begun, first: [begin] };
+  }
+  if (await kept.isDriven()) return undefined;
+  throw new NothingKeptError(
+    `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
+    "Make the call again.",
+  );
+}
+
+/** The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any. */
+async function beginAnew({
+  header: { runId, call, createdAt },
+  summary,
+  part,
+}: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
+  const { succeeded = 0, unknown = 0 } = (await summary())?.counts ?? {};
+  if (succeeded + unknown > 0) {
+    throw new RunStoreError(`the journal of run ${runId} is lost: it cannot be resumed`, SEND_ANEW);
+  }
+  let items = 0;
+  const kept = { kept: call.input.events, bytes: part("input") };
+  if (await holdsAnything(kept.bytes)) for await (const batch of eventsIn(kept)) items += batch.length;
+  return items > 0 ? { t: "begin", items, at: createdAt } : undefined;
+}
+
+/** After a crash the answers about events that had left are lost. */
+function lostIn(state: EventRunState): readonly EventEntry[] {
+  const { updatedAt: at } = state;
+  return state.lost().map((object) => ({
+    t: "settled",
+    object,
+    outcome: "unknown",
+    reason: ANSWER_LOST,
+    attempts: 1,
+    afterCrash: true,
+    at,
+  }));
+}
+
+/** How many events may still have to be sent. */
+function leftOf(call: EventCall, state: EventRunState): number {
+  const { pending, unattempted, unknown } = state.counts();
+  return pending + unattempted + (resends(call, state) ? unknown : 0);
+}
+
+/**
+ * Keeps of a run at rest what may be needed: the rows of its file that failed, with their reasons, and of its events
+ * those that failed, are unknown, or may still have to be sent. Of the users of all others only hashes remain.
+ */
+async function finish(
+  { header, state, part, keep }: Finishing<EventCall, EventRunState>,
+  words: EventWorld["words"],
+): Promise<void> {
+  const { events } = header.call.input;
+  const { file } = events;
+  const bytes = part("input");
+  // Where a crash came between these steps, the events may be gone already.
+  if (!(await holdsAnything(bytes))) return;
+  if (file !== undefined && state.counts().failed > 0) {
+    await keep("rejects", rejectedRows(bytes, file, eventRows, { failed: failedRows(state), words }));
+  }
+  // Of a file the rows that failed stand in the reject file, which is written again as long as anything is left.
+  const keepsFailed = file === undefined || leftOf(header.call, state) > 0;
+  const isKept = (object: number): boolean => {
+    const standing = state.standing(object);
+    return standing === "failed" ? keepsFailed : standing !== "succeeded" && standing !== "alreadyDone";
+  };
+  const { pending, unattempted, unknown, failed } = state.counts();
+  const kept = pending + unattempted + unknown + (keepsFailed ? failed : 0);
+  await keep("input", kept > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+}
+
+async function holdsAnything(bytes: ByteSource): Promise<boolean> {
+  for await (const chunk of bytes()) if (chunk.length > 0) return true;
+  return false;
+}
+
+async function* nothing(): AsyncGenerator<never> {}

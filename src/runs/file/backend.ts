@@ -1,0 +1,43 @@
+import { appendFile, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../platform/clock.ts";
+import type { Backend } from "../backend.ts";
+import { withEarlier } from "./earlier-runs.ts";
+import { machineLock } from "./project-lock.ts";
+import type { Retention } from "./retention.ts";
+import { fileRunStore } from "./run-store.ts";
+import { sealKeyIn } from "./seal-key.ts";
+import { fileSuites } from "./suite-texts.ts";
+import { targetingMemory } from "./targeting-names.ts";
+
+/** Where, and for how long, everything is kept. */
+interface FileBackendOptions {
+  readonly stateDir: string;
+  readonly clock: Clock;
+  readonly keep: Retention;
+}
+
+/** Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is needed. */
+export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
+  const projectFolder = (id: string): string => join(stateDir, "projects", id);
+  // Versions before kept runs of events apart.
+  const earlier = join(stateDir, "event-runs");
+  const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
+  return {
+    runs: withEarlier(runs, fileRunStore(earlier, clock, keep), earlier),
+    lock: machineLock(projectFolder, clock),
+    suites: fileSuites(join(stateDir, "suites")),
+    names: (project, { lasting, known, onProblem }) =>
+      targetingMemory({
+        file: lasting ? join(projectFolder(project), "targetings.json") : undefined,
+        now: () => clock.now(),
+        ...(known && { known }),
+        onProblem,
+      }),
+    async audit(line) {
+      await mkdir(stateDir, { recursive: true, mode: 0o700 });
+      await appendFile(join(stateDir, "audit.ndjson"), `${line}\n`, { mode: 0o600 });
+    },
+    sealKey: () => sealKeyIn(stateDir),
+  };
+}

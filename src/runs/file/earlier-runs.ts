@@ -1,0 +1,58 @@
+import { hasCode } from "../../platform/file-error.ts";
+import type { RunStore } from "../store.ts";
+import { runsIn } from "./run-folder.ts";
+import { usable } from "./run-store.ts";
+
+/**
+ * A store beside which a version before kept some runs in a folder of their own: these stay there, and new ones go to
+ * `main`. Which those are is looked at once.
+ */
+export function withEarlier(main: RunStore, earlier: RunStore, folder: string): RunStore {
+  let known: Promise<ReadonlySet<string>> | undefined;
+  const ids = (): Promise<ReadonlySet<string>> => {
+    known ??= usable(folder, () => runsIn(folder))
+      .catch((thrown: unknown) => {
+        // Where the state folder is no folder, the other store says so.
+        if (thrown instanceof Error && hasCode(thrown.cause, "ENOTDIR")) return [];
+        known = undefined;
+        throw thrown;
+      })
+      .then((found) => new Set(found));
+    return known;
+  };
+  const of = async (runId: string): Promise<RunStore> => ((await ids()).has(runId) ? earlier : main);
+  const both = async (list: (store: RunStore) => Promise<readonly string[]>): Promise<readonly string[]> => {
+    if ((await ids()).size === 0) return list(main);
+    const [mine, theirs] = await Promise.all([list(main), list(earlier)]);
+    return theirs.length === 0 ? mine : [...mine, ...theirs].sort().reverse();
+  };
+  return {
+    create: (header) => main.create(header),
+    reopen: async (header) => (await of(header.runId)).reopen(header),
+    propose: async (runId, lines) => (await of(runId)).propose(runId, lines),
+    start: async (runId) => (await of(runId)).start(runId),
+    journal: async (runId, lease) => (await of(runId)).journal(runId, lease),
+    keep: async (runId, part, pieces) => (await of(runId)).keep(runId, part, pieces),
+    part: (runId, part) =>
+      async function* (pieceBytes) {
+        yield* (await of(runId)).part(runId, part)(pieceBytes);
+      },
+    read: async (runId) => (await of(runId)).read(runId),
+    revision: async (runId) => (await of(runId)).revision(runId),
+    list: (caller) => both((store) => store.list(caller)),
+    unfinished: (which) => both((store) => store.unfinished(which)),
+    last: async (fingerprint) => (await both(async (store) => [(await store.last(fingerprint)) ?? []].flat()))[0],
+    alone: (fingerprint, work) => main.alone(fingerprint, work),
+    summarise: async (runId, summary) => (await of(runId)).summarise(runId, summary),
+    summary: async (runId) => (await of(runId)).summary(runId),
+    lease: async (runId) => (await of(runId)).lease(runId),
+    isDriven: async (runId) => (await of(runId)).isDriven(runId),
+    askToStop: async (runId) => (await of(runId)).askToStop(runId),
+    stopAsked: async (runId) => (await of(runId)).stopAsked(runId),
+    forgetStop: async (runId, asked) => (await of(runId)).forgetStop(runId, asked),
+    async tidy() {
+      await main.tidy();
+      if ((await ids()).size > 0) await earlier.tidy();
+    },
+  };
+}

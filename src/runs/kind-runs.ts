@@ -1,0 +1,299 @@
+import { createHash } from "node:crypto";
+import { type ByteSource, unchanged } from "../platform/bytes.ts";
+import { type DrivenParts, drivenRun } from "./driving.ts";
+import { KeptRuns } from "./kept-runs.ts";
+import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import { leaseToResume } from "./reins.ts";
+import { type MadeBefore, madeBefore } from "./same-call.ts";
+import { type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
+import type { Lease } from "./turn.ts";
+
+/** Nothing but its call is there of a run: its process died before more was kept, and nothing was sent. */
+export class NothingKeptError extends RunStoreError {}
+
+/** The content that is given with a call. */
+export interface Input {
+  readonly bytes: ByteSource;
+  /** Its SHA-256, in hexadecimal. */
+  readonly digest: string;
+}
+
+/** Keeps, starts, resumes and finds the runs of one kind, of one project. */
+export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given> {
+  readonly kind: RunKind<Call, Entry, State, Given>;
+  readonly #context: RunsContext;
+  /** The runs that this process drives or is about to. */
+  readonly #driven = new Map<string, Run<Call, State>>();
+  readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
+  readonly #kept: KeptRuns<Call, Entry, State, Given>;
+  #tidied: Promise<void> | undefined;
+
+  constructor(kind: RunKind<Call, Entry, State, Given>, context: RunsContext) {
+    this.kind = kind;
+    this.#context = context;
+    this.#kept = new KeptRuns(kind, context);
+  }
+
+  /** Whether this process drives any of them now. */
+  get isDriving(): boolean {
+    return this.#driven.size > 0;
+  }
+
+  /** The same for the same call of the same caller. */
+  fingerprint(call: Call, caller: string): string {
+    const { project, environment } = this.#context;
+    return createHash("sha256")
+      .update(JSON.stringify([this.kind.sameness?.(call) ?? call, caller, project, environment]))
+      .digest("base64url");
+  }
+
+  /** Keeps a run, with the content that was given with it, without starting it; gives its header. */
+  async keep(call: Call, caller: string, input?: Input, unplanned?: true): Promise<RunHeader<Call>> {
+    const header = { ...this.#headerOf(call, caller), ...(unplanned && { unplanned }) };
+    const { store } = this.#context;
+    await store.create(header);
+    if (input !== undefined) await store.keep(header.runId, "input", unchanged(input.bytes, input.digest));
+    return header;
+  }
+
+  /** Keeps what a kept run would do, for those who look at it while it waits. */
+  async propose(runId: string, entries: Iterable<Entry>): Promise<void> {
+    const { line } = this.kind;
+    const lines = function* () {
+      for (const entry of entries) yield line(entry);
+    };
+    await this.#context.store.propose(runId, lines());
+  }
+
+  /**
+   * Starts a kept run and drives it in the background; it stands as `meanwhile` until it has objects. Undefined when it
+   * was started before: then `find` gives it.
+   */
+  async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
+    const { runId } = header;
+    if (this.#starting.has(runId)) return undefined;
+    const begin = async () => {
+      const lease = await this.#kept.startedBy(runId);
+      if (lease === undefined) return undefined;
+      const state = this.kind.newState();
+      const open = async () => lease;
+      return this.#drive({ header, state, meanwhile, open, carryOut: (run) => this.kind.start(run, given) });
+    };
+    const starting = begin();
+    this.#starting.set(runId, starting);
+    try {
+      return await starting;
+    } finally {
+      this.#starting.delete(runId);
+    }
+  }
+
+  /**
+   * Keeps a run and starts it in one go. The lease comes before the content, and both before the journal, which begins
+   * with `first`: so a run without them was never started. What cannot be kept is said in the run.
+   */
+  startAtOnce(
+    call: Call,
+    caller: string,
+    { input, first, given }: { readonly input: Input; readonly first: (at: number) => Entry; readonly given: Given },
+  ): Run<Call, State> {
+    const { store } = this.#context;
+    const header = this.#headerOf(call, caller);
+    const { runId } = header;
+    const open = async (): Promise<Lease> => {
+      await store.create(header);
+      const lease = await store.lease(runId);
+      if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+      await by(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
+      return lease;
+    };
+    const state = this.kind.newState();
+    const begin = first(header.createdAt);
+    state.apply(begin);
+    return this.#drive({ header, state, first: [begin], open, carryOut: (run) => this.kind.start(run, given) });
+  }
+
+  /**
+   * Takes up a run where it stopped. Gives the run as it is when another driver has it already, and when it was not
+   * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read.
+   */
+  async resume(runId: string, given?: Given): Promise<Run<Call, State> | undefined> {
+    const { store } = this.#context;
+    const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
+    if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
+    // Another process may be just starting it, and about to take the lease.
+    if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
+    const lease = await leaseToResume(store, runId);
+    if (lease === undefined) return this.find(runId);
+    const parts = await by(lease, async () => {
+      const found = await this.#kept.read(runId, true);
+      if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
+      const { header, state, from, first } = found;
+      await store.reopen(header);
+      const meanwhile = from && (await this.outset(header));
+      return { header, state: from ?? state, meanwhile, first };
+    });
+    const open = async () => lease;
+    return this.#drive({ ...parts, open, carryOut: (run) => this.kind.resume(run, given) });
+  }
+
+  /** How a run stands of which only the call is known. */
+  async outset({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
+    return this.kind.outset?.(call, this.#context.store.part(runId, "input"));
+  }
+
+  /**
+   * What there is of the same call by the same caller, before another run of it is started: one that goes on, or is taken
+   * up since the call means it, or one that ended with something left.
+   */
+  async madeBefore(call: Call, caller: string): Promise<MadeBefore<Run<Call, State>>> {
+    const { store, clock } = this.#context;
+    const fingerprint = this.fingerprint(call, caller);
+    const going = this.drivenLike(fingerprint);
+    if (going !== undefined) return { going };
+    return madeBefore(store, fingerprint, {
+      now: clock.now,
+      isMeant: (told, isRecent) => this.kind.isMeant(told, isRecent),
+      unstartedWaits: this.kind.mayWait,
+      takeUp: (runId) => unlessNothingKept(this.takeUp(runId)),
+    });
+  }
+
+  /** Goes on with a run for a call that is made again; undefined where that may not be the same as it was. */
+  async takeUp(runId: string): Promise<Run<Call, State> | undefined> {
+    const run = await this.find(runId);
+    if (run === undefined || run.status() === "running") return run;
+    return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
+  }
+
+  /** The run of a call that this process drives. */
+  drivenLike(fingerprint: string): Run<Call, State> | undefined {
+    return [...this.#driven.values()].find(({ header }) => header.fingerprint === fingerprint);
+  }
+
+  /** A run that this process drives, or is about to. */
+  driven(runId: string): Run<Call, State> | undefined {
+    return this.#driven.get(runId);
+  }
+
+  /** Gives a run to those who look for it, until it rests. */
+  hold(run: Run<Call, State>): Run<Call, State> {
+    const { runId } = run.header;
+    const rest = run.rest.then(() => {
+      if (this.#driven.get(runId) === held) this.#driven.delete(runId);
+    });
+    const held = Object.assign(run, { rest });
+    this.#driven.set(runId, held);
+    return held;
+  }
+
+  /** A run by its ID, driven or at rest; undefined when there is none of this kind. */
+  async find(runId: string): Promise<Run<Call, State> | undefined> {
+    await Promise.allSettled([this.#starting.get(runId)]);
+    return this.#driven.get(runId) ?? this.#kept.find(runId);
+  }
+
+  /** A run as it is kept, and as another process that drives it goes on with it, whatever this one makes of it. */
+  lookAt(runId: string): Promise<Run<Call, State> | undefined> {
+    return this.#kept.find(runId);
+  }
+
+  /** A run as it was kept, and whether it was started; undefined when there is none of this kind. */
+  stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
+    return this.#kept.stored(runId);
+  }
+
+  /**
+   * Cancels a run, in whatever process it is driven: it sends nothing more once this has resolved, but for requests whose
+   * intent is on the disk. Gives the run; undefined when there is none.
+   */
+  async cancel(runId: string): Promise<Run<Call, State> | undefined> {
+    const driven = this.#driven.get(runId);
+    if (driven?.stop("cancelled")) return driven;
+    await this.#kept.cancel(runId);
+    return this.find(runId);
+  }
+
+  /**
+   * Ends a run that was not started, so that nobody can start it any more, in whatever process. Undefined when it was
+   * started, or there is none, or runs of this kind never wait.
+   */
+  async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
+    return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
+  }
+
+  /** Stops all of them between two requests, and resolves when the requests in flight are answered and journaled. */
+  async stopAll(): Promise<void> {
+    const runs = [...this.#driven.values()];
+    this.#kept.stopFollowing();
+    for (const run of runs) run.stop("interrupted");
+    await Promise.all(runs.map((run) => run.rest));
+  }
+
+  /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
+  tidyLeft(): Promise<void> {
+    if (!this.kind.tidies) return Promise.resolve();
+    this.#tidied ??= this.#kept
+      .tidyLeft((runId) => this.#driven.has(runId))
+      .catch((thrown: unknown) => {
+        this.#tidied = undefined;
+        throw thrown;
+      });
+    return this.#tidied;
+  }
+
+  #headerOf(call: Call, caller: string): RunHeader<Call> {
+    const { clock, project, environment, newRunId } = this.#context;
+    const fingerprint = this.fingerprint(call, caller);
+    const about = { project, caller, environment, createdAt: clock.now(), fingerprint };
+    return { runId: newRunId(), kind: this.kind.name, call, ...about };
+  }
+
+  #drive(parts: DrivenParts<Call, Entry, State>): Run<Call, State> {
+    const { runId } = parts.header;
+    const run = drivenRun(this.kind, this.#context, parts);
+    /** What another process makes of it that has taken it over. */
+    let other: Run<Call, State> | undefined;
+    let isLookedFor = true;
+    const rest = run.rest.then(async () => {
+      this.#driven.delete(runId);
+      // No call waits for what other processes left; what cannot be tidied now is tried again.
+      void this.tidyLeft().catch(() => undefined);
+      if (!run.isTakenOver()) return;
+      other = await this.#kept.find(runId).catch(() => undefined);
+      isLookedFor = false;
+      await other?.rest;
+    });
+    const known: Run<Call, State> = {
+      ...run,
+      get state() {
+        return other?.state ?? run.state;
+      },
+      // Until it is known what the other process makes of it, it goes on.
+      status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
+      rest,
+    };
+    this.#driven.set(runId, known);
+    return known;
+  }
+}
+
+/** Does some work by a lease, which is given back where it fails. */
+async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    await lease.release();
+    throw thrown;
+  }
+}
+
+/** What is read of a run that may never have been started: undefined where it was not. */
+export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await taking;
+  } catch (thrown) {
+    if (thrown instanceof NothingKeptError) return undefined;
+    throw thrown;
+  }
+}

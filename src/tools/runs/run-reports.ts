@@ -1,0 +1,105 @@
+import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
+import { lossDigest } from "../../changes/confirmation.ts";
+import { strandedNames } from "../../changes/settle/stranded-names.ts";
+import { isEventRun } from "../../events/run/event-runs.ts";
+import { effectText } from "../../render/changes/effect.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import type { ReportedRun } from "../../render/changes/reported-run.ts";
+import { toldFailures } from "../../render/failures/failures.ts";
+import type { Run } from "../../runs/kind.ts";
+import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
+import { eventRunReport } from "../events/event-answer.ts";
+import { askFor } from "../writing/confirmation-token.ts";
+import { interruptedHints } from "../writing/earlier-runs.ts";
+import { followRun } from "../writing/follow-run.ts";
+import { totalsAfter } from "../writing/totals.ts";
+
+/** How many results a report looks at: those that fit are shown. */
+const RESULTS_READ = 50;
+
+/** A run of the caller's own. Throws a ToolError where there is none. */
+export async function ownRun(runId: string, { runs, caller }: Pick<ToolContext, "runs" | "caller">): Promise<Run> {
+  const run = await runs.find(runId);
+  if (run !== undefined && run.header.caller === caller) return run;
+  throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
+}
+
+/** Waits for a run to rest, but no longer than a call may take, and reports it. */
+export async function reportWhenAtRest(
+  run: Run,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+): Promise<ToolAnswer> {
+  await followRun(run, context);
+  return reportedRun(run, context, nextSteps);
+}
+
+/** The same for a write, whose answer names the runs that were cut short before. */
+export async function reportRun(
+  run: Run | undefined,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+): Promise<ToolAnswer> {
+  if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
+  await followRun(run, context);
+  return reportedRun(run, context, [...nextSteps, ...(await interruptedHints(context, run.header.runId))], "totals");
+}
+
+/** The report about a run as it stands. */
+export async function reportedRun(
+  run: Run,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+  withTotals?: "totals",
+): Promise<ToolAnswer> {
+  if (isEventRun(run)) return eventRunReport(run, context.environment, nextSteps);
+  const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
+  return renderReport({ ...(await reportOf(run, context)), ...(totals && { totals }), nextSteps });
+}
+
+/** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
+export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
+  const report = reported(run, context.environment);
+  return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
+}
+
+async function changeReport(run: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
+  const { state, header } = run;
+  const isAtRest = run.status() !== "running";
+  const report = {
+    ...state.facts,
+    ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
+  };
+  const losses = context.changes?.asks(run);
+  if (losses === undefined) return report;
+  const planned = { run: header.runId, digest: lossDigest(losses) };
+  return { ...report, confirmation: await askFor(planned, effectText(losses), context) };
+}
+
+/** A run of any kind as reports tell it, with its first results. */
+export function reported({ header, state, status }: Run, environment: "live" | "sandbox"): ReportedRun {
+  const { call } = header;
+  const did = didCounts(state);
+  return {
+    environment,
+    runId: header.runId,
+    tool: call.tool,
+    status: status(),
+    counts: countsOf(state),
+    requests: state.requests,
+    failures: toldFailures(state),
+    results: tellingResults(state, RESULTS_READ),
+    lastAt: state.updatedAt,
+    ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
+    ...(did !== undefined && { did }),
+    hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
+  };
+}
+
+/** Whether a call was given a file, whose rows may fail. */
+function hasFile(call: object): boolean {
+  const input = "input" in call ? call.input : undefined;
+  return typeof input === "object" && input !== null && "file" in input && input.file !== undefined;
+}

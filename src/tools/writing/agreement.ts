@@ -1,0 +1,75 @@
+import { askedTwiceHint, changedQuestion } from "../../render/changes/effect.ts";
+import type { Asked } from "../../runs/outcome.ts";
+import type { ToolContext } from "../context.ts";
+import type { ToolOutcome, ToolQuestion } from "../definition.ts";
+import { readQuestion, writeQuestion } from "./question-token.ts";
+
+/** Something that may need a person's yes, and what follows from each way in which it can be decided. */
+export interface Wish<R> {
+  readonly needsYes: boolean;
+  /** What exactly a person agrees to: a yes to anything else counts for nothing. */
+  readonly digest: string;
+  /** The question to them. */
+  readonly message: string;
+  /** The same in a sentence, by which a later question tells what has changed. */
+  readonly effect: string;
+  /** Says how the effect differs from the one that a person was asked about before. */
+  readonly changedFrom?: (effect: string) => string;
+  readonly undecided?: ToolQuestion["ask"]["undecided"];
+  /** Goes ahead; `hints` are for the answer. */
+  readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
+  /** Answers a no. */
+  readonly declined: () => Promise<R> | R;
+  /** Answers with a token that stands for a later yes. */
+  readonly token: () => Promise<R>;
+  /** What a client is told that cannot ask, where a token is not enough. */
+  readonly refusal: () => Error;
+}
+
+/** How a wish is decided. */
+type Decision = "start" | "ask" | "token" | "refuse";
+
+/** Who decides (contract, Confirmation): the first channel that is there. */
+export function decisionOn(needsYes: boolean, { confirm, canAsk }: Pick<ToolContext, "confirm" | "canAsk">): Decision {
+  if (!needsYes || confirm === "off") return "start";
+  if (canAsk()) return "ask";
+  return confirm === "strict" ? "refuse" : "token";
+}
+
+/**
+ * Goes ahead with a wish, or asks a person first: in the client, and when the server calls again with the reply acts on
+ * it. Where something changed since they were asked they are asked anew. Throws the refusal.
+ */
+export async function decided<R>(
+  wish: Wish<R>,
+  context: Pick<ToolContext, "confirm" | "canAsk" | "reply">,
+): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
+  const { reply } = context;
+  switch (decisionOn(wish.needsYes, context)) {
+    case "start":
+      return wish.start("not_needed", []);
+    case "token":
+      return wish.token();
+    case "refuse":
+      throw wish.refusal();
+    case "ask": {
+      if (reply === undefined) return question(wish);
+      if (!reply.accepted) return wish.declined();
+      const asked = readQuestion(reply.token);
+      // What they agreed to is not what would happen now.
+      if (asked?.digest !== wish.digest) return question(wish, wish.changedFrom?.(asked?.effect ?? ""));
+      return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
+    }
+  }
+}
+
+/** The question to a person; `changed` says what has changed since they were asked the last time. */
+function question<R>({ digest, effect, message, undecided }: Wish<R>, changed?: string): ToolQuestion {
+  return {
+    ask: {
+      message: changed === undefined ? message : changedQuestion(changed, message),
+      token: writeQuestion({ digest, effect, ...(changed !== undefined && { changed }) }),
+      ...(undecided && { undecided }),
+    },
+  };
+}

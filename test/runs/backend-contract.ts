@@ -1,0 +1,227 @@
+import { describe, expect, test } from "vitest";
+import type { Backend } from "../../src/runs/backend.ts";
+import type { RunHeader, RunSummary } from "../../src/runs/store.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+
+const newRunId = ulidSource(Date.now, Math.random);
+const never = new AbortController().signal;
+
+function headerOf(more: Partial<RunHeader> = {}): RunHeader {
+  return {
+    ...{ runId: newRunId(), kind: "contract", call: { tool: "some_tool", input: { ids: ["1"] } } },
+    ...{ project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" },
+    ...more,
+  };
+}
+
+function summaryOf({ caller, fingerprint }: RunHeader, status: string, open: boolean): RunSummary {
+  return { tool: "some_tool", caller, fingerprint, status, counts: { items: 1 }, startedAt: 7, updatedAt: 8, open };
+}
+
+async function all<T>(entries: AsyncIterable<T> | undefined): Promise<readonly T[]> {
+  const list: T[] = [];
+  for await (const entry of entries ?? []) list.push(entry);
+  return list;
+}
+
+async function textOf(bytes: AsyncIterable<Uint8Array>): Promise<string> {
+  return Buffer.concat(await all(bytes)).toString("utf8");
+}
+
+async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
+  yield* texts;
+}
+
+/**
+ * What every backend has to do. `make` gives an empty one twice, as two processes have it that share it: what the one
+ * keeps, the other finds.
+ */
+export function backendContract(name: string, make: () => Promise<readonly [Backend, Backend]>): void {
+  describe(`${name}: a run`, () => {
+    test("is read as it was created, and is started by one alone", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const header = headerOf();
+      await runs.create(header);
+      expect(await others.read(header.runId)).toMatchObject({ header, started: false });
+      const started = await Promise.all([runs.start(header.runId), others.start(header.runId)]);
+      expect(started.toSorted()).toEqual([false, true]);
+      expect((await others.read(header.runId))?.started).toBe(true);
+      expect(await runs.read(newRunId())).toBeUndefined();
+      expect(await runs.summary(newRunId())).toBeUndefined();
+    });
+
+    test("has the journal that its holders wrote, in order, which can be read again and again", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId } = await created(runs);
+      for (const text of ["one", "two"]) {
+        const lease = await runs.lease(runId);
+        if (lease === undefined) throw new Error("nobody holds it");
+        const journal = await runs.journal(runId, lease);
+        journal.append([`{"t":`, Buffer.from(`"${text}"`), "}"]);
+        journal.append([`{"t":"after ${text}"}`]);
+        await journal.flush();
+        await journal.intend(lease);
+        await journal.close();
+        await lease.release();
+      }
+      const { entries } = (await others.read(runId)) ?? {};
+      const lines = ["one", "after one", "two", "after two"].map((text) => `{"t":"${text}"}`);
+      expect(await all(entries)).toEqual(lines);
+      expect(await all(entries)).toEqual(lines);
+    });
+
+    test("shows what it would do, and keeps parts beside its journal, of which the last one counts", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId } = await created(runs);
+      await runs.propose(runId, [['{"t":"a"}'], ['{"t":', '"b"}']]);
+      expect(await all((await others.read(runId))?.proposed)).toEqual(['{"t":"a"}', '{"t":"b"}']);
+      expect(await textOf(others.part(runId, "input")())).toBe("");
+      await runs.keep(runId, "input", pieces("first"));
+      await runs.keep(runId, "input", pieces("sec", "ond"));
+      await runs.keep(runId, "removed", pieces("gone"));
+      expect(await textOf(others.part(runId, "input")())).toBe("second");
+      expect(await textOf(others.part(runId, "removed")())).toBe("gone");
+    });
+
+    test("has one driver at a time", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId } = await created(runs);
+      const lease = await runs.lease(runId);
+      expect(lease?.isTakenOver).toBe(false);
+      expect(await others.lease(runId)).toBeUndefined();
+      expect(await others.isDriven(runId)).toBe(true);
+      await lease?.check();
+      await lease?.release();
+      expect(await others.isDriven(runId)).toBe(false);
+      const next = await others.lease(runId);
+      expect(next).toBeDefined();
+      await next?.release();
+    });
+
+    test("is asked to stop as often as anybody asks, until that is taken back", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId } = await created(runs);
+      await others.askToStop(runId);
+      const asked = await runs.stopAsked(runId);
+      expect(asked).toHaveLength(1);
+      await others.askToStop(runId);
+      await runs.forgetStop(runId, asked);
+      expect(await runs.stopAsked(runId)).toHaveLength(1);
+    });
+  });
+
+  describe(`${name}: runs`, () => {
+    test("are listed to their caller, the newest first, and are found by their call", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const first = await created(runs);
+      const theirs = await created(runs, { caller: "somebody else", fingerprint: "other" });
+      const last = await created(others);
+      expect(await runs.list("me")).toEqual([last.runId, first.runId]);
+      expect(await others.list("somebody else")).toEqual([theirs.runId]);
+      expect(await runs.last("same")).toBe(last.runId);
+      expect(await runs.last("nothing")).toBeUndefined();
+      expect(await runs.unfinished({ fingerprint: "same" })).toEqual([last.runId, first.runId]);
+      expect(await runs.unfinished({ fingerprint: "other" })).toEqual([theirs.runId]);
+      const mine = { caller: "me", project: "project", environment: "sandbox" };
+      expect(await runs.unfinished(mine)).toEqual([last.runId, first.runId]);
+      expect(await runs.unfinished({ ...mine, project: "another" })).toEqual([]);
+    });
+
+    test("at rest have a summary, until they are taken up again", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const header = await created(runs);
+      await runs.start(header.runId);
+      const told = summaryOf(header, "interrupted", true);
+      await runs.summarise(header.runId, told);
+      expect(await others.summary(header.runId)).toEqual(told);
+      expect(await others.unfinished({ fingerprint: "same" })).toContain(header.runId);
+      await runs.summarise(header.runId, summaryOf(header, "succeeded", false));
+      await others.reopen(header);
+      expect(await runs.summary(header.runId)).toBeUndefined();
+      expect(await runs.unfinished({ fingerprint: "same" })).toContain(header.runId);
+    });
+
+    test("of the same call are made one after the other; what one of them throws is its own", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      let inside = 0;
+      const work = async (): Promise<number> => {
+        inside += 1;
+        expect(inside).toBe(1);
+        await new Promise((resolve) => setImmediate(resolve));
+        inside -= 1;
+        return 1;
+      };
+      const failing = runs.alone("same", () => Promise.reject(new RangeError("mine")));
+      const done = [runs.alone("same", work), others.alone("same", work), runs.alone("same", work)];
+      await expect(failing).rejects.toThrow("mine");
+      expect(await Promise.all(done)).toEqual([1, 1, 1]);
+    });
+  });
+
+  describe(`${name}: the rest`, () => {
+    test("the lock lets one write of a project go at a time, and those of others beside it", async () => {
+      const [{ lock }, { lock: other }] = await make();
+      const seen: string[] = [];
+      const write = (who: string) => async (turn: { readonly epoch: bigint }) => {
+        seen.push(`${who} begins`);
+        expect(turn.epoch).toBeGreaterThanOrEqual(0n);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        seen.push(`${who} ends`);
+      };
+      await Promise.all([lock.hold("p", write("one"), never), other.hold("p", write("two"), never)]);
+      expect(seen[1]).toBe(seen[0]?.replace("begins", "ends"));
+      await expect(lock.hold("p", write("none"), AbortSignal.abort(new Error("given up")))).rejects.toThrow("given up");
+    });
+
+    test("names are remembered until they are forgotten", async () => {
+      const [backend, other] = await make();
+      const options = { lasting: true, onProblem: () => expect.unreachable() };
+      const [names, others] = [backend.names("p", options), other.names("p", options)];
+      await names.remember([
+        { _id: "1", name: "Spring" },
+        { _id: "2", name: "Autumn" },
+      ]);
+      expect(await others.resolve("Spring")).toEqual({ kind: "one", _id: "1" });
+      await others.forget(["1"]);
+      expect((await names.resolve("Spring")).kind).toBe("unknown");
+      expect((await names.recent()).map(({ name }) => name)).toEqual(["Autumn"]);
+      expect(await backend.names("another", options).recent()).toEqual([]);
+    });
+
+    test("suites are kept for their caller, those kept last first", async () => {
+      const [{ suites }, { suites: others }] = await make();
+      await suites.put("me", "a1", "first");
+      await suites.put("me", "b2", "second");
+      await suites.put("somebody else", "a1", "theirs");
+      expect(await others.get("me", "a1")).toBe("first");
+      expect(await others.get("me", "c3")).toBeUndefined();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await others.put("me", "a1", "first again");
+      expect(await suites.list("me")).toEqual(["first again", "second"]);
+      expect(await suites.list("nobody")).toEqual([]);
+    });
+
+    test("a yes is acted on once, and what came of it is known", async () => {
+      const [{ suites }, { suites: others }] = await make();
+      expect(await others.settled("yes")).toBeUndefined();
+      expect((await Promise.all([suites.claim("yes"), others.claim("yes")])).toSorted()).toEqual([false, true]);
+      expect(await others.settled("yes")).toBe("");
+      await suites.settle("yes", "done");
+      expect(await others.settled("yes")).toBe("done");
+      expect(await others.claim("yes")).toBe(false);
+    });
+
+    test("the key is long, and the same for all", async () => {
+      const [backend, other] = await make();
+      const keys = await Promise.all([backend.sealKey(), other.sealKey(), backend.sealKey()]);
+      expect(keys[0]?.length).toBeGreaterThanOrEqual(32);
+      expect(new Set(keys.map((key) => Buffer.from(key).toString("hex"))).size).toBe(1);
+    });
+  });
+}
+
+async function created(runs: Backend["runs"], more: Partial<RunHeader> = {}): Promise<RunHeader> {
+  const header = headerOf(more);
+  await runs.create(header);
+  return header;
+}

@@ -1,0 +1,159 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { systemClock } from "../../src/platform/clock.ts";
+import type { Driving, RunKind, RunView } from "../../src/runs/kind.ts";
+import { KindRuns } from "../../src/runs/kind-runs.ts";
+import type { Counts, Standing, StopCause } from "../../src/runs/outcome.ts";
+import { Runs } from "../../src/runs/registry.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+import { memoryRunStore } from "../support/memory-store.ts";
+
+// A kind of its own, as small as one can be: a run that counts up to a number, one step at a time.
+
+const call = z.object({ tool: z.string(), to: z.number() });
+type Call = z.infer<typeof call>;
+const entry = z.discriminatedUnion("t", [
+  z.object({ t: z.literal("begin"), items: z.number(), at: z.number() }),
+  z.object({ t: z.literal("done"), at: z.number() }),
+  z.object({ t: z.literal("stop"), cause: z.enum(["finished", "cancelled", "interrupted", "ended"]), at: z.number() }),
+]);
+type Entry = z.infer<typeof entry>;
+
+class Counted implements RunView<Entry> {
+  readonly objects: { readonly index: number }[] = [];
+  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  stopped: { readonly cause: StopCause } | undefined;
+  updatedAt = 0;
+  done = 0;
+
+  apply(given: Entry): void {
+    this.updatedAt = given.at;
+    if (given.t === "begin") this.objects.push(...Array.from({ length: given.items }, (_, index) => ({ index })));
+    if (given.t === "done") this.done += 1;
+    this.stopped = given.t === "stop" ? { cause: given.cause } : undefined;
+  }
+
+  counts(): Counts {
+    const pending = this.objects.length - this.done;
+    return { succeeded: this.done, pending, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+  }
+
+  standing(object: number): Standing {
+    return object < this.done ? "succeeded" : "pending";
+  }
+
+  reason(): undefined {}
+  idOf(): undefined {}
+}
+
+function counting(tool: string, step: (run: Driving<Call, Entry, Counted>) => void = () => {}) {
+  const finished: string[] = [];
+  const drive = async (run: Driving<Call, Entry, Counted>): Promise<void> => {
+    const at = 1;
+    if (run.state.objects.length === 0) run.record({ t: "begin", items: run.header.call.to, at });
+    while (run.state.counts().pending > 0 && !run.signal.aborted) {
+      run.record({ t: "done", at });
+      await run.flush();
+      step(run);
+    }
+    run.record({ t: "stop", cause: run.signal.aborted ? run.cause() : "finished", at });
+  };
+  const kind: RunKind<Call, Entry, Counted, void> = {
+    ...{ name: `${tool} kind`, tools: [tool], call, entry, mayWait: true, tidies: false },
+    line: (given) => [JSON.stringify(given)],
+    newState: () => new Counted(),
+    async readBack({ entries }) {
+      const state = new Counted();
+      for await (const one of entries) state.apply(one);
+      return { state };
+    },
+    start: drive,
+    resume: drive,
+    stop: ({ cause }, at) => ({ t: "stop", cause, at }),
+    finish: async ({ header }) => void finished.push(header.runId),
+    isMeant: ({ status }) => status === "interrupted",
+  };
+  return { kind, finished };
+}
+
+const world = {
+  ...{ clock: systemClock, newRunId: ulidSource(Date.now, Math.random), project: "p", environment: "sandbox" as const },
+};
+
+test("a kind is one object: its runs are kept, driven, stopped, resumed, listed and ended as all others", async () => {
+  const store = memoryRunStore();
+  const { kind, finished } = counting("count", (run) => {
+    if (run.state.done === 2) run.stop("interrupted");
+  });
+  const first = new KindRuns(kind, { ...world, store });
+  const header = await first.keep({ tool: "count", to: 4 }, "me");
+  const all = new Runs({ ...world, store }, [first]);
+  expect(await all.find(header.runId)).toMatchObject({ kind: "count kind" });
+  const run = await first.start(header, undefined);
+  await run?.rest;
+  expect({ status: run?.status(), counts: run?.state.counts() }).toMatchObject({
+    status: "interrupted",
+    counts: { succeeded: 2, pending: 2 },
+  });
+  expect(await first.start(header, undefined)).toBeUndefined();
+
+  const later = new KindRuns(counting("count").kind, { ...world, store });
+  const found = new Runs({ ...world, store }, [later]);
+  expect(await found.interrupted("me")).toEqual([{ runId: header.runId, tool: "count" }]);
+  expect(await found.interrupted("somebody else")).toEqual([]);
+  const resumed = await found.resume(header.runId);
+  await resumed?.rest;
+  expect(resumed?.status()).toBe("succeeded");
+  const listed: string[] = [];
+  for await (const { runId, status } of found.list("me")) listed.push(`${runId} ${status}`);
+  expect(listed).toEqual([`${header.runId} succeeded`]);
+  expect(finished).toEqual([header.runId]);
+});
+
+test("runs are found by the kind that their header names; where it names none, by the tool of their call", async () => {
+  const store = memoryRunStore();
+  const one = new KindRuns(counting("count").kind, { ...world, store });
+  const other = new KindRuns(counting("other").kind, { ...world, store });
+  const runs = new Runs({ ...world, store }, [one, other]);
+  const theirs = await other.keep({ tool: "other", to: 1 }, "me");
+  const { kind: _, ...older } = { ...theirs, runId: world.newRunId() };
+  await store.create(older);
+  for (const runId of [theirs.runId, older.runId]) {
+    expect((await runs.find(runId))?.kind).toBe("other kind");
+    expect(await one.find(runId)).toBeUndefined();
+  }
+  const alone = new Runs({ ...world, store }, [one]);
+  expect(await alone.find(theirs.runId)).toBeUndefined();
+  expect(await alone.resume(theirs.runId)).toBeUndefined();
+  expect(await alone.cancel(theirs.runId)).toBeUndefined();
+});
+
+test("what cannot be put on the disk stops the run, which says so, and another process can take it up", async () => {
+  const store = memoryRunStore();
+  const full = { ...store, journal: () => Promise.reject(new Error("no space left on device")) };
+  const { kind } = counting("count");
+  const runs = new KindRuns(kind, { ...world, store: full });
+  const header = await runs.keep({ tool: "count", to: 3 }, "me");
+  const run = await runs.start(header, undefined);
+  await run?.rest;
+  expect(run?.status()).toBe("interrupted");
+  expect(await store.isDriven(header.runId)).toBe(false);
+  const resumed = await new KindRuns(kind, { ...world, store }).resume(header.runId);
+  await resumed?.rest;
+  expect(resumed?.state.counts()).toMatchObject({ succeeded: 3, pending: 0 });
+});
+
+test("a run that is cancelled before it was started cannot be started, nor one that another process has started", async () => {
+  const store = memoryRunStore();
+  const [here, there] = [1, 2].map(() => new KindRuns(counting("count").kind, { ...world, store }));
+  const waiting = await here?.keep({ tool: "count", to: 1 }, "me");
+  if (here === undefined || there === undefined || waiting === undefined) throw new RangeError("there are two");
+  expect((await there.withdraw(waiting.runId))?.status()).toBe("cancelled");
+  expect(await here.start(waiting, undefined)).toBeUndefined();
+  const wanted = await here.keep({ tool: "count", to: 1 }, "me");
+  const started = await Promise.all([here.start(wanted, undefined), there.start(wanted, undefined)]);
+  expect(started.filter((run) => run !== undefined)).toHaveLength(1);
+  await Promise.all(started.map((run) => run?.rest));
+  expect(await there.withdraw(wanted.runId)).toBeUndefined();
+  expect((await there.find(wanted.runId))?.status()).toBe("succeeded");
+});

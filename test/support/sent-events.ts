@@ -1,0 +1,20 @@
+import { EventRuns } from "../../src/events/run/event-runs.ts";
+import { Runs } from "../../src/runs/registry.ts";
+
+/** Runs of events, and the list that they are found in. */
+export function sentEvents(world: ConstructorParameters<typeof EventRuns>[0]) {
+  const sending = new EventRuns(world);
+  const all = new Runs(world, [sending.runs]);
+  return {
+    start: sending.start.bind(sending),
+    madeBefore: sending.madeBefore.bind(sending),
+    find: sending.runs.find.bind(sending.runs),
+    resume: sending.runs.resume.bind(sending.runs),
+    list: all.list.bind(all),
+    part: all.part.bind(all),
+    stopAll: all.stopAll.bind(all),
+    get isDriving() {
+      return all.isDriving;
+    },
+  };
+}
