@@ -26,116 +26,141 @@ export interface DrivenRun<Call extends ToolCall, State extends RunView<never>> 
   isTakenOver(): boolean;
 }
 
-/** How a driven run is stopped, and what it holds meanwhile. */
-interface Held {
+/** How a driven run is stopped, what it holds meanwhile, and who is told how it stands. */
+interface Held<Call, State> {
+  readonly files: Finishing<Call, State>;
   readonly reins: Reins;
   lease?: Lease;
   journal?: RunJournal;
+  /** To be called once the run is on the disk, or cannot be put there. */
+  readonly isKept: () => void;
+  readonly progress: (waitingMs?: number) => void;
 }
 
 /** Drives a run in the background. It never rejects: what goes wrong on this machine stops the run, and says so in it. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
-  { store, clock }: Pick<RunsContext, "store" | "clock">,
+  context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
 ): DrivenRun<Call, State> {
-  const { header, state, meanwhile, first = [] } = parts;
-  const { runId } = header;
+  const { header, state, meanwhile } = parts;
   const watchers = new Set<RunWatcher>();
-  const held: Held = { reins: reinsOf(store, runId, () => held.lease) };
-  const { reins } = held;
-  const isTakenOver = (): boolean => held.lease?.lost.aborted === true;
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
-  const progress = (waitingMs = 0): void => {
-    for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
-  };
   let isResting = false;
   let isKept = (): void => {};
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  const files = filesOf(store, header, state);
-  const carryOut = async (): Promise<void> => {
-    const lease = await parts.open();
-    held.lease = lease;
-    const journal = await store.journal(runId, lease);
-    held.journal = journal;
-    const append = (entry: Entry): void => journal.append(kind.line(entry));
-    for (const entry of first) append(entry);
-    await parts.carryOut({
-      ...{ ...files, meanwhile, lease, append, progress },
-      ...{ signal: reins.signal, cause: reins.cause, stop: reins.stop },
-      record: (entry) => {
-        append(entry);
-        state.apply(entry);
-      },
-      flush: () => journal.flush(),
-      intend: (turn) => journal.intend(turn),
-      write: () => journal.write(),
-      started: async () => {
-        await store.start(runId);
-        isKept();
-      },
-      mayLeave: async () => reins.mayLeave(),
-    });
+  const held: Held<Call, State> = {
+    files: filesOf(context.store, header, state),
+    reins: reinsOf(context.store, header.runId, () => held.lease),
+    isKept,
+    progress: (waitingMs = 0) => {
+      for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
+    },
   };
-  const stopped = (thrown: unknown): void => {
-    const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
-    state.apply(kind.stop({ cause: "interrupted", reason }, clock.now()));
-  };
-  const confess = async (): Promise<void> => {
-    const entry = kind.confession?.(state, clock.now());
-    // One that cannot be written leaves what the other process finds out by itself.
-    if (entry !== undefined) await held.journal?.confess(kind.line(entry)).catch(() => undefined);
-  };
-  const rest = async (): Promise<void> => {
-    const ifHeld = (work: (lease: Lease) => Promise<void>) => async () => held.lease && work(held.lease);
-    const steps = [
-      carryOut,
-      async () => held.journal?.close(),
-      () => reins.end(),
-      ifHeld(() => kind.finish(files)),
-      ifHeld((lease) => lease.check()),
-      ifHeld(() => store.summarise(runId, inShort(kind, header, state))),
-      ifHeld((lease) => lease.release()),
-    ];
-    for (const step of steps) {
-      try {
-        await step();
-      } catch (thrown) {
-        // What else belongs to the run is for the process that has taken it over.
-        if (isTakenOver()) break;
-        stopped(thrown);
-      }
-      isKept();
-    }
-    isKept();
-    if (isTakenOver()) {
-      await held.journal?.close().catch(() => undefined);
-      await reins.end();
-      await confess();
-    }
+  const rest = broughtToRest(kind, context, parts, held).then(() => {
     isResting = true;
-  };
+  });
   return {
-    kind: kind.name,
-    header,
+    ...{ kind: kind.name, header, kept, rest },
     get state() {
       return stateNow();
     },
     status: () => (isResting ? restingStatus(state) : "running"),
-    isTakenOver,
-    kept,
-    rest: rest(),
+    isTakenOver: () => isLost(held),
     watch: (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
     stop: (why) => {
-      reins.stop(why);
-      return !isTakenOver();
+      held.reins.stop(why);
+      return !isLost(held);
     },
   };
+}
+
+/** Whether another process has taken over a run that this one drove. */
+function isLost({ lease }: Pick<Held<unknown, unknown>, "lease">): boolean {
+  return lease?.lost.aborted === true;
+}
+
+/** Opens a run, and does what its kind does with it until it stops. */
+async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
+  kind: RunKind<Call, Entry, State, Given>,
+  { store }: Pick<RunsContext, "store">,
+  { header: { runId }, state, meanwhile, first = [], open, carryOut: work }: DrivenParts<Call, Entry, State>,
+  held: Held<Call, State>,
+): Promise<void> {
+  const { reins, files, progress } = held;
+  const lease = await open();
+  held.lease = lease;
+  const journal = await store.journal(runId, lease);
+  held.journal = journal;
+  const append = (entry: Entry): void => journal.append(kind.line(entry));
+  for (const entry of first) append(entry);
+  await work({
+    ...{ ...files, meanwhile, lease, append, progress },
+    ...{ signal: reins.signal, cause: reins.cause, stop: reins.stop, mayLeave: reins.mayLeave },
+    record: (entry) => {
+      append(entry);
+      state.apply(entry);
+    },
+    flush: () => journal.flush(),
+    intend: (turn) => journal.intend(turn),
+    write: () => journal.write(),
+    started: async () => {
+      await store.start(runId);
+      held.isKept();
+    },
+  });
+}
+
+/** Carries a run out and brings it to rest. What belongs to one that another process has taken over is for that one. */
+async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
+  kind: RunKind<Call, Entry, State, Given>,
+  context: Pick<RunsContext, "store" | "clock">,
+  parts: DrivenParts<Call, Entry, State>,
+  held: Held<Call, State>,
+): Promise<void> {
+  const { store, clock } = context;
+  const { header, state } = parts;
+  const ifHeld = (work: (lease: Lease) => Promise<void>) => async () => held.lease && work(held.lease);
+  const steps = [
+    () => carryOut(kind, context, parts, held),
+    async () => held.journal?.close(),
+    () => held.reins.end(),
+    ifHeld(() => kind.finish(held.files)),
+    ifHeld((lease) => lease.check()),
+    ifHeld(() => store.summarise(header.runId, inShort(kind, header, state))),
+    ifHeld((lease) => lease.release()),
+  ];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (thrown) {
+      if (isLost(held)) break;
+      const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
+      state.apply(kind.stop({ cause: "interrupted", reason }, clock.now()));
+    }
+    held.isKept();
+  }
+  held.isKept();
+  if (isLost(held)) await handOver(kind, state, held, clock.now());
+}
+
+/** Ends what this process does with a run that another one has taken over, and confesses what it did too late. */
+async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
+  kind: RunKind<Call, Entry, State, Given>,
+  state: State,
+  { journal, reins }: Held<Call, State>,
+  at: number,
+): Promise<void> {
+  await journal?.close().catch(() => undefined);
+  await reins.end();
+  const entry = kind.confession?.(state, at);
+  // One that cannot be written leaves what the other process finds out by itself.
+  if (entry !== undefined) await journal?.confess(kind.line(entry)).catch(() => undefined);
 }
 
 /** What the kind of a run may keep of it. */
