@@ -12,7 +12,7 @@ export default defineConfig({
     // By default one core is left idle; tests wait for processes and pauses most of their time.
     maxWorkers: Math.max(2, availableParallelism()),
     projects: [
-      { extends: true, test: { name: "fast", include: fast, isolate: false, pool: "threads" } },
+      { extends: true, test: { name: "fast", include: fast, isolate: false } },
       { extends: true, test: { name: "processes", include: ["test/**/*.test.ts"], exclude: fast } },
     ],
   },
