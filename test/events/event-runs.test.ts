@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -325,6 +325,24 @@ describe("a run of events", () => {
     const resumed = await runsIn(folder, async () => OK).resume(run.header.runId);
     expect(await rested(resumed)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
     expect(resumed?.state.maybeTwice).toBe(3);
+  });
+
+  it("sends again what a later call asked for, also where the process of that call died before it left", async () => {
+    const lose = (): Promise<EventAnswer> => Promise.reject(new AmbiguousError({ operation, reason: "reset" }));
+    const folder = await newFolder();
+    const planned = callOf(2);
+    const run = runsIn(folder, lose).start(planned, "me");
+    const { runId } = run.header;
+    expect(await rested(run)).toMatchObject({ status: "unknown", counts: { unknown: 2 } });
+    // What that call leaves: its events kept again, and in the journal that they are to be sent again.
+    await writeFile(join(folder, runId, "input"), await pieces(planned.source.bytes));
+    await appendFile(join(folder, runId, "journal.ndjson"), '{"t":"resume","resend":true,"at":1}\n');
+    const found = await runsIn(folder, async () => OK).find(runId);
+    expect(await rested(found)).toMatchObject({ status: "interrupted", counts: { pending: 2 } });
+    const resumed = await runsIn(folder, async () => OK).resume(runId);
+    expect(await rested(resumed)).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
+    expect(resumed?.state.maybeTwice).toBe(2);
+    expect(await uidsIn(folder)).toBe(0);
   });
 
   it("does not hold on to a run that could not be journalled", async () => {
