@@ -369,3 +369,10 @@ test("drift is told against the base, or without one against the file", async ()
     problems: [],
   });
 });
+
+test("what is to be created is not done already by an option that the plan itself renames", async () => {
+  const state = there(option("A", { name: "Shoes", contexts: ["a"] }));
+  const made = await plan(`  - {_id: ${idOf("A")}, name: Old Shoes}\n  - {name: Shoes, contexts: [a]}\n`, state);
+  expect(made.items.map(({ kind }) => kind)).toEqual(["create", "change"]);
+  expect(lookAgain(made, state)).toEqual({ stale: [], alreadyDone: new Set() });
+});
