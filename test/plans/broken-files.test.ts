@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 
-// A hundred files that nobody should plan from, each with the place and the words of its (first) problem.
+// A hundred files that cannot be planned from, each with the place and the words of its (first) problem.
 
 const A = "01J0000000000000000000000A";
 const HEAD = "version: 1\noptions:\n";

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -190,4 +190,17 @@ options:
     expect(message).not.toBe("");
     expect(remedy).not.toBe("");
   }
+});
+
+test("the file that the page shows is read", async () => {
+  const page = readFileSync(new URL("../../docs/desired-state.md", import.meta.url), "utf8");
+  const [, text = ""] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+  const folder = mkdtempSync(join(tmpdir(), "desired-"));
+  writeFileSync(join(folder, "christmas.txt"), "c8\n");
+  expect((await options("yaml", text, folder)).map(({ name }) => name)).toEqual([
+    "Running Shoes",
+    "Seasonal",
+    "Easter",
+    "Christmas",
+  ]);
 });

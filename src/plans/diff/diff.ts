@@ -96,7 +96,7 @@ function itemsOf(
   for (const row of rows) {
     if (row.how === "gone") compareGone(row, wanted, told);
     if (row.there === undefined) continue;
-    const changes = compareRow(row, row.there, wanted, { service, told, groupName });
+    const changes = compareRow(row, row.there, { wanted, service, told, groupName });
     if (Object.keys(changes).length === 0) continue;
     const item = change(row, row.there, changes, positions, service);
     items.push(item);

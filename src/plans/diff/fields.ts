@@ -16,41 +16,24 @@ export interface Changes {
 }
 
 /** Where differences are told. */
-export interface Told3 {
+export interface Findings {
   readonly drift: Difference[];
   readonly conflicts: Difference[];
 }
 
+/** What a comparison goes by besides the row. */
+export interface Compared {
+  readonly wanted: Wanted;
+  readonly service: Service;
+  readonly told: Findings;
+  readonly groupName: (id: string) => string;
+}
+
 /** Compares a row with its option and its base, field by field. Gives what is to change. */
-export function compareRow(
-  row: Row,
-  there: ThereOption,
-  wanted: Wanted,
-  {
-    service,
-    told,
-    groupName,
-  }: { readonly service: Service; readonly told: Told3; readonly groupName: (id: string) => string },
-): Changes {
+export function compareRow(row: Row, there: ThereOption, { wanted, service, told, groupName }: Compared): Changes {
   const { option, base } = row;
   const changes: Changes = {};
-  const tell = (field: DifferingField, values: Sided): Verdict => {
-    const verdict = verdictOf(values);
-    if (verdict === "drift" || verdict === "conflict") {
-      const { file } = values;
-      const difference = {
-        _id: there._id,
-        name: there.name,
-        field,
-        base: values.base?.told,
-        ...(file !== undefined && { file: file.told }),
-        service: values.service.told,
-        line: option.line,
-      };
-      (verdict === "drift" ? told.drift : told.conflicts).push(difference);
-    }
-    return verdict;
-  };
+  const tell = tellerOf(row, there, told);
   const name = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
     base: base && side(base.name),
@@ -67,7 +50,12 @@ export function compareRow(
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
-  if (parent === "wanted") changes.place = place;
+  // A group that is gone cannot take anything in.
+  const isLost = place.kind === "there" && !service.byId.has(place._id);
+  if (parent === "wanted" && isLost) {
+    const file = groupName(place._id);
+    told.conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
+  } else if (parent === "wanted") changes.place = place;
   if (there.type === "collection") {
     const expose = tell("exposeChildren", {
       file: option.exposeChildren === undefined ? undefined : side(option.exposeChildren),
@@ -78,18 +66,22 @@ export function compareRow(
   }
   const contexts = compareContexts(option.contexts, row, there, tell);
   if (contexts !== undefined) changes.contexts = contexts;
-  // A group that is gone cannot take anything in.
-  if (changes.place?.kind === "there" && !service.byId.has(changes.place._id)) {
-    told.conflicts.push({
-      _id: there._id,
-      name: there.name,
-      field: "parent",
-      file: groupName(changes.place._id),
-      line: option.line,
-    });
-    delete changes.place;
-  }
   return changes;
+}
+
+/** What decides about a field, and tells drift and conflicts of it. */
+type Teller = (field: DifferingField, values: Sided) => Verdict;
+
+function tellerOf({ option }: Row, { _id, name }: ThereOption, told: Findings): Teller {
+  return (field, values) => {
+    const verdict = verdictOf(values);
+    if (verdict !== "drift" && verdict !== "conflict") return verdict;
+    const { file, base, service } = values;
+    const sides = { base: base?.told, ...(file !== undefined && { file: file.told }), service: service.told };
+    const list = verdict === "drift" ? told.drift : told.conflicts;
+    list.push({ _id, name, field, ...sides, line: option.line });
+    return verdict;
+  };
 }
 
 /** The value of a field on one side: what it is compared by, and how it is told. */
@@ -130,7 +122,7 @@ function compareContexts(
   wish: ContextsWish | undefined,
   { base }: Row,
   there: ThereOption,
-  tell: (field: "contexts", values: Sided) => Verdict,
+  tell: Teller,
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);
   const verdict = tell("contexts", {

@@ -1,11 +1,11 @@
 import { digestOfContexts, type ThereOption } from "../base/there.ts";
-import type { Told3 } from "./fields.ts";
+import type { Findings } from "./fields.ts";
 import type { Row, Sides } from "./match.ts";
 import { nameOf, type Wanted } from "./places.ts";
 import { changedSince } from "./since-base.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
-export function compareGone(row: Row, wanted: Wanted, told: Told3): void {
+export function compareGone(row: Row, wanted: Wanted, told: Findings): void {
   const { option, base } = row;
   if (base === undefined) return;
   const place = wanted.place(row);
@@ -38,7 +38,7 @@ export function compareOthers(
     prune,
     told,
     groupName,
-  }: { readonly prune: boolean; readonly told: Told3; readonly groupName: (id: string) => string },
+  }: { readonly prune: boolean; readonly told: Findings; readonly groupName: (id: string) => string },
 ): Unnamed {
   const { base, service } = sides;
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
@@ -79,13 +79,13 @@ function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
   return given;
 }
 
-/** What the base knows and nobody has any more: told as drift, unless the file wants it gone as well. */
+/** What stood in the base and is in neither file nor service: told as drift, unless the file wants it gone as well. */
 function tellGone(
   named: ReadonlySet<string>,
   rows: readonly Row[],
   { base, service }: Sides,
   prune: boolean,
-  told: Told3,
+  told: Findings,
 ): void {
   if (prune || base === undefined) return;
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));

@@ -57,9 +57,10 @@ class Look {
   }
 
   creation(item: CreateItem): boolean {
-    const [holder] = this.#service.byName.get(item.name) ?? [];
+    // What the plan itself changes frees its name, and is not what is to be created, however much it looks like it.
+    const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
-    if (holder !== undefined && !this.#own.has(holder._id)) this.#taken(item.name, holder);
+    if (holder !== undefined) this.#taken(item.name, holder);
     this.#group(item.parent, item.name);
     return false;
   }
@@ -77,7 +78,8 @@ class Look {
     if ("_id" in parent) return parent._id === there.parent;
     const group = this.#service.byId.get(there.parent);
     const item = this.#items[parent.item];
-    return group !== undefined && item?.kind === "create" && item.name === group.name && this.#isMade(item, group);
+    if (group === undefined || this.#own.has(group._id)) return false;
+    return item?.kind === "create" && item.name === group.name && this.#isMade(item, group);
   }
 
   change(item: ChangeItem): boolean {

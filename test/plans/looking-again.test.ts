@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import { baseText, readBase } from "../../src/plans/base/base.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import { driftFromFile, driftSince } from "../../src/plans/diff/drift.ts";
+import { lookAgain } from "../../src/plans/diff/stale.ts";
+import { readDesired } from "../../src/plans/file/read-desired.ts";
+import { baseAt, idOf, option, plan, there } from "./sides.ts";
+
+test("a base is read as it was written, and one that was damaged names its line", () => {
+  const base = baseAt(there(option("G", { type: "collection", contexts: ["g"] }), option("A", { parent: idOf("G") })));
+  const text = [...baseText(base)].join("");
+  expect(readBase(text, "spring.base.ndjson")).toEqual(base);
+  expect(() => readBase(text.replace('"atomic"', '"other"'), "x")).toThrow(/line 3/);
+  expect(() => readBase("", "x")).toThrow(/line 1/);
+});
+
+test("a plan is stale where a field that it writes has changed, and only there", async () => {
+  const state = there(
+    option("G", { type: "collection", name: "Group", contexts: ["g"] }),
+    option("A", { contexts: ["a"] }),
+    option("B"),
+    option("C"),
+  );
+  const rows = `  - {_id: ${idOf("G")}, children: [{_id: ${idOf("B")}}]}\n  - {_id: ${idOf("A")}, contexts: [b]}\n  - {name: New}\n  - {_id: ${idOf("C")}, contextsAtLeast: [x]}\n`;
+  const made = await plan(rows, state);
+  expect(made.items).toHaveLength(4);
+  expect(lookAgain(made, state)).toEqual({ stale: [], alreadyDone: new Set() });
+  const [group, a, b, c] = state.options;
+  if (group === undefined || a === undefined || b === undefined || c === undefined) throw new Error("four options");
+  const harmless = there(
+    group,
+    { ...a, name: "Renamed" },
+    { ...b, contexts: ["q"], digest: "q" },
+    { ...c, contexts: ["y"], digest: "y" },
+  );
+  expect(lookAgain(made, harmless)).toEqual({ stale: [], alreadyDone: new Set() });
+  const changed = there(
+    { ...group, type: "atomic" },
+    option("A", { contexts: ["a", "z"] }),
+    option("N", { name: "New", contexts: ["other"] }),
+  );
+  expect(lookAgain(made, changed).stale).toEqual([
+    { _id: idOf("N"), name: "New", field: "name", service: "New" },
+    { _id: idOf("B"), name: "Option B", field: "deleted" },
+    { _id: idOf("A"), name: "Option A", field: "contexts", planned: 1, service: 2 },
+    { _id: idOf("C"), name: "Option C", field: "deleted" },
+  ]);
+  const done = there(
+    group,
+    option("A", { contexts: ["b"] }),
+    { ...b, parent: group._id },
+    option("C", { contexts: ["x", "y"] }),
+    option("N", { name: "New" }),
+  );
+  expect(lookAgain(made, done)).toEqual({ stale: [], alreadyDone: new Set([0, 1, 2, 3]) });
+});
+
+test("a deletion is stale where anything of the option has changed", async () => {
+  const state = there(option("A", { contexts: ["a"] }));
+  const made = await plan("  []\n", state, { base: baseAt(state), prune: true });
+  expect(lookAgain(made, there(option("A", { name: "Renamed", contexts: ["b"] }))).stale).toEqual([
+    { _id: idOf("A"), name: "Renamed", field: "name", planned: "Option A", service: "Renamed" },
+    { _id: idOf("A"), name: "Renamed", field: "contexts", planned: 1, service: 1 },
+  ]);
+  expect(lookAgain(made, there())).toEqual({ stale: [], alreadyDone: new Set([0]) });
+});
+
+test("drift is told against the base, or without one against the file", async () => {
+  const before = there(option("A", { contexts: ["a"] }), option("B"));
+  const now = there(option("A", { name: "Renamed", contexts: ["a", "b"] }), option("C"));
+  expect(driftSince(baseAt(before), now)).toEqual([
+    { _id: idOf("A"), name: "Renamed", field: "name", base: "Option A", service: "Renamed" },
+    { _id: idOf("A"), name: "Renamed", field: "contexts", base: 1, service: 2 },
+    { _id: idOf("B"), name: "Option B", field: "deleted" },
+    { _id: idOf("C"), name: "Option C", field: "added", service: "Option C" },
+  ]);
+  const text = `version: 1\noptions:\n  - {_id: ${idOf("A")}, name: Option A, contexts: [a]}\n  - {_id: ${idOf("B")}, name: Option B}\n`;
+  const { desired } = await readDesired({ bytes: Buffer.from(text), format: "yaml", folder: undefined });
+  const made = planOf({
+    desired,
+    there: now,
+    prune: false,
+    byName: false,
+    thresholds: { maxChangePercent: 100, maxDeletes: 0 },
+  });
+  expect(driftFromFile(made, desired, now)).toEqual({
+    differences: [
+      { _id: idOf("B"), name: "Option B", field: "deleted", file: "Option B", line: 4 },
+      { _id: idOf("A"), name: "Renamed", line: 3, field: "name", file: "Option A", service: "Renamed" },
+      { _id: idOf("A"), name: "Renamed", line: 3, field: "contexts", file: 1, service: 2 },
+    ],
+    problems: [],
+  });
+});
+
+test("what is to be created is not done already by an option that the plan itself renames", async () => {
+  const state = there(option("A", { name: "Shoes", contexts: ["a"] }));
+  const made = await plan(`  - {_id: ${idOf("A")}, name: Old Shoes}\n  - {name: Shoes, contexts: [a]}\n`, state);
+  expect(made.items.map(({ kind }) => kind)).toEqual(["create", "change"]);
+  expect(lookAgain(made, state)).toEqual({ stale: [], alreadyDone: new Set() });
+});

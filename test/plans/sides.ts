@@ -1,0 +1,52 @@
+import { expect } from "vitest";
+import { type Base, baseOf } from "../../src/plans/base/base.ts";
+import { digestOfContexts, type There, type ThereOption } from "../../src/plans/base/there.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import type { Plan } from "../../src/plans/diff/plan.ts";
+import { readDesired } from "../../src/plans/file/read-desired.ts";
+
+// The sides of a plan, as tests write them.
+
+const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
+export const idOf = (letter: string) => `01J0000000000000000000000${letter}`;
+
+export function option(letter: string, fields: Partial<ThereOption> = {}): ThereOption {
+  const contexts = fields.contexts ?? [];
+  const type = fields.type ?? "atomic";
+  const expose = type === "collection" ? { exposeChildren: false } : {};
+  return {
+    _id: idOf(letter),
+    name: `Option ${letter}`,
+    type,
+    parent: null,
+    ...expose,
+    ...fields,
+    contexts,
+    digest: digestOfContexts(contexts),
+  };
+}
+
+export const there = (...options: ThereOption[]): There => ({ targeting: TARGETING, options });
+export const baseAt = (state: There): Base => baseOf(state, "2026-01-01T00:00:00.000Z");
+
+type More = Partial<Pick<Parameters<typeof planOf>[0], "base" | "prune" | "byName" | "thresholds">>;
+
+/** The plan of YAML options onto what is there. */
+export async function plan(options: string, state: There | undefined, more: More = {}): Promise<Plan> {
+  return planText("yaml", `version: 1\noptions:\n${options}`, state, more);
+}
+
+export async function planText(
+  format: "yaml" | "csv" | "ndjson",
+  text: string,
+  state: There | undefined,
+  more: More = {},
+) {
+  const { desired, problems } = await readDesired({ bytes: Buffer.from(text), format, folder: undefined });
+  expect(problems).toEqual([]);
+  const thresholds = { maxChangePercent: 100, maxDeletes: 500 };
+  return planOf({ desired, there: state, prune: false, byName: false, thresholds, ...more });
+}
+
+export const wordsOf = ({ problems }: Plan) =>
+  problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
