@@ -35,6 +35,13 @@ const option = child.extend({
   exposeChildren: z.boolean().optional(),
 });
 
+const namedTargeting = {
+  _id: z.string().optional(),
+  currentName: z.string().optional(),
+  ids: ids.optional(),
+  near: ids.optional(),
+};
+
 /** A call as it is read back from a run's folder. */
 export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
   z.object({
@@ -43,9 +50,12 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
   }),
   z.object({
     tool: z.literal("rename_targetings"),
-    input: z.object({ items: z.array(z.object({ _id: z.string(), name: z.string() })) }),
+    input: z.object({ items: z.array(z.object({ ...namedTargeting, name: z.string() })) }),
   }),
-  z.object({ tool: z.literal("delete_targeting"), input: z.object({ ids }) }),
+  z.object({
+    tool: z.literal("delete_targeting"),
+    input: z.object({ ids, names: z.array(z.object({ ...namedTargeting, currentName: z.string() })).optional() }),
+  }),
   z.object({
     tool: z.literal("bulk_add_options"),
     input: z.object({
@@ -58,11 +68,14 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
   z.object({
     tool: z.literal("update_options"),
     input: z.object({
+      targetingId: z.string().optional(),
       items: z.array(
         z.object({
-          _id: z.string(),
+          _id: z.string().optional(),
+          currentName: z.string().optional(),
           name: z.string().optional(),
           parent: z.string().nullish(),
+          parentName: z.string().optional(),
           exposeChildren: z.boolean().optional(),
         }),
       ),
@@ -90,6 +103,11 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
   }),
   z.object({
     tool: z.literal("delete_options"),
-    input: z.object({ ids: ids.optional(), names: ids.optional(), targetingId: z.string().optional() }),
+    input: z.object({
+      ids: ids.optional(),
+      names: ids.optional(),
+      targetingId: z.string().optional(),
+      onlyEmpty: z.boolean().optional(),
+    }),
   }),
 ]);

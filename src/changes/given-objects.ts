@@ -27,7 +27,7 @@ export async function givenObjects(call: WriteCall, bytes: ByteSource | undefine
     case "update_options":
       return workOf(planUpdateOptions(call.input).objects);
     case "delete_targeting":
-      return listed({ ids: call.input.ids });
+      return listed({ ids: call.input.ids, names: call.input.names?.map(({ currentName }) => currentName) });
     case "delete_options":
       return listed(call.input);
     case "bulk_add_options": {

@@ -49,16 +49,20 @@ function changedBy(call: WriteCall) {
     case "create_targetings":
       return { targetings: [], options: [] };
     case "rename_targetings":
-      return { targetings: call.input.items.map(({ _id }) => _id), options: [] };
+      return { targetings: call.input.items.flatMap(({ _id }) => _id ?? []), options: [] };
     case "delete_targeting":
-      return { targetings: call.input.ids, options: [] };
+      return {
+        targetings: [...call.input.ids, ...(call.input.names ?? []).flatMap(({ _id }) => _id ?? [])],
+        options: [],
+      };
     case "bulk_add_options": {
       const parents = call.input.items.flatMap(({ parent }) => (parent === undefined ? [] : [parent]));
       return { targetings: [call.input.targetingId], options: parents };
     }
     case "update_options": {
       const parents = call.input.items.flatMap(({ parent }) => (typeof parent === "string" ? [parent] : []));
-      return { targetings: [], options: [...call.input.items.map(({ _id }) => _id), ...parents] };
+      const options = [...call.input.items.flatMap(({ _id }) => _id ?? []), ...parents];
+      return { targetings: ofTargeting(call.input.targetingId), options };
     }
     case "update_contexts": {
       const options = call.input.items.flatMap(({ _id, _ids = [] }) => (_id === undefined ? _ids : [_id, ..._ids]));

@@ -158,7 +158,7 @@ function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
 }
 
 function deletionsOf({ tool, input }: WriteCall): number {
-  if (tool === "delete_targeting") return input.ids.length;
+  if (tool === "delete_targeting") return input.ids.length + (input.names ?? []).length;
   return tool === "delete_options" ? (input.ids ?? []).length + (input.names ?? []).length : 0;
 }
 
