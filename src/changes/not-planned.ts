@@ -4,7 +4,6 @@ import { FileError } from "../platform/file-error.ts";
 import type { Reason, ReportedObject, StopCause } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { WriteCall } from "./call.ts";
-import { givenObjects } from "./given-objects.ts";
 import type { JournalEntry } from "./rows/entries.ts";
 import { RunState } from "./state/change-state.ts";
 
@@ -23,6 +22,7 @@ const OBJECTS_PER_LINE = 500;
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
+    const { givenObjects } = await import("./given-objects.ts");
     return new RunState(await givenObjects(call, bytes));
   } catch (thrown) {
     if (thrown instanceof FileError) return new RunState();

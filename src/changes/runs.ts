@@ -11,7 +11,6 @@ import { cancelInterrupted, startedBy, withdraw } from "./ended-runs.ts";
 import { isWithdrawn, KeptRuns, listedRuns, proposalOf, readBack } from "./kept-runs.ts";
 import { type Ending, endingOf, unplannedState } from "./not-planned.ts";
 import type { Plan } from "./plan/plan.ts";
-import { planCall } from "./plan-call.ts";
 import { type Planning, preparingRun } from "./planned-later.ts";
 import type { Settlement } from "./rows/entries.ts";
 import type { ListedRun, Run, RunsContext } from "./run.ts";
@@ -42,8 +41,10 @@ export class Runs {
    * Takes a call apart without writing anything; `bytes` is the content of its file, where it has one. Throws an
    * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
    */
-  plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
+  async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { api } = this.#context;
+    // Only a call that writes needs it, so that no start pays for it.
+    const { planCall } = await import("./plan-call.ts");
     return planCall(call, { api: api.forCall?.() ?? api, signal, bytes });
   }
 

@@ -147,7 +147,9 @@ function nameNotFound({ field, of, value, now, near, groups }: Readonly<Record<s
         };
   }
   const hasGroups = Array.isArray(groups) && groups.length > 0;
-  const inList = hasNear ? `Near it are: ${list(near, 5)}.` : "list_options with search finds names.";
+  const inList = hasNear
+    ? `Give a name that is there; near it are ${list(near, 5)}.`
+    : "list_options with search finds names.";
   return {
     message: `no ${field === "parentName" ? "option group" : "option"} of the targeting is named ${text(value)}`,
     remedy: hasGroups ? `Groups there are: ${list(groups, 5)}.` : inList,

@@ -8,12 +8,8 @@ const input = () =>
   z.strictObject({
     ...targetingArguments(),
     ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
-    names: z
-      .array(z.string())
-      .min(1)
-      .optional()
-      .describe("Names instead, with targetingId; exactly, or whatever the case if one alone fits"),
-    onlyEmpty: z.boolean().optional().describe("Keep those that hold Context IDs or sub-options by then"),
+    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId: exactly, else whatever the case"),
+    onlyEmpty: z.boolean().optional().describe("Keep those that hold Context IDs or sub-options"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });

@@ -7,7 +7,7 @@ import { seenTargeting } from "./targeting-name.ts";
 const input = () =>
   z.strictObject({
     ids: z.array(z.string()).min(1).optional().describe("ULIDs of the targetings"),
-    names: z.array(z.string()).min(1).optional().describe("Or names of those seen before, exactly"),
+    names: z.array(z.string()).min(1).optional().describe("Or names of those seen before"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });

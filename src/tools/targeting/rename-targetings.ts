@@ -9,7 +9,7 @@ const input = () =>
       .array(
         z.strictObject({
           _id: z.string().optional(),
-          currentName: z.string().optional().describe("Or the name of one seen before"),
+          currentName: z.string().optional().describe("Or its name, if seen before"),
           name: z.string().describe("The new name"),
         }),
       )
@@ -22,8 +22,8 @@ export const renameTargetings = {
   name: "rename_targetings",
   title: "Rename targetings",
   description:
-    "Renames any number of targetings; names may be swapped or passed on within one call. currentName matches exactly, or " +
-    "whatever the case if one alone fits; else its item fails with candidates.",
+    "Renames any number of targetings; names may be swapped or passed on within one call. Names match " +
+    "exactly, else whatever the case; several or none fail their item with candidates.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

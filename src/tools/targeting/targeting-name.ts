@@ -9,10 +9,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 /** The two arguments with which a tool takes a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
-  targetingName: z
-    .string()
-    .optional()
-    .describe("Or the name of a targeting seen before, exactly; if none, case is overlooked"),
+  targetingName: z.string().optional().describe("Or the name of one seen before"),
 });
 
 /** A targeting by ID or by name. Empty texts count as absent. */

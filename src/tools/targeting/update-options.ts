@@ -10,10 +10,10 @@ const input = () =>
       .array(
         z.strictObject({
           _id: z.string().optional(),
-          currentName: z.string().optional().describe("Or its name, with targetingId"),
+          currentName: z.string().optional().describe("Or its name"),
           name: z.string().optional().describe("The new name"),
           parent: z.string().nullable().optional().describe("ULID of the group to move it to; null: out of its group"),
-          parentName: z.string().optional().describe("Or the group's name, with targetingId"),
+          parentName: z.string().optional().describe("Or its name"),
           exposeChildren: z.boolean().optional().describe("Groups only"),
         }),
       )
@@ -27,8 +27,8 @@ export const updateOptions = {
   title: "Rename and move options",
   description:
     "Renames options, moves them into an option group or out of one, and sets exposeChildren of groups; any number " +
-    "at once. Names match exactly, or whatever the case if one alone fits; else the item fails with candidates. Context " +
-    "IDs are changed with update_contexts.",
+    "at once. Names match exactly, else whatever the case; several or none fail their item with candidates. Context IDs " +
+    "are changed with update_contexts.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
