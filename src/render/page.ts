@@ -22,7 +22,8 @@ export function rowsThatFit<Row>(
   let left = PAGE_TOKENS - around - tokensOf(JSON.stringify(beside));
   let count = 0;
   for (const row of rows) {
-    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row)) + 1;
+    // The line feed is paid for by the signs between two rows, which are one token where they were counted as two.
+    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row));
     if (left < 0) break;
     count += 1;
   }

@@ -67,7 +67,7 @@ export function optionsAnswer<Position>(
 }
 
 /** The heading, the fence, the words before the cursor, and twice the note of a full page, with numbers of any size. */
-const SENTENCES_TOKENS = 125;
+const SENTENCES_TOKENS = 115;
 
 /** The line of a row, and once the line of its group. */
 function lineOnce(): (row: OptionRow) => string {
