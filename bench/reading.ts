@@ -16,7 +16,7 @@ const LARGE = { groups: 200, children: 20, plain: 5000 } as const;
 const SMALL = { groups: 20, children: 20, plain: 500 } as const;
 const AT_A_TIME = 16;
 const LIST_PAGE = 1000;
-const ROUNDS = 3;
+const ROUNDS = 9;
 
 type Size = { readonly groups: number; readonly children: number; readonly plain: number };
 

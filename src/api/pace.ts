@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Clock } from "../platform/clock.ts";
 import { isApiError } from "./errors.ts";
 
@@ -43,6 +44,8 @@ export class Pace {
 
   /** Reads as soon as there is room. Throws what `read` throws, and the signal's reason when stopped while waiting. */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    // As many reads as run and wait listen to the signal of their call: that is no leak.
+    if (signal !== undefined) setMaxListeners(0, signal);
     while (this.#running >= this.width) await this.#turn(signal);
     signal?.throwIfAborted();
     this.#running += 1;

@@ -5,14 +5,7 @@ import { ENCODINGS } from "../files/text.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Inputs, WriteCall, WriteTool } from "./call.ts";
 import { givenIn, itemsOf, rowsIn } from "./call-rows.ts";
-import { planAddOptions } from "./plan/add-options.ts";
-import { noteWhatWasThere } from "./plan/before.ts";
-import { planCreateTargetings } from "./plan/create-targetings.ts";
-import { planDeleteOptions, planDeleteTargetings } from "./plan/deletes.ts";
-import { OptionDrafts } from "./plan/option-drafts.ts";
-import { Plan, type PlanningContext } from "./plan/plan.ts";
-import { planRenameTargetings, planUpdateOptions } from "./plan/renames.ts";
-import { planUpdateContexts, targetsOf } from "./plan/update-contexts.ts";
+import type { Plan, PlanningContext } from "./plan/plan.ts";
 import { contextRows } from "./rows/context-rows.ts";
 import type { OnExisting } from "./rows/inputs.ts";
 import { ObjectList } from "./rows/object-list.ts";
@@ -49,33 +42,46 @@ interface ChangeKind<Input> {
 const ids = z.array(z.string());
 const file = z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() });
 const child = z.object({ name: z.string(), contexts: ids.optional() });
+const namedTargeting = {
+  _id: z.string().optional(),
+  currentName: z.string().optional(),
+  ids: ids.optional(),
+  near: ids.optional(),
+};
 const option = child.extend({
   type: z.enum(["atomic", "collection"]).optional(),
   children: z.array(child).optional(),
   exposeChildren: z.boolean().optional(),
 });
 
+/** What takes calls apart. Only a call that writes needs it, so that no start pays for it. */
+const planners = () => import("./plan/planners.ts");
+
 /** Every tool that writes. */
 const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   create_targetings: {
     input: z.object({ items: z.array(z.object({ name: z.string(), options: z.array(option).optional() })) }),
-    plan: (input) => planCreateTargetings(input),
-    objects: (input) => planCreateTargetings(input).objects,
+    plan: async (input) => (await planners()).planCreateTargetings(input),
+    objects: async (input) => (await planners()).planCreateTargetings(input).objects,
     learnt: "remembered",
   },
   rename_targetings: {
-    input: z.object({ items: z.array(z.object({ _id: z.string(), name: z.string() })) }),
-    plan: (input) => planRenameTargetings(input),
-    objects: (input) => planRenameTargetings(input).objects,
-    targets: ({ items }) => ({ targetings: items.map(({ _id }) => _id), options: [] }),
+    input: z.object({ items: z.array(z.object({ ...namedTargeting, name: z.string() })) }),
+    async plan(input, context) {
+      const { namesNow, planRenameTargetings } = await planners();
+      const named = input.items.flatMap(({ _id, currentName }) => (currentName === undefined ? [] : (_id ?? [])));
+      return planRenameTargetings(input, await namesNow(named, context));
+    },
+    objects: async (input) => (await planners()).planRenameTargetings(input).objects,
+    targets: ({ items }) => ({ targetings: items.flatMap(({ _id }) => _id ?? []), options: [] }),
     learnt: "remembered",
   },
   delete_targeting: {
-    input: z.object({ ids }),
-    plan: (input, context) => planDeleteTargetings(input, context),
-    objects: listed,
-    targets: (input) => ({ targetings: input.ids, options: [] }),
-    deletions: (input) => input.ids.length,
+    input: z.object({ ids, names: z.array(z.object({ ...namedTargeting, currentName: z.string() })).optional() }),
+    plan: async (input, context) => (await planners()).planDeleteTargetings(input, context),
+    objects: ({ ids, names }) => listed({ ids, names: names?.map(({ currentName }) => currentName) }),
+    targets: ({ ids, names = [] }) => ({ targetings: [...ids, ...names.flatMap(({ _id }) => _id ?? [])], options: [] }),
+    deletions: ({ ids, names = [] }) => ids.length + names.length,
     learnt: "forgotten",
   },
   bulk_add_options: {
@@ -85,8 +91,10 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       file: file.optional(),
       onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
     }),
-    plan: (input, context) => planAddOptions(input, rowsIn(input, optionRows, context.bytes), context),
+    plan: async (input, context) =>
+      (await planners()).planAddOptions(input, rowsIn(input, optionRows, context.bytes), context),
     async objects(input, bytes) {
+      const { OptionDrafts, Plan } = await planners();
       const plan = new Plan();
       const drafts = new OptionDrafts(plan, input.targetingId);
       for await (const batch of rowsIn(input, optionRows, bytes)) drafts.take(batch);
@@ -101,20 +109,27 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   },
   update_options: {
     input: z.object({
+      targetingId: z.string().optional(),
       items: z.array(
         z.object({
-          _id: z.string(),
+          _id: z.string().optional(),
+          currentName: z.string().optional(),
           name: z.string().optional(),
           parent: z.string().nullish(),
+          parentName: z.string().optional(),
           exposeChildren: z.boolean().optional(),
         }),
       ),
     }),
-    plan: (input) => planUpdateOptions(input),
-    objects: (input) => planUpdateOptions(input).objects,
-    targets: ({ items }) => ({
-      targetings: [],
-      options: items.flatMap(({ _id, parent }) => (typeof parent === "string" ? [_id, parent] : [_id])),
+    async plan(input, context) {
+      const { optionFinder, planUpdateOptions } = await planners();
+      const hasNames = input.items.some(({ currentName, parentName }) => (currentName ?? parentName) !== undefined);
+      return planUpdateOptions(input, await optionFinder(input.targetingId, hasNames, context));
+    },
+    objects: async (input) => (await planners()).planUpdateOptions(input).objects,
+    targets: ({ targetingId, items }) => ({
+      targetings: targetingId === undefined ? [] : [targetingId],
+      options: items.flatMap(({ _id = [], parent }) => (typeof parent === "string" ? [parent] : []).concat(_id)),
     }),
   },
   update_contexts: {
@@ -131,8 +146,9 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       ),
     }),
     plan: async (input, context) =>
-      planUpdateContexts(input, await givenIn(input, contextRows, context.bytes), context),
+      (await planners()).planUpdateContexts(input, await givenIn(input, contextRows, context.bytes), context),
     async objects(input, bytes) {
+      const { targetsOf } = await planners();
       const objects = new ObjectList();
       for (const one of await givenIn(input, contextRows, bytes)) {
         const targets = "item" in one ? targetsOf(one.item) : [];
@@ -152,8 +168,11 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     rejects: (bytes, of, rejected) => rejectedRows(bytes, of, contextRows, rejected),
   },
   delete_options: {
-    input: z.object({ ids: ids.optional(), names: ids.optional(), targetingId: z.string().optional() }),
-    plan: (input, context) => planDeleteOptions(input, context),
+    input: z.object({
+      ...{ ids: ids.optional(), names: ids.optional(), targetingId: z.string().optional() },
+      onlyEmpty: z.boolean().optional(),
+    }),
+    plan: async (input, context) => (await planners()).planDeleteOptions(input, context),
     objects: listed,
     targets: (input) => ({
       targetings: input.targetingId === undefined ? [] : [input.targetingId],
@@ -172,6 +191,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   return {
     async plan(context: PlanningContext): Promise<Plan> {
       const plan = await kind.plan(input, context);
+      const { noteWhatWasThere } = await planners();
       // What changes Context IDs has read each option before.
       if (tool !== "update_contexts") await noteWhatWasThere(plan, context);
       return plan;

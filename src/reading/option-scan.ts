@@ -27,30 +27,40 @@ interface Contents {
   readonly fresh?: boolean | undefined;
 }
 
+/** What is looked at, from where. */
+interface ScanJob {
+  readonly walk: Walk;
+  readonly from: WalkPosition;
+  readonly wanted: Wanted;
+  readonly contents: Contents;
+}
+
+/** What was looked at last, and whether it was looked for. Those before it that were not are not told one by one. */
+export type Scanned = Told<Step, Hit>;
+
 /**
- * Looks at options from a position on, in the order of the walk, reading the Context IDs of several side by side where it
- * needs them. Throws what `walkOptions` and `contextIdsOf` throw.
+ * Looks at options from a position on, in the order of the walk; where it needs their Context IDs, those of several side
+ * by side. Throws what `walkOptions` and `contextIdsOf` throw.
  */
-export function scanOptions(
-  api: ManagementApi,
-  job: { readonly walk: Walk; readonly from: WalkPosition; readonly wanted: Wanted; readonly contents: Contents },
-): AsyncGenerator<Told<Step, Hit>, void> {
-  const { walk, from, wanted, contents } = job;
-  const part = wanted.search === undefined ? undefined : folded(wanted.search);
-  const ids = wanted.contextIds === undefined ? undefined : new Set(wanted.contextIds);
-  const source = { ...contents, targetingId: walk.targetingId };
-  return sideBySide<Step, Hit>({
-    async *source(signal) {
-      if (ids !== undefined) await contents.store?.refresh();
-      yield* walkOptions(api, { ...walk, signal }, from);
-    },
+export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
+  const { walk, from, wanted } = job;
+  const isNamed = nameTest(wanted.search);
+  const fits = ({ option }: Step): boolean => isNamed(option) && (wanted.empty !== true || isEmpty(option));
+  if (wanted.contextIds === undefined) {
+    for await (const step of walkOptions(api, walk, from)) {
+      yield { from: step, value: fits(step) ? { step } : undefined };
+    }
+    return;
+  }
+  const { store, fresh } = job.contents;
+  const source = { store, fresh, targetingId: walk.targetingId };
+  const ids = new Set(wanted.contextIds);
+  await store?.refresh();
+  yield* sideBySide<Step, Hit>({
+    source: (signal) => walkOptions(api, { ...walk, signal }, from),
     map(step, signal) {
-      const { option } = step;
-      if (part !== undefined && !folded(option.name).includes(part)) return undefined;
-      if (wanted.empty === true && !isEmpty(option)) return undefined;
-      if (ids === undefined) return { step };
-      if (option.contextCount === 0) return undefined;
-      return contextIdsOf(api, option, source, signal).then((held) => {
+      if (!fits(step) || step.option.contextCount === 0) return undefined;
+      return contextIdsOf(api, step.option, source, signal).then((held) => {
         const matched = held.filter((id) => ids.has(id));
         return matched.length === 0 ? undefined : { step, matched };
       });
@@ -58,6 +68,12 @@ export function scanOptions(
     signal: walk.signal,
     pace: api.pace,
   });
+}
+
+function nameTest(search: string | undefined): (option: OptionRecord) => boolean {
+  if (search === undefined) return () => true;
+  const part = folded(search);
+  return ({ name }) => folded(name).includes(part);
 }
 
 /** Whether an option is without Context IDs, and a group without sub-options, too. */

@@ -1,3 +1,5 @@
+import { setMaxListeners } from "node:events";
+
 /** How many reads run at the same time where the API does not say it. */
 const READS_AT_A_TIME = 16;
 
@@ -24,8 +26,7 @@ export interface Told<From, To> {
 interface Slot<From, To> extends Told<From, To> {
   value: To | undefined;
   failure?: { readonly thrown: unknown };
-  /** Undefined once it is settled. */
-  settling: Promise<void> | undefined;
+  isSettled: boolean;
 }
 
 /**
@@ -36,19 +37,21 @@ interface Slot<From, To> extends Told<From, To> {
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Told<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
+  // As many reads as run at the same time listen to it: that is no leak.
+  setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {
     for (;;) {
       const [head] = reading.slots;
-      if (head !== undefined && head.settling === undefined) {
+      if (head?.isSettled === true) {
         reading.slots.shift();
         if (head.failure !== undefined) throw head.failure.thrown;
         yield head;
         continue;
       }
-      const pulling = reading.pull();
-      if (head === undefined && pulling === undefined) return reading.checkSource();
-      await Promise.race([head?.settling, pulling].filter((waited) => waited !== undefined));
+      reading.pull();
+      if (!reading.isBusy) return reading.checkSource();
+      await reading.changed();
     }
   } finally {
     stop.abort(new DOMException("no more is wanted", "AbortError"));
@@ -63,23 +66,38 @@ class Reading<From, To> {
   readonly #signal: AbortSignal;
   readonly #source: AsyncIterator<From> | Iterator<From>;
   #running = 0;
-  #pulling: Promise<void> | undefined;
+  #isPulling = false;
   #isOver = false;
   #failure: { readonly thrown: unknown } | undefined;
+  #change: Promise<void> = Promise.resolve();
+  #wake: () => void = () => {};
 
   constructor(job: SideBySide<From, To>, signal: AbortSignal) {
     this.#job = job;
     this.#signal = signal;
+    this.#renew();
     const source = job.source(signal);
     this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   }
 
-  /** Takes the next of the source where there is room; undefined where there is none, or nothing is left. */
-  pull(): Promise<void> | undefined {
+  /** Takes the next of the source where there is room. */
+  pull(): void {
     const width = this.#job.pace?.width ?? READS_AT_A_TIME;
     const hasRoom = this.#running < width && this.slots.length < width * RESULTS_AHEAD;
-    if (this.#pulling === undefined && !this.#isOver && hasRoom) this.#pulling = this.#pull();
-    return this.#pulling;
+    if (this.#isPulling || this.#isOver || !hasRoom) return;
+    this.#isPulling = true;
+    void this.#pull();
+  }
+
+  /** Whether anything is still to come. */
+  get isBusy(): boolean {
+    return this.#isPulling || this.slots.length > 0;
+  }
+
+  /** Resolves when a read has ended, or the source has given something, since this was asked last. */
+  async changed(): Promise<void> {
+    await this.#change;
+    this.#renew();
   }
 
   /** Tells the source that nothing more is taken; what it throws by then concerns nobody. */
@@ -93,6 +111,12 @@ class Reading<From, To> {
     if (this.#failure !== undefined) throw this.#failure.thrown;
   }
 
+  #renew(): void {
+    this.#change = new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
   async #pull(): Promise<void> {
     try {
       const next = await this.#source.next();
@@ -102,16 +126,17 @@ class Reading<From, To> {
       this.#isOver = true;
       this.#failure = { thrown };
     } finally {
-      this.#pulling = undefined;
+      this.#isPulling = false;
+      this.#wake();
     }
   }
 
   #take(from: From): void {
     const value = this.#job.map(from, this.#signal);
-    const slot: Slot<From, To> = { from, value: undefined, settling: undefined };
+    const slot: Slot<From, To> = { from, value: undefined, isSettled: false };
     if (value instanceof Promise) {
       this.#running += 1;
-      slot.settling = value
+      void value
         .then(
           (told) => {
             slot.value = told;
@@ -122,12 +147,15 @@ class Reading<From, To> {
         )
         .finally(() => {
           this.#running -= 1;
-          slot.settling = undefined;
+          slot.isSettled = true;
+          this.#wake();
         });
-    } else slot.value = value;
+    } else {
+      slot.value = value;
+      slot.isSettled = true;
+    }
     const before = this.slots.at(-1);
-    const isNothing = before !== undefined && before.settling === undefined && before.value === undefined;
-    if (isNothing && before.failure === undefined) this.slots.pop();
+    if (before?.isSettled === true && before.value === undefined && before.failure === undefined) this.slots.pop();
     this.slots.push(slot);
   }
 }

@@ -22,7 +22,8 @@ export function rowsThatFit<Row>(
   let left = PAGE_TOKENS - around - tokensOf(JSON.stringify(beside));
   let count = 0;
   for (const row of rows) {
-    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row)) + 1;
+    // The line feed is paid for by the signs between two rows, which are one token where they were counted as two.
+    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row));
     if (left < 0) break;
     count += 1;
   }
@@ -46,6 +47,7 @@ const LONGEST_NUMBER = 3;
 const WORD_WEIGHT = 0.3;
 /** A sign or letter that follows one of its kind; many pairs of capitals are one token. */
 const FURTHER_WEIGHT = 0.7;
+const SECOND_CAPITAL_WEIGHT = 0.4;
 const FURTHER_CAPITAL_WEIGHT = 0.6;
 const OUTSIDE_BMP = 0xffff;
 
@@ -56,7 +58,8 @@ const KNOWN: ReadonlyMap<string, number> = new Map([
   ...["contextCount", "childCount", "parentName", "contexts", "targeting"].map((word) => [word, 2] as const),
 ]);
 /** Characters of a kind: a token spans one kind only, but for the space before a word. */
-const RUNS = /(?<![a-z])(?:contextCount|childCount|parentName)(?![a-z])|\d+|[A-Z]+|[a-z]+|[!-/:-@[-`{-~]+|./gsu;
+const RUNS =
+  /(?<![a-z])(?:contextCount|childCount|parentName)(?![a-z])|\d+|(?<=[ "])[A-Z][a-z]+|[A-Z]+|[a-z]+|[!-/:-@[-`{-~]+|./gsu;
 
 /**
  * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap,
@@ -84,9 +87,9 @@ function measure(text: string, most: number): { readonly tokens: number; readonl
 function weightOf(character: string, at: number, before: string): number {
   if (character === " ") return WORD_WEIGHT;
   if (character >= "0" && character <= "9") return at % LONGEST_NUMBER === 0 ? 1 : 0;
-  const isWord = character >= "a" && character <= "z" && /[ "_]/.test(before) && at < LONGEST_WORD;
-  if (isWord) return WORD_WEIGHT;
-  if (character >= "A" && character <= "Z" && at > 0) return FURTHER_CAPITAL_WEIGHT;
+  const isLower = character >= "a" && character <= "z";
+  if (isLower && /[ "_]/.test(before) && at < LONGEST_WORD) return WORD_WEIGHT;
+  if (character >= "A" && character <= "Z" && at > 0) return at === 1 ? SECOND_CAPITAL_WEIGHT : FURTHER_CAPITAL_WEIGHT;
   if (character > " " && character <= "~") return at === 0 ? 1 : FURTHER_WEIGHT;
   return (character.codePointAt(0) ?? 0) > OUTSIDE_BMP ? 4 : 3;
 }

@@ -31,6 +31,11 @@ export class NameIndex<Thing extends Named> {
     put(this.#folded, folded(thing.name), thing);
   }
 
+  /** All names, in the order in which they were added. */
+  names(): Iterable<string> {
+    return this.#exact.keys();
+  }
+
   find(name: string): NameMatch<Thing> {
     const exact = this.#exact.get(name) ?? [];
     const all = exact.length > 0 ? exact : (this.#folded.get(folded(name)) ?? []);

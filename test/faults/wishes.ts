@@ -64,12 +64,12 @@ export function wishesOf(call: WriteCall): readonly PlacedWish[] {
         ),
       );
     case "rename_targetings":
-      return call.input.items.map(({ _id, name }, index) => ({
+      return call.input.items.map(({ _id = "", name }, index) => ({
         index,
         wish: { kind: "targetingName", id: _id, name },
       }));
     case "update_options":
-      return call.input.items.map(({ _id, ...changes }, index) => ({
+      return call.input.items.map(({ _id = "", ...changes }, index) => ({
         index,
         wish: { kind: "update", id: _id, ...changes },
       }));

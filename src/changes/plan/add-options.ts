@@ -1,10 +1,13 @@
 import type { InputFile, Row } from "../../files/rows.ts";
 import { readOptionNames, readOptions } from "../../reading/option-lists.ts";
 import { ownReason } from "../../runs/reasons.ts";
+import { NameIndex } from "../../spec/name-match.ts";
+import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, OnExisting } from "../rows/inputs.ts";
 import type { RowRange } from "../rows/row-block.ts";
 import { parts } from "./checks.ts";
 import { type Candidate, OptionDrafts } from "./option-drafts.ts";
+import { found, isOption } from "./option-names.ts";
 import { type NewOption, planOption } from "./options.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
@@ -100,7 +103,7 @@ async function intoGroups(
   const groups = new Map<string, NewOption>();
   for (const { option } of candidates) if (option.isGroup) groups.set(option.name, option);
   const missing = candidates.some(({ item }) => item.parentName !== undefined && !groups.has(item.parentName));
-  const existing = missing ? await topLevelGroups(targetingId, context) : new Map<string, readonly Found[]>();
+  const existing = missing ? await topLevelGroups(targetingId, context) : new NameIndex<OptionRecord>();
   const placed: Placed[] = [];
   for (const { item, object, option } of candidates) {
     const group = item.parentName === undefined ? undefined : groups.get(item.parentName);
@@ -108,15 +111,12 @@ async function intoGroups(
     else if (item.parentName === undefined) {
       placed.push(item.parent === undefined ? { option } : { option, parent: item.parent });
     } else {
-      const found = existing.get(item.parentName) ?? [];
-      const [only] = found;
-      if (only === undefined) {
-        const near = [...groups.keys(), ...existing.keys()].slice(0, 10);
-        plan.fail(object, ownReason("NAME_NOT_FOUND", { field: "parentName", value: item.parentName, groups: near }));
-      } else if (found.length > 1) {
-        const ids = found.map(({ _id }) => _id);
-        plan.fail(object, ownReason("NAME_AMBIGUOUS", { field: "parentName", value: item.parentName, ids }));
-      } else placed.push({ option, parent: only._id });
+      const there = found(existing, item.parentName, "parentName");
+      if (isOption(there)) placed.push({ option, parent: there._id });
+      else if (there.code === "NAME_NOT_FOUND") {
+        const all = [...groups.keys(), ...existing.names()].slice(0, 10);
+        plan.fail(object, { ...there, detail: { ...there.detail, groups: all } });
+      } else plan.fail(object, there);
     }
   }
   return placed;
@@ -176,18 +176,11 @@ function planAdding(plan: Plan, object: number, optionId: string, contexts: read
   }
 }
 
-interface Found {
-  readonly _id: string;
-}
-
 /** The existing option groups of a targeting, by name. Names can be double after console edits (management-api 4.2). */
-async function topLevelGroups(
-  targetingId: string,
-  { api, signal }: PlanningContext,
-): Promise<Map<string, readonly Found[]>> {
-  const found = new Map<string, readonly Found[]>();
+async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
+  const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
-    if (option.type !== "atomic") found.set(option.name, [...(found.get(option.name) ?? []), option]);
+    if (option.type !== "atomic") groups.add(option);
   }
-  return found;
+  return groups;
 }

@@ -2,17 +2,23 @@ import type { ManagementApi } from "../../api/management.ts";
 import { findOptions, isMissing } from "../../reading/find-options.ts";
 import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
+import { isEmpty } from "../../reading/option-scan.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
 import { ownReason } from "../../runs/reasons.ts";
+import { NameIndex } from "../../spec/name-match.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { noteWithin } from "./before.ts";
 import { badId } from "./checks.ts";
+import { found, isOption } from "./option-names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
+import { type NamedTargeting, renamedSince, unnamed } from "./targeting-names.ts";
 
 /** The input of `delete_targeting`. */
 export interface DeleteTargetingsInput {
   readonly ids: readonly string[];
+  /** Further ones, by names under which they were seen. */
+  readonly names?: readonly NamedTargeting[] | undefined;
 }
 
 /** The input of `delete_options`: IDs, or names with their targeting. */
@@ -20,6 +26,8 @@ export interface DeleteOptionsInput {
   readonly ids?: readonly string[] | undefined;
   readonly names?: readonly string[] | undefined;
   readonly targetingId?: string | undefined;
+  /** Those that hold Context IDs or sub-options are kept. */
+  readonly onlyEmpty?: boolean | undefined;
 }
 
 /** Something that is to be deleted, and the objects that stand for it. */
@@ -35,10 +43,18 @@ interface Wanted {
 export async function planDeleteTargetings(input: DeleteTargetingsInput, context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
   const plan = new Plan();
-  const objects = input.ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
+  const objects = [
+    ...input.ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) })),
+    ...namedTargetings(plan, input),
+  ];
+  const nameOf = new Map((input.names ?? []).map(({ _id, currentName }) => [_id, currentName]));
   const read = await mapConcurrently([...validIds(plan, objects)], async ([_id, about]) => {
     try {
-      return { about, targeting: await api.getTargeting(_id, { signal }) };
+      const targeting = await api.getTargeting(_id, { signal });
+      const another = renamedSince(input.ids.includes(_id) ? undefined : nameOf.get(_id), targeting.name);
+      if (another === undefined) return { about, targeting };
+      for (const object of about) plan.fail(object, another);
+      return undefined;
     } catch (thrown) {
       if (!isMissing(thrown)) throw thrown;
       for (const object of about) plan.fail(object, requestReason("deleteTargetings", thrown));
@@ -55,6 +71,17 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
   return plan;
 }
 
+/** Those that were given by name and are known by it; the others fail. */
+function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly Wanted[] {
+  return names.flatMap((named, position) => {
+    const { _id, currentName: name } = named;
+    const object = plan.object({ index: ids.length + position, ...(_id !== undefined && { _id }), name });
+    if (_id !== undefined) return [{ _id, object }];
+    plan.fail(object, unnamed(named));
+    return [];
+  });
+}
+
 /**
  * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person can be told
  * what goes, and groups and sub-options, of which a request takes 150, are known. A group stands before the last of its
@@ -66,7 +93,7 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
   const plan = new Plan();
   const { wanted, known } = await wantedOptions(plan, input, context);
   const objects = validIds(plan, wanted);
-  const { found, missing } = await findOptions(
+  const { found: others, missing } = await findOptions(
     api,
     [...objects.keys()].filter((id) => !known.has(id)),
     signal,
@@ -74,7 +101,13 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
   for (const [id, refused] of missing) {
     for (const object of objects.get(id) ?? []) plan.fail(object, requestReason("deleteOptions", refused));
   }
-  const there = [...objects.keys()].flatMap((id) => known.get(id) ?? found.get(id) ?? []);
+  const all = [...objects.keys()].flatMap((id) => known.get(id) ?? others.get(id) ?? []);
+  const there = input.onlyEmpty === true ? all.filter(isEmpty) : all;
+  for (const { _id, contextCount, childCount } of input.onlyEmpty === true ? all : []) {
+    if (there.some((option) => option._id === _id)) continue;
+    const held = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
+    for (const object of objects.get(_id) ?? []) plan.leaveOut(object, held);
+  }
   const ordered = groupsBeforeTheirLast(there);
   for (const option of ordered) {
     const about = { objects: objects.get(option._id) ?? [] };
@@ -138,19 +171,18 @@ async function wantedOptions(
   const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
   const known = new Map<string, OptionRecord>();
   if (names.length === 0 || targetingId === undefined) return { wanted, known };
-  const named = new Map<string, string[]>(names.map((name) => [name, []]));
+  const index = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal)) {
-    named.get(option.name)?.push(option._id);
-    known.set(option._id, { targeting: targetingId, ...option });
+    const record = { targeting: targetingId, ...option };
+    index.add(record);
+    known.set(option._id, record);
   }
   for (const [position, name] of names.entries()) {
-    const [_id, ...others] = named.get(name) ?? [];
-    const index = ids.length + position;
-    const isKnown = _id !== undefined && others.length === 0;
-    const object = plan.object({ index, name, ...(isKnown && { _id }) });
-    if (isKnown) wanted.push({ _id, object });
-    else if (_id === undefined) plan.fail(object, ownReason("NAME_NOT_FOUND", { field: "names", value: name }));
-    else plan.fail(object, ownReason("NAME_AMBIGUOUS", { field: "names", value: name, ids: [_id, ...others] }));
+    const option = found(index, name, "names");
+    const about = isOption(option) ? { name: option.name, _id: option._id } : { name };
+    const object = plan.object({ index: ids.length + position, ...about });
+    if (isOption(option)) wanted.push({ _id: option._id, object });
+    else plan.fail(object, option);
   }
   return { wanted, known };
 }

@@ -1,24 +1,35 @@
+import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { OptionChanges } from "../../spec/records.ts";
+import { requestReason } from "../state/api-reasons.ts";
 import { badId, badName } from "./checks.ts";
+import { type FindOption, isOption } from "./option-names.ts";
 import { Plan } from "./plan.ts";
+import { type NamedTargeting, type NamesNow, renamedSince, unnamed } from "./targeting-names.ts";
 
-/** The input of `rename_targetings` (contract, Tools). */
+/** A targeting by ID, or by a name under which it was seen, with what was found under that. */
+type GivenTargeting = Omit<NamedTargeting, "currentName"> & { readonly currentName?: string | undefined };
+
+/** The input of `rename_targetings` (contract, Tools): targetings by ID, or by the name they were seen under. */
 export interface RenameTargetingsInput {
-  readonly items: readonly { readonly _id: string; readonly name: string }[];
+  readonly items: readonly (GivenTargeting & { readonly name: string })[];
 }
 
-/** Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. */
-export function planRenameTargetings(input: RenameTargetingsInput): Plan {
+/**
+ * Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. `now` says what
+ * those that were given by name are named by now.
+ */
+export function planRenameTargetings(input: RenameTargetingsInput, now: NamesNow = new Map()): Plan {
   const plan = new Plan();
   const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
   const names = new Map<string, number>();
-  input.items.forEach(({ _id, name }, index) => {
-    const object = plan.object({ index, _id, name });
-    const same = byId.get(_id);
+  input.items.forEach(({ name, ...given }, index) => {
+    const { _id } = given;
+    const object = plan.object({ index, ...(_id !== undefined && { _id }), name });
+    const same = byId.get(_id ?? "");
     const first = names.get(name);
-    const invalid = badId("_id", _id) ?? badName(name);
-    if (invalid !== undefined) plan.fail(object, invalid);
+    const invalid = badTargeting(given, now) ?? badName(name);
+    if (invalid !== undefined || _id === undefined) plan.fail(object, invalid ?? badReference(given));
     else if (same !== undefined && same.name === name) same.objects.push(object);
     else if (same !== undefined || first !== undefined) {
       const field = same === undefined ? "name" : "_id";
@@ -32,16 +43,32 @@ export function planRenameTargetings(input: RenameTargetingsInput): Plan {
   return plan;
 }
 
+/** Why a targeting cannot be renamed, as far as it is known; undefined where it can. */
+function badTargeting({ _id, currentName }: GivenTargeting, now: NamesNow): Reason | undefined {
+  if (_id === undefined) return undefined;
+  const name = currentName === undefined ? undefined : now.get(_id);
+  if (typeof name === "string") return badId("_id", _id) ?? renamedSince(currentName, name);
+  return name === undefined ? badId("_id", _id) : requestReason("renameTargetings", name);
+}
+
+function badReference({ currentName, ...found }: GivenTargeting): Reason {
+  if (currentName !== undefined) return unnamed({ currentName, ...found });
+  return ownReason("INVALID_ITEM", { problem: "noTargeting" });
+}
+
 /** An item of `update_options` (contract, Tools). */
 interface UpdateOptionInput {
-  readonly _id: string;
+  readonly _id?: string | undefined;
+  readonly currentName?: string | undefined;
   readonly name?: string | undefined;
   readonly parent?: string | null | undefined;
+  readonly parentName?: string | undefined;
   readonly exposeChildren?: boolean | undefined;
 }
 
-/** The input of `update_options`. */
+/** The input of `update_options`; `targetingId` is needed where options or groups are named. */
 export interface UpdateOptionsInput {
+  readonly targetingId?: string | undefined;
   readonly items: readonly UpdateOptionInput[];
 }
 
@@ -53,14 +80,24 @@ interface Merged {
 
 /**
  * Plans renaming, moving and setting options. Items about one option travel as one, since a request may name it once
- * (management-api 4.1); an item that contradicts an earlier one about the same option fails.
+ * (management-api 4.1); an item that contradicts an earlier one about the same option fails. `find` finds options by
+ * name.
  */
-export function planUpdateOptions(input: UpdateOptionsInput): Plan {
+export function planUpdateOptions(input: UpdateOptionsInput, find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
   input.items.forEach((item, index) => {
-    const { _id, name, parent, exposeChildren } = item;
-    const object = plan.object({ index, _id, ...(name === undefined ? {} : { name }) });
+    const { name, exposeChildren } = item;
+    const option = referred(item, "_id", "currentName", find);
+    const group = item.parentName === undefined ? item.parent : referred(item, "parent", "parentName", find);
+    const _id = typeof option === "string" ? option : undefined;
+    const object = plan.object({ index, ...(_id !== undefined && { _id }), ...(name !== undefined && { name }) });
+    if (_id === undefined || isReason(option) || isReason(group)) {
+      const reason = [option, group].find(isReason);
+      plan.fail(object, reason ?? ownReason("INVALID_ITEM", { problem: "noOption" }));
+      return;
+    }
+    const parent = group;
     const wanted = Object.entries({ name, parent, exposeChildren }).filter(([, value]) => value !== undefined);
     const invalid =
       badId("_id", _id) ??
@@ -92,6 +129,29 @@ export function planUpdateOptions(input: UpdateOptionsInput): Plan {
     plan.add(plan.make.updateOption({ id }, fields, { objects }));
   }
   return plan;
+}
+
+/** Nothing was read: what is named is not known. */
+const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
+
+/** The ID that an item gives, or that of the name that it gives instead; undefined where it gives neither. */
+function referred(
+  item: UpdateOptionInput,
+  idField: "_id" | "parent",
+  nameField: "currentName" | "parentName",
+  find: FindOption,
+): string | Reason | undefined {
+  const [id, name] = [item[idField], item[nameField]];
+  if (name === undefined) return id ?? undefined;
+  if (id !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: idField === "_id" ? "idAndCurrentName" : "parentAndParentName" });
+  }
+  const option = find(name, nameField);
+  return isOption(option) ? option._id : option;
+}
+
+function isReason(given: string | null | Reason | undefined): given is Reason {
+  return typeof given === "object" && given !== null;
 }
 
 function differs(

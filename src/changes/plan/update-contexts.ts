@@ -1,7 +1,6 @@
 import { RejectedError } from "../../api/errors.ts";
 import { type Given, type InputFile, placeOf, rowCounts } from "../../files/rows.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
-import { readOptionNames } from "../../reading/option-lists.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { LIMITS } from "../../spec/limits.ts";
@@ -12,6 +11,7 @@ import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
 import { type ContextWish, planContextChanges } from "./context-changes.ts";
 import { noteRows } from "./context-effects.ts";
 import { gentleReads } from "./gentle-reads.ts";
+import { optionFinder } from "./option-names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /** The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named. */
@@ -34,7 +34,8 @@ export async function planUpdateContexts(
 ): Promise<Plan> {
   const plan = new Plan();
   const items = given.flatMap((one) => ("item" in one ? [one.item] : []));
-  const resolve = await nameResolver(items, input.targetingId, context);
+  const isNamed = items.some((item) => item.name !== undefined || item.names !== undefined);
+  const find = await optionFinder(input.targetingId, isNamed, context);
   const sources = await readSources(items, context);
   const wishes = new Map<string, ContextWish>();
   for (const one of given) {
@@ -47,12 +48,12 @@ export async function planUpdateContexts(
     const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
     const wanted = contextsOf(item, sources);
     for (const { target, object } of objects) {
-      const found = "_id" in target ? { id: target._id } : resolve(target.name);
+      const found = "_id" in target ? target : find(target.name, "name");
       if ("code" in wanted) plan.fail(object, wanted);
-      else if ("code" in found) plan.fail(object, found);
+      else if (!("_id" in found)) plan.fail(object, found);
       else {
-        const invalid = badId("_id", found.id);
-        if (invalid === undefined) addWish(wishes, found.id, object, wanted);
+        const invalid = badId("_id", found._id);
+        if (invalid === undefined) addWish(wishes, found._id, object, wanted);
         else plan.fail(object, invalid);
       }
     }
@@ -89,24 +90,6 @@ export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsIt
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
   return [...ids.map((id) => ({ _id: id })), ...all.map((each) => ({ name: each }))];
-}
-
-type Found = { readonly id: string } | Reason;
-
-async function nameResolver(
-  items: readonly UpdateContextsItem[],
-  targetingId: string | undefined,
-  { api, signal }: PlanningContext,
-): Promise<(name: string) => Found> {
-  const named = items.some((item) => item.name !== undefined || item.names !== undefined);
-  if (!named || targetingId === undefined) {
-    return (value) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
-  }
-  const names = await readOptionNames(api, targetingId, signal);
-  return (value) => {
-    const id = names.get(value);
-    return id === undefined ? ownReason("NAME_NOT_FOUND", { field: "name", value }) : { id };
-  };
 }
 
 type Contexts = {

@@ -43,6 +43,8 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
     message: "exposeChildren was given for a regular option",
     remedy: "Leave it out, or make it a group with type collection or children.",
   },
+  idAndCurrentName: { message: "_id and currentName were both given", remedy: "Give one of the two." },
+  noTargeting: { message: "the item names no targeting", remedy: "Give _id, or currentName." },
   parentAndParentName: { message: "parent and parentName were both given", remedy: "Give one of the two." },
   groupWithParent: {
     message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
@@ -52,7 +54,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
   ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
   noOption: {
     message: "the item names no option",
-    remedy: "Give _id or _ids, or name or names with targetingId.",
+    remedy: "Give its ID, or its name (currentName in update_options) with targetingId.",
   },
   nameWithoutTargeting: {
     message: "an option is given by name, and its targeting is not given",
@@ -67,6 +69,30 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
     remedy: "Say one of the two.",
   },
 };
+
+/** Which name was looked for in vain, and names that may have been meant. */
+function nameNotFound({ field, of, value, now, near, groups }: Detail): Message {
+  const hasNear = Array.isArray(near) && near.length > 0;
+  if (of === "targetings") {
+    return now === undefined
+      ? {
+          message: `no targeting named ${text(value)} has been seen`,
+          remedy: `Give its ID (a ULID, shown in the web console).${hasNear ? ` Seen were: ${list(near, 5)}.` : ""}`,
+        }
+      : {
+          message: `the targeting that was seen as ${text(value)} is named ${text(now)} by now`,
+          remedy: "Give its ID, or its name of now, if it is meant all the same.",
+        };
+  }
+  const hasGroups = Array.isArray(groups) && groups.length > 0;
+  const inList = hasNear
+    ? `Give a name that is there; near it are ${list(near, 5)}.`
+    : "list_options with search finds names.";
+  return {
+    message: `no ${field === "parentName" ? "option group" : "option"} of the targeting is named ${text(value)}`,
+    remedy: hasGroups ? `Groups there are: ${list(groups, 5)}.` : inList,
+  };
+}
 
 /** What our own codes mean. */
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
@@ -88,16 +114,22 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `${earlierItem(detail)} of the same call has the same ${detail.field === "_id" ? "_id" : "name"} already`,
     remedy: detail.field === "_id" ? "Say everything about one thing in one item." : "Give each one its own name.",
   }),
-  NAME_NOT_FOUND: (detail) => ({
-    message: `no ${detail.field === "parentName" ? "option group" : "option"} of the targeting is named ${text(detail.value)}`,
-    remedy:
-      Array.isArray(detail.groups) && detail.groups.length > 0
-        ? `Groups there are: ${list(detail.groups, 5)}.`
-        : "list_options with search finds names.",
-  }),
-  NAME_AMBIGUOUS: (detail) => ({
-    message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
-    remedy: "Give the ID; rename one of them with update_options.",
+  NAME_NOT_FOUND: nameNotFound,
+  NAME_AMBIGUOUS: (detail) =>
+    detail.of === "targetings"
+      ? {
+          message: `several targetings named ${text(detail.value)} have been seen: ${list(detail.ids)}`,
+          remedy: "Give the ID; get_targeting shows each.",
+        }
+      : {
+          message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
+          remedy: "Give the ID; rename one of them with update_options.",
+        },
+  NOT_EMPTY: (detail) => ({
+    message:
+      `the option is kept, since it holds ${number(detail.contextCount)} Context IDs` +
+      (detail.childCount === undefined ? "" : ` and ${number(detail.childCount)} sub-options`),
+    remedy: "To delete it all the same, leave onlyEmpty out.",
   }),
   TOO_MANY_CONTEXT_IDS: (detail) => ({
     message:

@@ -8,7 +8,8 @@ const input = () =>
   z.strictObject({
     ...targetingArguments(),
     ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
-    names: z.array(z.string()).min(1).optional().describe("Names instead, with targetingId"),
+    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId: exactly, else whatever the case"),
+    onlyEmpty: z.boolean().optional().describe("Keep those that hold Context IDs or sub-options"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -25,14 +26,14 @@ export const deleteOptions = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids, names, confirmation: token, dryRun, ...given }, context) {
+  async handler({ ids, names, onlyEmpty, confirmation: token, dryRun, ...given }, context) {
     const tool = "delete_options";
     const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
     if (names !== undefined && targetingId === undefined) {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
-    const call = isGiven ? ({ tool, input: { ids, names, targetingId } } as const) : undefined;
+    const call = isGiven ? ({ tool, input: { ids, names, targetingId, onlyEmpty } } as const) : undefined;
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun }, context));
   },

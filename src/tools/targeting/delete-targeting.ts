@@ -2,10 +2,12 @@ import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { seenTargeting } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
     ids: z.array(z.string()).min(1).optional().describe("ULIDs of the targetings"),
+    names: z.array(z.string()).min(1).optional().describe("Or names of those seen before"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -20,9 +22,12 @@ export const deleteTargeting = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids, confirmation: token, dryRun }, context) {
+  async handler({ ids, names, confirmation: token, dryRun }, context) {
     const tool = "delete_targeting";
-    const call = ids && ({ tool, input: { ids } } as const);
+    const named = await Promise.all((names ?? []).map((name) => seenTargeting(name, context)));
+    const isGiven = ids !== undefined || names !== undefined;
+    const input = { ids: ids ?? [], ...(named.length > 0 && { names: named }) };
+    const call = isGiven ? ({ tool, input } as const) : undefined;
     if (token !== undefined) return confirmed({ tool, token, call, dryRun }, context);
     return write(call, { dryRun }, context);
   },

@@ -15,13 +15,13 @@ import { findTargeting, noting, type TargetingReference, targetingArguments, uli
 
 const input = () =>
   z.strictObject({
-    optionId: z.string().optional().describe("ULID of the option, group or sub-option"),
-    name: z.string().optional().describe("Or its name, with targetingId; exactly, else case is overlooked"),
+    optionId: z.string().optional().describe("ULID"),
+    name: z.string().optional().describe("Or its name, with targetingId"),
     ...targetingArguments(),
-    compareWith: z.string().optional().describe("ID or name of another: what both hold, and what only one does"),
+    compareWith: z.string().optional().describe("ID or name of another: what both hold, and only one"),
     limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs of one answer"),
     cursor: z.string().optional().describe("From the last answer"),
-    saveTo: z.string().optional().describe("New .csv or .ndjson file: all Context IDs, readable by update_contexts"),
+    saveTo: z.string().optional().describe("New .csv or .ndjson file for all, as update_contexts reads"),
   });
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
@@ -31,8 +31,8 @@ export const getOption = {
   name: "get_option",
   title: "Get or compare options",
   description:
-    "Reads one option, option group or sub-option with its Context IDs, page by page; with compareWith the numbers and " +
-    "Context IDs that it shares with another one, or not, in one call.",
+    "Reads one option, group or sub-option with its Context IDs, page by page, or compares it with another in one call. " +
+    "Names match exactly, else whatever the case.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

@@ -12,11 +12,8 @@ import { findTargeting, noting, type TargetingReference, targetingArguments } fr
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    targetingName: z.string().optional().describe("Or the name, or a part of it, of one seen before"),
-    summary: z
-      .boolean()
-      .optional()
-      .describe("Also count top-level options, groups, sub-options, empty ones, Context IDs"),
+    targetingName: z.string().optional().describe("Or the name of one seen before, or a part of it"),
+    summary: z.boolean().optional().describe("Also count options by kind, empty ones, Context IDs"),
   });
 
 /** Reads one targeting, or lists those seen before. */
@@ -24,8 +21,8 @@ export const getTargeting = {
   name: "get_targeting",
   title: "Get a targeting",
   description:
-    "Reads one targeting by ID, or by name where it was seen before; a part of a name lists those that have it. Without " +
-    "arguments: the targetings seen before (the service cannot list targetings).",
+    "Reads one targeting; a part of a name lists those that have it. Without arguments: all seen before (the service " +
+    "cannot list targetings).",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

@@ -13,26 +13,26 @@ const MOST_CONTEXT_IDS = 50;
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    parent: z.string().optional().describe("ULID of a group: its sub-options only"),
-    all: z.boolean().optional().describe("Sub-options too, each group before its own"),
+    parent: z.string().optional().describe("ULID of a group: its sub-options"),
+    all: z.boolean().optional().describe("Sub-options too"),
     search: z.string().optional().describe("Part of a name, any case"),
     contextIds: z
       .array(z.string())
       .min(1)
       .max(MOST_CONTEXT_IDS)
       .optional()
-      .describe("Options that hold any of these (at most 50), and which; goes on by cursor"),
+      .describe("Options that hold any of these, and which"),
     contextId: z.string().optional().describe("One of them"),
-    empty: z.boolean().optional().describe("Only those without Context IDs (groups: and without sub-options)"),
+    empty: z.boolean().optional().describe("Only those without Context IDs (and sub-options)"),
     sortBy: z.enum(["contextCount", "name"]).optional().describe("contextCount: the largest first"),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
-    cursor: z.string().optional().describe("From the last answer; the other arguments stay the same"),
+    cursor: z.string().optional().describe("From the last answer, with the same arguments"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
-    fresh: z.boolean().optional().describe("Read Context IDs anew, also where nothing seems to have changed"),
+    fresh: z.boolean().optional().describe("Read all Context IDs anew"),
     saveTo: z
       .string()
       .optional()
-      .describe("New .csv or .ndjson file: all of it with Context IDs, readable by bulk_add_options"),
+      .describe("New .csv or .ndjson file for all of it with Context IDs, as bulk_add_options reads"),
   });
 
 /** Lists or finds the options of a targeting. */
@@ -40,8 +40,8 @@ export const listOptions = {
   name: "list_options",
   title: "List or find options",
   description:
-    "Lists the top-level options of a targeting with their counts. all, search, contextIds, empty and sortBy look at " +
-    "sub-options, too; several of them narrow it down. An answer holds about 55 options; a note says why a page is short.",
+    "Lists the top-level options of a targeting. all, search, contextIds, empty and sortBy, also together, include " +
+    "sub-options. An answer holds some 50 options, and goes on by cursor.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

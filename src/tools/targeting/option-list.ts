@@ -22,7 +22,7 @@ const counts = z.tuple([z.int(), z.int(), z.int()]);
 const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
-  /** What the page before began with, so that one that repeats is noticed. */
+  /** The end of the ID that the page before began with, so that one that repeats is noticed. */
   first: z.string().optional(),
   /** Top-level options, sub-options and found ones before this place. */
   before: counts.optional(),
@@ -75,8 +75,8 @@ async function pageOf(
   const { items, total } = page;
   const end = top + items.length;
   const [begin] = items;
-  if (begin !== undefined && begin._id === first) throw new ListError("listOptions", "repeats");
-  const behind = (place: number): Position => ({ top: place, ...(begin !== undefined && { first: begin._id }) });
+  if (begin !== undefined && endOf(begin._id) === first) throw new ListError("listOptions", "repeats");
+  const behind = (place: number): Position => ({ top: place, ...(begin !== undefined && { first: endOf(begin._id) }) });
   const next = isLastPage(page, end, limit) ? undefined : behind(end);
   const isShort = next !== undefined && items.length < limit;
   const subOptions =
@@ -94,6 +94,11 @@ async function pageOf(
     ...(isShort && { note: `The service gave ${items.length} options at a time; the cursor goes on.` }),
     isFiltered: false,
   };
+}
+
+/** Random enough to tell two options apart, and short in a cursor. */
+function endOf(id: string): string {
+  return id.slice(-6);
 }
 
 /** The name of a group; undefined where it cannot be read, since the list says what matters. */

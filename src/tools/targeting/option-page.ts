@@ -57,16 +57,17 @@ export function optionsAnswer<Position>(
     isError: false,
   });
   const position = hits.at(-1)?.behind ?? next;
-  const around = answer([], position && writeCursor(query, position), `${part.note ?? ""} ${fullNote(0, limit)}`);
-  const frame = tokensOf(JSON.stringify(around.structured)) + tokensOf(around.text) + FENCE_TOKENS;
+  const cursor = position && writeCursor(query, position);
+  const bare = tokensOf(JSON.stringify(answer([], cursor, undefined).structured)) + tokensOf(cursor ?? "");
+  const frame = bare + 2 * tokensOf(part.note ?? "") + SENTENCES_TOKENS;
   const rows = all.slice(0, rowsThatFit(all, lineOnce(), null, frame));
   const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
   const note = rows.length < all.length ? fullNote(rows.length, Math.min(limit, all.length)) : part.note;
   return answer(rows, behind && writeCursor(query, behind), note);
 }
 
-/** The two lines of a fence and the words of the columns, beside an answer without rows. */
-const FENCE_TOKENS = 45;
+/** The heading, the fence, the words before the cursor, and twice the note of a full page, with numbers of any size. */
+const SENTENCES_TOKENS = 115;
 
 /** The line of a row, and once the line of its group. */
 function lineOnce(): (row: OptionRow) => string {

@@ -1,10 +1,19 @@
 import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { seenTargeting } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
-    items: z.array(z.strictObject({ _id: z.string(), name: z.string().describe("The new name") })).min(1),
+    items: z
+      .array(
+        z.strictObject({
+          _id: z.string().optional(),
+          currentName: z.string().optional().describe("Or its name, if seen before"),
+          name: z.string().describe("The new name"),
+        }),
+      )
+      .min(1),
     ...dryRunArgument(),
   });
 
@@ -12,11 +21,22 @@ const input = () =>
 export const renameTargetings = {
   name: "rename_targetings",
   title: "Rename targetings",
-  description: "Renames any number of targetings; names may be swapped or passed on within one call.",
+  description:
+    "Renames any number of targetings; names may be swapped or passed on within one call. Names match " +
+    "exactly, else whatever the case; several or none fail their item with candidates.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
   input,
   output: runOutput,
-  handler: ({ items, dryRun }, context) => write({ tool: "rename_targetings", input: { items } }, { dryRun }, context),
+  async handler({ items, dryRun }, context) {
+    const named = await Promise.all(
+      items.map(async ({ _id, currentName, name }) => ({
+        ...(await seenTargeting(currentName, context)),
+        ...(_id && { _id }),
+        name,
+      })),
+    );
+    return write({ tool: "rename_targetings", input: { items: named } }, { dryRun }, context);
+  },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { NamedTargeting } from "../../changes/plan/targeting-names.ts";
 import { fenced, shown } from "../../render/fence.ts";
 import { seenLine } from "../../render/reading.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -8,10 +9,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 /** The two arguments with which a tool takes a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
-  targetingName: z
-    .string()
-    .optional()
-    .describe("Or the name of a targeting seen before, exactly; if none, case is overlooked"),
+  targetingName: z.string().optional().describe("Or the name of one seen before"),
 });
 
 /** A targeting by ID or by name. Empty texts count as absent. */
@@ -63,6 +61,24 @@ export async function neededTargeting(
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;
   throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
+}
+
+/** The targeting that an item names: an unknown or ambiguous name fails that item alone, with candidates. */
+export async function seenTargeting(name: string, context: Pick<ToolContext, "memory">): Promise<NamedTargeting>;
+export async function seenTargeting(
+  name: string | undefined,
+  context: Pick<ToolContext, "memory">,
+): Promise<NamedTargeting | undefined>;
+export async function seenTargeting(
+  name: string | undefined,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<NamedTargeting | undefined> {
+  if (name === undefined) return undefined;
+  const found = await memory.resolve(name);
+  if (found.kind === "one") return { currentName: name, _id: found.thing._id };
+  const { candidates } = found;
+  if (found.kind === "ambiguous") return { currentName: name, ids: candidates.map(({ _id }) => _id) };
+  return { currentName: name, near: candidates.map((candidate) => candidate.name) };
 }
 
 /** An answer that also says how a name was understood; a question stays as it is. */

@@ -1,15 +1,19 @@
 import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
+    ...targetingArguments(),
     items: z
       .array(
         z.strictObject({
-          _id: z.string(),
+          _id: z.string().optional(),
+          currentName: z.string().optional().describe("Or its name"),
           name: z.string().optional().describe("The new name"),
           parent: z.string().nullable().optional().describe("ULID of the group to move it to; null: out of its group"),
+          parentName: z.string().optional().describe("Or its name"),
           exposeChildren: z.boolean().optional().describe("Groups only"),
         }),
       )
@@ -23,11 +27,15 @@ export const updateOptions = {
   title: "Rename and move options",
   description:
     "Renames options, moves them into an option group or out of one, and sets exposeChildren of groups; any number " +
-    "at once. Context IDs are changed with update_contexts.",
+    "at once. Names match exactly, else whatever the case; several or none fail their item with candidates. Context IDs " +
+    "are changed with update_contexts.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
   input,
   output: runOutput,
-  handler: ({ items, dryRun }, context) => write({ tool: "update_options", input: { items } }, { dryRun }, context),
+  async handler({ items, dryRun, ...given }, context) {
+    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
+    return noting(note, await write({ tool: "update_options", input: { targetingId, items } }, { dryRun }, context));
+  },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,0 +1,10 @@
+export { planAddOptions } from "./add-options.ts";
+export { noteWhatWasThere } from "./before.ts";
+export { planCreateTargetings } from "./create-targetings.ts";
+export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
+export { OptionDrafts } from "./option-drafts.ts";
+export { optionFinder } from "./option-names.ts";
+export { Plan } from "./plan.ts";
+export { planRenameTargetings, planUpdateOptions } from "./renames.ts";
+export { namesNow } from "./targeting-names.ts";
+export { planUpdateContexts, targetsOf } from "./update-contexts.ts";
