@@ -122,7 +122,12 @@ test("a request that left too late is confessed in the journal; its answer settl
   };
   const api: ManagementApi = {
     ...{ createTargeting: none, renameTargeting: none, deleteTargeting: none, addOption: none, updateOption: none },
-    ...{ deleteOption: none, getTargeting: async (_id: string) => ({ _id, name: "Before" }), listOptions: none, getOption: none },
+    ...{
+      deleteOption: none,
+      getTargeting: async (_id: string) => ({ _id, name: "Before" }),
+      listOptions: none,
+      getOption: none,
+    },
     bulk: async (_operation, _items, options) => {
       options?.fence?.mayLeave();
       monotonic += 60_000;

@@ -94,6 +94,13 @@ const reportSchema = z.strictObject({
 });
 export type Report = z.infer<typeof reportSchema>;
 
+/** The rows of a report in the order of the call: what failed stands first in an answer. */
+export function inCallOrder({ results }: Report): Report["results"] {
+  const placeOf = ({ index, child = -1, grandchild = -1 }: Report["results"][number]) =>
+    (index * 1000 + child + 1) * 1000 + grandchild + 1;
+  return results.toSorted((one, other) => placeOf(one) - placeOf(other));
+}
+
 /** Tokens that a host shows the model at the most: data and text together (o200k). */
 export function tokensOfResult(given: ToolResult): number {
   return countTokens(JSON.stringify(given.structuredContent)) + countTokens(textOf(given));

@@ -68,6 +68,8 @@ export class EventRunState implements ReportedState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
+  /** How everything stood when the run was taken up again last. */
+  resumed: { readonly counts: Counts } | undefined;
   /** How many events, from the first on, were read: of the others only the place is known. */
   described = 0;
   /** Events that were sent although it cannot be told whether the service keeps them. */
@@ -129,6 +131,7 @@ export class EventRunState implements ReportedState {
         return;
       case "resume":
         this.stopped = undefined;
+        this.resumed = { counts: this.counts() };
         for (const object of this.#standing.keys()) this.#reopen(object, entry.resend);
         return;
     }

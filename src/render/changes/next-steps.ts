@@ -1,6 +1,6 @@
 import type { ToldFailure } from "../failures/failures.ts";
-import { placesWords } from "../failures/places.ts";
 import { WHERE_SET } from "../failures/words.ts";
+import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { strandedWords } from "./stranded-names.ts";
 

@@ -2,8 +2,8 @@ import type { KnownChange } from "../../runs/outcome.ts";
 import type { ObjectResult } from "../../runs/report.ts";
 import { cut } from "../failures/failures.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
-import { placeWords } from "../failures/places.ts";
 import { plain, seen, shown } from "../fence.ts";
+import { placeWords } from "../places.ts";
 import type { Row } from "../row.ts";
 
 /** The line of a result, for counting what fits a page. */

@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { stopAskedHint } from "../../render/changes/earlier-runs.ts";
 import type { ToolDefinition } from "../definition.ts";
+import { isWriteRun } from "../given.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { runOutput, runsOf } from "../writing/write.ts";
-import { isWriteRun, ownRun, reportedRun } from "./own-runs.ts";
+import { ownRun, reportedRun } from "./own-runs.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 

@@ -9,10 +9,10 @@ import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
+import { givenOf, isWriteRun } from "../given.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { reported, reportOf, runOutput } from "../writing/write.ts";
-import { givenOf } from "./given.ts";
-import { isWriteRun, ownRun, ownRuns } from "./own-runs.ts";
+import { ownRun, ownRuns } from "./own-runs.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;

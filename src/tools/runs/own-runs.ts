@@ -4,17 +4,12 @@ import { renderReport } from "../../render/changes/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
+import { isWriteRun } from "../given.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { reportOf } from "../writing/write.ts";
 
 /** A run of either kind: of changes, or of events. */
 export type AnyRun = Run | EventRun;
-
-/** Whether a run changes targetings and options, rather than sending events. */
-export function isWriteRun(run: AnyRun): run is Run {
-  const { tool } = run.header.call;
-  return tool !== "track_events" && tool !== "track_event";
-}
 
 /** A run of the caller's own, of either kind. Throws a ToolError where there is none. */
 export async function ownRun(runId: string, { runs, eventRuns, caller }: ToolContext): Promise<AnyRun> {
@@ -36,7 +31,7 @@ export async function reportedRun(
   nextSteps: readonly string[] = [],
 ): Promise<ToolAnswer> {
   if (isWriteRun(run)) return renderReport({ ...(await reportOf(run, context)), nextSteps });
-  return eventRunReport(run, context.environment, nextSteps);
+  return eventRunReport(run, context, nextSteps);
 }
 
 /** The caller's runs of both kinds, the newest first. */

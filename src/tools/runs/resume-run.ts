@@ -12,11 +12,12 @@ import {
   type Undecided,
   type UndecidedAnswer,
 } from "../definition.ts";
+import { isWriteRun } from "../given.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
 import { confirmationArgument } from "../writing/confirmed.ts";
 import { reported, reportRun, runOutput, runsOf } from "../writing/write.ts";
-import { isWriteRun, ownRun, reportAnyRun } from "./own-runs.ts";
+import { ownRun, reportAnyRun } from "./own-runs.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
 

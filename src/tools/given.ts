@@ -1,17 +1,16 @@
-import type { WriteCall } from "../../changes/call.ts";
-import { fileOf } from "../../changes/call-rows.ts";
-import { contextRows } from "../../changes/rows/context-rows.ts";
-import { optionRows } from "../../changes/rows/option-rows.ts";
-import type { Run } from "../../changes/run.ts";
-import { eventRows } from "../../events/run/event-rows.ts";
-import type { EventRun } from "../../events/run/event-run.ts";
-import { eventsAsGiven } from "../../events/run/event-source.ts";
-import { type InputFile, type RowShape, rowsOf } from "../../files/rows.ts";
-import type { ByteSource } from "../../platform/bytes.ts";
-import { FileError } from "../../platform/file-error.ts";
-import type { ReportedObject } from "../../runs/outcome.ts";
-import type { ToolContext } from "../context.ts";
-import { type AnyRun, isWriteRun } from "./own-runs.ts";
+import type { WriteCall } from "../changes/call.ts";
+import { fileOf } from "../changes/call-rows.ts";
+import { contextRows } from "../changes/rows/context-rows.ts";
+import { optionRows } from "../changes/rows/option-rows.ts";
+import type { Run } from "../changes/run.ts";
+import { eventRows } from "../events/run/event-rows.ts";
+import type { EventRun } from "../events/run/event-run.ts";
+import { eventsAsGiven } from "../events/run/event-source.ts";
+import { type InputFile, type RowShape, rowsOf } from "../files/rows.ts";
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import type { ReportedObject } from "../runs/outcome.ts";
+import type { ToolContext } from "./context.ts";
 
 /** By object: what the caller gave for it. */
 export type GivenOf = ReadonlyMap<number, unknown>;
@@ -20,7 +19,7 @@ export type GivenOf = ReadonlyMap<number, unknown>;
  * What the caller gave for some objects of a run that did not succeed, as far as it is kept: of an event its body, of a
  * row of a file what it says. Nothing is given of what succeeded, or where the content cannot be read any more.
  */
-export async function givenOf(run: AnyRun, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
+export async function givenOf(run: Run | EventRun, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);
     return standing !== "succeeded" && standing !== "alreadyDone";
@@ -62,6 +61,12 @@ async function givenEvents(
     }
   }
   return given;
+}
+
+/** Whether a run changes targetings and options, rather than sending events. */
+export function isWriteRun(run: Run | EventRun): run is Run {
+  const { tool } = run.header.call;
+  return tool !== "track_events" && tool !== "track_event";
 }
 
 /** What stands for an event that is not kept any more. */
