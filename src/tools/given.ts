@@ -5,7 +5,7 @@ import { optionRows } from "../changes/rows/option-rows.ts";
 import type { Run } from "../changes/run.ts";
 import { eventRows } from "../events/run/event-rows.ts";
 import type { EventRun } from "../events/run/event-run.ts";
-import { eventsAsGiven } from "../events/run/event-source.ts";
+import { type EventSource, eventsAsGiven } from "../events/run/event-source.ts";
 import { type InputFile, type RowShape, rowsOf } from "../files/rows.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
@@ -39,15 +39,11 @@ async function givenEvents(
   wanted: readonly number[],
   { eventRuns }: ToolContext,
 ): Promise<GivenOf> {
-  const given = new Map<number, unknown>();
-  if (eventRuns === undefined) return given;
+  if (eventRuns === undefined) return new Map();
   const { runId, call } = header;
-  const open = new Set(wanted);
-  for await (const batch of eventsAsGiven({ kept: call.input.events, bytes: partOf(eventRuns, runId, "input") })) {
-    for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
-    if (open.size === 0) return given;
-  }
+  const given = new Map(await eventsAt({ kept: call.input.events, bytes: partOf(eventRuns, runId, "input") }, wanted));
   const { file } = call.input.events;
+  const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
   // Once nothing is left to send, what failed of a file is in its reject file alone, in the order of its rows.
   const rejects: InputFile = { ...file, format: file.format === "csv" ? "csv" : "ndjson", encoding: "utf-8" };
@@ -59,6 +55,23 @@ async function givenEvents(
       if ("item" in content && open.has(next.value)) given.set(next.value, content.item);
       next = failed.next();
     }
+  }
+  return given;
+}
+
+/** Some events of a source as they were given, by their indexes; without those that are not kept any more. */
+export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
+  const given = new Map<number, unknown>();
+  const open = new Set(indexes);
+  if (open.size === 0) return given;
+  try {
+    for await (const batch of eventsAsGiven(source)) {
+      for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
+      if (open.size === 0) break;
+    }
+  } catch (thrown) {
+    // Nothing is kept any more: what is empty is no file of its kind.
+    if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
 }

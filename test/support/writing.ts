@@ -14,7 +14,6 @@ const failure = z.strictObject({
   outcome: z.enum(["failed", "unattempted", "unknown"]),
   indexes: z.array(count).min(1).max(20),
   lines: z.array(count).min(1).max(20).optional(),
-  contextIds: count.optional(),
   ref: z.string().optional(),
   errorCode: z.string(),
   statusCode: z.int().optional(),

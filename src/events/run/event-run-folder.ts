@@ -133,7 +133,7 @@ interface RestContext {
 
 /**
  * Keeps of a run at rest what may be needed: the rows of its file that failed, with their reasons, and of its events
- * those that failed, are unknown, or may still have to be sent. Of the users of all others only hashes remain.
+ * those that may still have to be sent. Of the users of all others only hashes remain.
  */
 export async function bringToRest(
   { store, words }: RestContext,
@@ -151,14 +151,13 @@ export async function bringToRest(
     await store.keep(runId, "rejects", rejectedRows(bytes, file, eventRows, { failed: failedRows(state), words }));
   }
   const left = pending + unattempted + (onUnknown === "resend" ? unknown : 0);
-  // Of a file the rows that failed stand in the reject file, which is written again as long as anything is left.
-  const keepsFailed = file === undefined || left > 0;
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    return standing === "failed" ? keepsFailed : standing !== "succeeded" && standing !== "alreadyDone";
+    // As long as anything is left the reject file is written again, from all that failed.
+    if (standing === "failed") return file !== undefined;
+    return standing === "pending" || standing === "unattempted" || (standing === "unknown" && onUnknown === "resend");
   };
-  const kept = pending + unattempted + unknown + (keepsFailed ? failed : 0);
-  if (isThere) await store.keep(runId, "input", kept > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+  if (isThere) await store.keep(runId, "input", left > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
   await store.summarise(runId, { ...summaryOf(header, state, restingStatus(state)), open: left > 0 });
 }
 

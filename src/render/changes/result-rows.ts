@@ -24,7 +24,12 @@ export function resultRow({ reason, given, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    did === undefined || did === "same" ? OUTCOME_WORDS[outcome] : did,
+    // What is shown with what was given did not succeed: the failures say how.
+    given !== undefined && outcome === "failed"
+      ? undefined
+      : did === undefined || did === "same"
+        ? OUTCOME_WORDS[outcome]
+        : did,
     _id && plain(_id),
     name === undefined ? undefined : shown(name),
     ...changeWords(result),

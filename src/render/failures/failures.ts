@@ -59,6 +59,8 @@ export function failureRow(failure: ToldFailure, mostDetails: number): Row {
   const details = (failure.details ?? []).slice(0, mostDetails);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const place = placesWords(failure.places, { byLine: failure.byLine, omitted: failure.placesOmitted });
+  const sum = contextIds === undefined || count === 1 ? {} : { contextIdsTogether: contextIds };
+  const detail = { ...failure.detail, ...sum, ...(failure.uids !== undefined && { uids: failure.uids }) };
   const users = (failure.uids ?? []).map((uid) => cut(uid));
   const named = users.length === 0 ? "" : `, uid ${users.map(shown).join(", ")}${count > users.length ? ", …" : ""}`;
   const together =
@@ -73,12 +75,10 @@ export function failureRow(failure: ToldFailure, mostDetails: number): Row {
       outcome,
       indexes,
       ...(failure.byLine && { lines: linesOf(failure.places) }),
-      ...(contextIds !== undefined && { contextIds }),
       ...(ref !== undefined && { ref }),
-      ...(users.length > 0 && { uids: users }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
-      ...(failure.detail !== undefined && { detail: short(failure.detail) }),
+      ...(Object.keys(detail).length > 0 && { detail: short(detail) }),
       ...(details.length > 0 && { details: details.map((detail) => detailData(detail, failure)) }),
       message,
       remedy,

@@ -4,14 +4,14 @@ import { rememberingNearestName } from "../../events/check/near-names.ts";
 import { validateEvent } from "../../events/check/validate.ts";
 import type { EventRun } from "../../events/run/event-run.ts";
 import { EventRunState, settledEntry } from "../../events/run/event-run-state.ts";
-import { type GivenEvent, objectOf } from "../../events/run/event-source.ts";
+import { type EventSource, type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
 import { mendedNotes, predictedNotes, RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
-import { givenOf } from "../given.ts";
+import { eventsAt, givenOf } from "../given.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -98,18 +98,23 @@ export async function plannedEventReport(
 
 const UIDS_KEPT = 2000;
 
-/** The report about a run of events as it stands; what failed or is in doubt is named by what was given for it. */
+/**
+ * The report about a run of events as it stands; what failed or is in doubt is named by what was given for it: by
+ * `source`, where the call has it, else as far as it is kept.
+ */
 export async function eventRunReport(
   run: EventRun,
   context: ToolContext,
   nextSteps: readonly string[] = [],
+  source?: EventSource,
 ): Promise<RenderedReport> {
   const { header, state, status } = run;
   const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
   const rows = tellingResults(state, RESULTS_READ).flatMap(({ index, outcome }) =>
     outcome === "failed" || outcome === "unknown" || outcome === "unattempted" ? [index] : [],
   );
-  const given = await givenOf(run, [...new Set([...first, ...rows])], context);
+  const wanted = [...new Set([...first, ...rows])];
+  const given = source === undefined ? await givenOf(run, wanted, context) : await eventsAt(source, wanted);
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = input.onUnknown === "report";

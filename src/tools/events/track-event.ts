@@ -69,6 +69,6 @@ export const trackEvent = {
     const { run, repeat } = await eventRunsOf(context).sendOne(planned, context.caller);
     await run.kept;
     await followRun(run, context);
-    return eventRunReport(run, context, repeat === undefined ? [] : [repeatedEventWords(repeat)]);
+    return eventRunReport(run, context, repeat === undefined ? [] : [repeatedEventWords(repeat)], planned.source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

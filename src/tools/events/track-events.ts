@@ -59,7 +59,7 @@ export const trackEvents = {
     const { run, before } = await runs.once(planned, caller, arrivedAt);
     await followRun(run, context);
     const others = await interruptedHints(context, run.header.runId);
-    return eventRunReport(run, context, [...beforeWords(before), ...others]);
+    return eventRunReport(run, context, [...beforeWords(before), ...others], source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 

@@ -4,6 +4,7 @@ import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { runLine, runsText } from "../../render/changes/runs.ts";
+import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
@@ -103,18 +104,38 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
   const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
   const bodies = given ? await givenOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), bodies?.get(object), given));
-  const report = isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment);
+  const whole = isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment);
+  // The rows themselves say where they are.
+  const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
-  const fitting = rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text]);
+  const fitting = given
+    ? rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text])
+    : rowsThatFit(rows, resultLine, FAILURES_ROOM);
   const end = wanted[fitting];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
 }
 
+/** A group of failures with its first places only. */
+function inShort(failure: ToldFailure): ToldFailure {
+  const { indexes, places } = failure;
+  if (places.length <= PLACES_BESIDE) return failure;
+  return {
+    ...failure,
+    indexes: indexes.slice(0, PLACES_BESIDE),
+    places: places.slice(0, PLACES_BESIDE),
+    placesOmitted: true,
+  };
+}
+
+const PLACES_BESIDE = 3;
+
 /** How many rows a page has where it is not said: with what was given as many as fit. */
 const MOST_SHOWN = 20;
 const MOST_GIVEN = 50;
 const CURSOR_LETTERS = 110;
+/** What the failures beside a page may take. */
+const FAILURES_ROOM = "x".repeat(2500);
 
 /** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
 function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
