@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { inCallOrder, type Report, startSession } from "../support/writing.ts";
+import { checkedReport, inCallOrder, type Report, startSession } from "../support/writing.ts";
 
 const idOf = (report: Report, position = 0): string => inCallOrder(report)[position]?._id ?? "";
 
@@ -113,7 +113,8 @@ test("failed rows come first, in numbers that people count by, as ranges", async
   const { session, targetingId } = await footwear();
   const items = Array.from({ length: 60 }, (_, at) => ({ name: at >= 20 && at < 50 ? `bad_${at}` : `Option ${at}` }));
   const given = await session.client.callTool("bulk_add_options", { targetingId, items });
-  expect(given.structuredContent).toMatchObject({ results: [{ index: 20, outcome: "failed", name: "bad_20" }] });
+  const [first] = checkedReport(given).results;
+  expect(first).toMatchObject({ index: 20, outcome: "failed", name: "bad_20" });
   expect(textOf(given)).toContain("30 failed (items 21-50");
 });
 
