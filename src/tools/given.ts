@@ -11,6 +11,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
+import { isWriteRun } from "./kind-of-run.ts";
 
 /** By object: what the caller gave for it. */
 export type GivenOf = ReadonlyMap<number, unknown>;
@@ -74,12 +75,6 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
-}
-
-/** Whether a run changes targetings and options, rather than sending events. */
-export function isWriteRun(run: Run | EventRun): run is Run {
-  const { tool } = run.header.call;
-  return tool !== "track_events" && tool !== "track_event";
 }
 
 /** What stands for an event that is not kept any more. */

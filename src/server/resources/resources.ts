@@ -3,7 +3,7 @@ import { messageFor } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { RunPart } from "../../runs/store.ts";
-import { isWriteRun } from "../../tools/given.ts";
+import { isWriteRun } from "../../tools/kind-of-run.ts";
 import type { AnyRun } from "../../tools/runs/own-runs.ts";
 import { runsLike } from "../completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";

@@ -11,7 +11,6 @@ import { mendedNotes, predictedNotes, RESEND_EVENT, verdictRow } from "../../ren
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
-import { eventsAt, givenOf } from "../given.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -114,6 +113,7 @@ export async function eventRunReport(
     outcome === "failed" || outcome === "unknown" || outcome === "unattempted" ? [index] : [],
   );
   const wanted = [...new Set([...first, ...rows])];
+  const { eventsAt, givenOf } = await import("../given.ts");
   const given = source === undefined ? await givenOf(run, wanted, context) : await eventsAt(source, wanted);
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;

@@ -1,8 +1,7 @@
 import * as z from "zod";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../../api/sandbox.ts";
 import { isJsonObject } from "../../events/check/catalogue.ts";
-import { coverageOf } from "../../events/watch/coverage.ts";
-import { type ArrivedEvent, checkExpectations } from "../../events/watch/expectations.ts";
+import type { ArrivedEvent } from "../../events/watch/expectations.ts";
 import { arrivedLine, arrivedRow, coverageText, expectationsText } from "../../render/events/arrived-events.ts";
 import { fenced } from "../../render/fence.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
@@ -74,6 +73,9 @@ export const inspectEvents = {
     const isFiltered = eventName !== undefined || verdict !== undefined;
     const all = isFiltered ? only(await look({ uid: filters.uid, since: filters.since }, context), isWanted) : listed;
     const arrived = all.events.map(arrivedEvent);
+    // Only this tool needs them, so that no start pays for it.
+    const { coverageOf } = await import("../../events/watch/coverage.ts");
+    const { checkExpectations } = await import("../../events/watch/expectations.ts");
     const options = pickOptions(given);
     const expectations = checkExpectations(arrived, expect.map(withoutAbsent), options);
     const coverage = coverageOf(arrived);

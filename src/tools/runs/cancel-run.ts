@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { stopAskedHint } from "../../render/changes/earlier-runs.ts";
 import type { ToolDefinition } from "../definition.ts";
-import { isWriteRun } from "../given.ts";
+import { isWriteRun } from "../kind-of-run.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { runOutput, runsOf } from "../writing/write.ts";
 import { ownRun, reportedRun } from "./own-runs.ts";

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import type { ListedRun } from "../../changes/run.ts";
-import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { runLine, runsText } from "../../render/changes/runs.ts";
@@ -10,7 +9,7 @@ import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
-import { givenOf, isWriteRun } from "../given.ts";
+import { isWriteRun } from "../kind-of-run.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { reported, reportOf, runOutput } from "../writing/write.ts";
 import { ownRun, ownRuns } from "./own-runs.ts";
@@ -102,8 +101,10 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
   const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
+  const { rowsBeside, shortened } = await import("../../render/changes/given-rows.ts");
+  const { givenOf } = await import("../given.ts");
   const bodies = given ? await givenOf(run, page, context) : undefined;
-  const rows = page.map((object) => rowOf(objectResult(state, object), bodies?.get(object), given));
+  const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), given));
   const whole = isWriteRun(run) ? await reportOf(run, context) : reported(run, context.environment);
   // The rows themselves say where they are.
   const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
@@ -141,7 +142,7 @@ const FAILURES_ROOM = "x".repeat(2500);
 function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
   if (!given) return result;
   const { uid, name, predicted, rule, observed, reason, ...place } = result;
-  return body === undefined ? result : { ...place, given: shortened(body) };
+  return body === undefined ? result : { ...place, given: body };
 }
 
 async function listRuns(

@@ -4,7 +4,7 @@ import { renderReport } from "../../render/changes/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
-import { isWriteRun } from "../given.ts";
+import { isWriteRun } from "../kind-of-run.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { reportOf } from "../writing/write.ts";
 

@@ -12,7 +12,7 @@ import {
   type Undecided,
   type UndecidedAnswer,
 } from "../definition.ts";
-import { isWriteRun } from "../given.ts";
+import { isWriteRun } from "../kind-of-run.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
 import { confirmationArgument } from "../writing/confirmed.ts";
