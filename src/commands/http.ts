@@ -8,7 +8,7 @@ import { type AuthOptions, asksWho, authenticator } from "../server/http/auth.ts
 import { jwtVerifier } from "../server/http/auth-jwt.ts";
 import { allowedHostnames } from "../server/http/guards.ts";
 import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../server/http/http.ts";
-import { catalogue, offered, toolsThatWrite, toolsWithLists } from "../server/listing.ts";
+import { catalogue, hiddenTools, offered, toolsThatWrite, toolsWithLists } from "../server/listing.ts";
 import { followWork } from "../server/log.ts";
 import { createMcpServer, type ServerParts } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
@@ -107,8 +107,18 @@ function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">):
     const { services, offer, redactor, log, use, forgotten, ...project } = all.of(keys);
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
     const mine = { ...services, readOnly: services.readOnly || readOnly, allowedDirs: folders };
-    const listed = offered(tools, { ...offer, readOnly: mine.readOnly });
-    const own = { caller, tools: listed, services: mine, redactor, log, audit, use, forgotten };
+    const its = { ...offer, readOnly: mine.readOnly };
+    const own = {
+      caller,
+      tools: offered(tools, its),
+      hidden: hiddenTools(TOOLS, its),
+      services: mine,
+      redactor,
+      log,
+      audit,
+      use,
+      forgotten,
+    };
     return { ...shared, version: VERSION, writingTools, ...own };
   };
 }

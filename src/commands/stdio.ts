@@ -2,7 +2,7 @@ import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
 import { questionSeal } from "../server/asking/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
-import { listedTools, toolsThatWrite } from "../server/listing.ts";
+import { hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
 import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
@@ -50,6 +50,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const parts = {
     version: VERSION,
     tools: listedTools(TOOLS, offer),
+    hidden: hiddenTools(TOOLS, offer),
     services,
     // One process serves the whole connection, so that nobody else needs to open the questions that it asks.
     seal: questionSeal(randomBytes(32)),

@@ -147,13 +147,13 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
  * many as there are up to `most`.
  */
 export function tellingResults(state: ReportedState, most: number): readonly ObjectResult[] {
-  const { failed, unknown, unattempted } = state.counts();
+  const { failed, unknown } = state.counts();
   const wanted: number[] = [];
   const isTelling = (object: number): boolean => {
     const standing = state.standing(object);
-    return standing === "failed" || standing === "unknown" || standing === "unattempted";
+    return standing === "failed" || standing === "unknown";
   };
-  const telling = Math.min(most, failed + unknown + unattempted);
+  const telling = Math.min(most, failed + unknown);
   for (let object = 0; wanted.length < telling && object < state.objects.length; object += 1)
     if (isTelling(object)) wanted.push(object);
   for (let object = 0; wanted.length < most && object < state.objects.length; object += 1)

@@ -15,18 +15,45 @@ export interface Offer {
   readonly hasSandbox: boolean;
 }
 
-/** Why a tool may be missing from the list. Each rule alone is enough; read-only wins over everything. */
-const HIDDEN_BY: readonly ((
-  tool: Pick<ToolDefinition, "effect" | "toolset" | "needsSandbox">,
-  offer: Offer,
-) => boolean)[] = [
-  ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes"),
-  ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset),
-  ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
-  ({ toolset }, { toolsets, configured }) =>
-    toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
-  ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox,
+/** Why a tool may be missing from the list, and the setting that hides it. */
+interface HidingRule {
+  readonly hides: (tool: Pick<ToolDefinition, "effect" | "toolset" | "needsSandbox">, offer: Offer) => boolean;
+  readonly why: HiddenWhy;
+}
+
+/** Each rule alone is enough; read-only wins over everything. */
+const HIDDEN_BY: readonly HidingRule[] = [
+  { why: "readOnly", hides: ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes") },
+  { why: "toolset", hides: ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset) },
+  {
+    why: "notConfigured",
+    hides: ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
+  },
+  {
+    why: "notConfigured",
+    hides: ({ toolset }, { toolsets, configured }) =>
+      toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
+  },
+  { why: "noSandbox", hides: ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox },
 ];
+
+/** Of each tool that is not listed the reason, by its name. */
+export function hiddenTools(tools: readonly Tool[], offer: Offer): ReadonlyMap<string, Hidden> {
+  return new Map(
+    tools.flatMap((tool) => {
+      const rule = HIDDEN_BY.find(({ hides }) => hides(tool, offer));
+      return rule === undefined ? [] : [[tool.name, { why: rule.why, toolset: tool.toolset }] as const];
+    }),
+  );
+}
+
+/** Why a tool is hidden, and where it belongs. */
+export interface Hidden {
+  readonly why: HiddenWhy;
+  readonly toolset: Toolset;
+}
+
+type HiddenWhy = "readOnly" | "toolset" | "notConfigured" | "noSandbox";
 
 /** A tool as clients see it. Its schemas are made at their first use and kept. */
 export interface ListedTool {
@@ -48,7 +75,7 @@ export function listedTools(tools: readonly Tool[], offer: Offer): readonly List
 
 /** Of a catalogue, the tools that are listed and callable, in their fixed order. */
 export function offered(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
-  return tools.filter(({ tool }) => !HIDDEN_BY.some((hides) => hides(tool, offer)));
+  return tools.filter(({ tool }) => !HIDDEN_BY.some(({ hides }) => hides(tool, offer)));
 }
 
 /** All tools as clients may see them: made once, for every server of a process. */

@@ -22,8 +22,8 @@ import type { CallsUnderWay } from "./calls-under-way.ts";
 import { toldToClient } from "./client-log.ts";
 import { failureAnswer, failureOf } from "./failures.ts";
 import { ICONS } from "./icons.ts";
-import { instructions } from "./instructions.ts";
-import type { ListedTool } from "./listing.ts";
+import { hiddenFailure, instructions } from "./instructions.ts";
+import type { Hidden, ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
 import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
 import { RESOURCES, registerResources } from "./resources/resources.ts";
@@ -32,6 +32,8 @@ import { RESOURCES, registerResources } from "./resources/resources.ts";
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
+  /** The tools that a setting hides, by name; none where absent. */
+  readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly services: ToolServices;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -75,7 +77,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         completions: {},
         logging: {},
       },
-      instructions: instructions(parts.services.environment),
+      instructions: instructions({ ...parts, environment: parts.services.environment }),
       requestState: { verify: parts.seal.verify },
       cacheHints: CACHE_HINTS,
     },
@@ -100,10 +102,35 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
     );
   }
   if (one !== undefined) return server;
+  answerHidden(server, parts);
   const context = { ...parts.services, caller: parts.caller };
   registerResources(server, RESOURCES, context, parts.redactor);
   registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
   return server;
+}
+
+/** A call of a hidden tool is answered with the setting that hides it; the list stays as it is. */
+function answerHidden(server: McpServer, { tools, hidden, services }: ServerParts): void {
+  if (hidden === undefined || hidden.size === 0) return;
+  for (const [name, why] of hidden) {
+    const { structured, text } = failureAnswer(hiddenFailure(name, why), services.environment);
+    const inputSchema = unchecked(() => ({ type: "object" }));
+    server.registerTool(name, { inputSchema }, () => ({
+      content: [{ type: "text", text }],
+      structuredContent: { ...structured },
+      isError: true,
+    }));
+  }
+  server.server.setRequestHandler("tools/list", () => ({
+    tools: tools.map(({ tool: { name, title, description }, annotations, ...schemas }) => {
+      const [inputSchema, outputSchema] = [objectSchema(schemas.inputSchema()), objectSchema(schemas.outputSchema())];
+      return { name, title, description, inputSchema, annotations, outputSchema };
+    }),
+  }));
+}
+
+function objectSchema(schema: JsonSchema) {
+  return { ...schema, type: "object" as const };
 }
 
 /** A ready-made JSON Schema that accepts everything: arguments are checked, and errors worded, by ourselves. */

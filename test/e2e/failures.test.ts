@@ -140,6 +140,6 @@ describe("several failures", () => {
       { index: 0, value: "Nowhere" },
       { index: 1, value: "Nowhere else" },
     ]);
-    expect(textOf(given)).toMatch(/item 0 .*"Nowhere".*item 1 .*"Nowhere else"/);
+    expect(textOf(given)).toMatch(/item 1 .*"Nowhere".*item 2 .*"Nowhere else"/);
   });
 });

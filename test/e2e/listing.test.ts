@@ -111,6 +111,35 @@ test("what may be kept, for how long, and by whom", async () => {
   expect(await hint("resources/read", { uri: `targeting://runs/${runId}/results` })).toEqual([0, "private"]);
 });
 
+describe("a setting that hides tools", () => {
+  test.each([
+    ["read-only", { TARGETING_MCP_READ_ONLY: "true" }, "update_contexts", "TARGETING_MCP_READ_ONLY"],
+    ["one toolset", { TARGETING_MCP_TOOLSETS: "targeting" }, "track_event", "TARGETING_MCP_TOOLSETS"],
+  ])(
+    "%s: the instructions say so, and a call of a hidden tool names the setting",
+    async (_title, env, tool, setting) => {
+      const ask = await start(env);
+      const { command, opening } = await opened(env);
+      expect(opening.instructions.split("\n\n")[0]).toContain(setting);
+      expect(opening.instructions.split("\n\n")[0]?.length).toBeLessThanOrEqual(500);
+      expect(discovered.parse(await ask("server/discover")).result.instructions).toBe(opening.instructions);
+      const overHttp = named.parse(await ask("tools/list")).result.tools;
+      command.send({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+      const overStdio = named.parse(await command.answer(1)).result.tools;
+      expect(overStdio).toEqual(overHttp);
+      expect(overStdio.map(({ name }) => name)).not.toContain(tool);
+      command.send({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: tool, arguments: {} } });
+      const refused = z.object({ result: z.looseObject({ isError: z.literal(true) }) });
+      for (const answer of [await command.answer(2), await ask("tools/call", { name: tool, arguments: {} })]) {
+        expect(JSON.stringify(refused.parse(answer))).toContain(setting);
+      }
+      for (const name of TOOLS) {
+        if (!overStdio.some((listed) => listed.name === name)) expect(opening.instructions).not.toContain(name);
+      }
+    },
+  );
+});
+
 describe("instructions", () => {
   test.each(["sandbox", "live"] as const)("are short, and their first 500 characters stand alone: %s", async (kind) => {
     const { live } = await startService();

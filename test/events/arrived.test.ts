@@ -89,7 +89,11 @@ describe("expectations", () => {
     const late = [view, at(5000, "view_item", { item_id: "i" }), { ...cart, arrivedAt: 5050 }];
     expect(met(checkExpectations(late, expected, { withinMs: 100, inOrder: true }))).toEqual([true, true]);
     const [, tooLate] = checkExpectations(sale, names("view_item", "purchase"), { withinMs: 1000 });
-    expect(tooLate).toEqual({ met: false, found: 0, reason: "not within 1000 ms of the first expected event" });
+    expect(tooLate).toEqual({
+      met: false,
+      found: 0,
+      reason: "not within 1000 ms of the first expected event: 5,000 ms after, 1,000 allowed",
+    });
   });
 });
 

@@ -14,7 +14,6 @@ const failure = z.strictObject({
   outcome: z.enum(["failed", "unattempted", "unknown"]),
   indexes: z.array(count).min(1).max(20),
   lines: z.array(count).min(1).max(20).optional(),
-  contextIds: count.optional(),
   ref: z.string().optional(),
   errorCode: z.string(),
   statusCode: z.int().optional(),
@@ -93,6 +92,13 @@ const reportSchema = z.strictObject({
   nextSteps: z.array(z.string()).default([]),
 });
 export type Report = z.infer<typeof reportSchema>;
+
+/** The rows of a report in the order of the call: what failed stands first in an answer. */
+export function inCallOrder({ results }: Report): Report["results"] {
+  const placeOf = ({ index, child = -1, grandchild = -1 }: Report["results"][number]) =>
+    (index * 1000 + child + 1) * 1000 + grandchild + 1;
+  return results.toSorted((one, other) => placeOf(one) - placeOf(other));
+}
 
 /** Tokens that a host shows the model at the most: data and text together (o200k). */
 export function tokensOfResult(given: ToolResult): number {

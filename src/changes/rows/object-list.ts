@@ -20,10 +20,12 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Adds what is known of an object by now; of a row nothing can be added. */
+  /** Adds what is known of an object by now; to a row that is sent as one nothing can be added. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
-    if (part !== undefined && !(part instanceof RowBlock)) this.#parts[object] = { ...part, ...more };
+    if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
+    const about = part instanceof RowBlock ? part.objectOf(object - part.firstObject) : part;
+    this.#parts[object] = { ...about, ...more };
   }
 
   /** Replaces rows by the same rows with their planned steps. */

@@ -109,7 +109,7 @@ function leftOf(call: EventCall, state: EventRunState): number {
 
 /**
  * Keeps of a run at rest what may be needed: the rows of its file that failed, with their reasons, and of its events
- * those that failed, are unknown, or may still have to be sent. Of the users of all others only hashes remain.
+ * those that may still have to be sent. Of the users of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,
@@ -123,15 +123,14 @@ async function finish(
   if (file !== undefined && state.counts().failed > 0) {
     await keep("rejects", rejectedRows(bytes, file, eventRows, { failed: failedRows(state), words }));
   }
-  // Of a file the rows that failed stand in the reject file, which is written again as long as anything is left.
-  const keepsFailed = file === undefined || leftOf(header.call, state) > 0;
+  const isResent = resends(header.call, state);
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    return standing === "failed" ? keepsFailed : standing !== "succeeded" && standing !== "alreadyDone";
+    // As long as anything is left the reject file is written again, from all that failed.
+    if (standing === "failed") return file !== undefined;
+    return standing === "pending" || standing === "unattempted" || (standing === "unknown" && isResent);
   };
-  const { pending, unattempted, unknown, failed } = state.counts();
-  const kept = pending + unattempted + unknown + (keepsFailed ? failed : 0);
-  await keep("input", kept > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+  await keep("input", leftOf(header.call, state) > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
 }
 
 async function holdsAnything(bytes: ByteSource): Promise<boolean> {

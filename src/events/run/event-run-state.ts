@@ -71,6 +71,8 @@ export class EventRunState implements RunView<EventEntry> {
   updatedAt = 0;
   /** Whether a later call asked for what is unknown to be sent again. */
   isResent = false;
+  /** How everything stood when the run was taken up again last. */
+  resumed: { readonly counts: Counts } | undefined;
   /** How many events, from the first on, were read: of the others only the place is known. */
   described = 0;
   /** Events that were sent although it cannot be told whether the service keeps them. */
@@ -133,6 +135,7 @@ export class EventRunState implements RunView<EventEntry> {
       case "resume":
         this.stopped = undefined;
         this.isResent ||= entry.resend;
+        this.resumed = { counts: this.counts() };
         for (const object of this.#standing.keys()) this.#reopen(object, entry.resend);
         return;
     }

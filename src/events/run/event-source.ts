@@ -5,7 +5,6 @@ import { type InputFile, type OpenedFile, rowsOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { isJsonObject } from "../check/catalogue.ts";
-import { mendEvent } from "../check/mend.ts";
 import { misspelt, remembering } from "../check/near-names.ts";
 import { eventRows } from "./event-rows.ts";
 
@@ -67,6 +66,7 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
     yield* eventsAsGiven(source);
     return;
   }
+  const { mendEvent } = await import("../check/mend.ts");
   const spelt = remembering(misspelt);
   for await (const batch of eventsAsGiven(source)) {
     yield batch.map((given) => {

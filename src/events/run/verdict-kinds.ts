@@ -16,12 +16,15 @@ export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   /** The first of the events. */
   readonly objects: readonly number[];
+  /** Whether what the findings say holds for the first event only: others break the same rules in another way. */
+  readonly isOfFirst: boolean;
 }
 
 /** One kind of verdict; results name its first finding as the rule. */
 interface Kind {
   readonly verdict: EventVerdict;
   readonly prediction: Prediction | undefined;
+  isOfFirst: boolean;
 }
 
 /** So many kinds are told apart by everything that was found, each with its findings; further ones by their first rule. */
@@ -61,7 +64,10 @@ export class VerdictKinds {
 
   /** All kinds with their events: first those of which nobody can tell, then what is not sent, and the plain ones last. */
   groups(): readonly VerdictGroup[] {
-    const groups = this.#kinds.map(({ verdict }) => ({ verdict, count: 0, objects: [] as number[] }));
+    const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
+      const objects: number[] = [];
+      return { verdict, isOfFirst, count: 0, objects };
+    });
     for (const [object, kind] of this.#kindOf.entries()) {
       const group = groups[kind - 1];
       if (group === undefined) continue;
@@ -71,7 +77,7 @@ export class VerdictKinds {
     return groups
       .filter(({ count }) => count > 0)
       .sort((one, other) => weightOf(one.verdict) - weightOf(other.verdict) || other.count - one.count)
-      .map(({ verdict, count, objects }) => ({ ...verdict, count, objects }));
+      .map(({ verdict, ...group }) => ({ ...verdict, ...group }));
   }
 
   #numberOf(verdict: EventVerdict): number {
@@ -81,13 +87,26 @@ export class VerdictKinds {
     const isRoom = this.#kinds.length < MOST_KINDS;
     const key = isRoom || this.#byKey.has(exact) ? exact : [predicted, observed, findings[0]?.rule].join(" ");
     const known = this.#byKey.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      const kind = this.#kinds[known - 1];
+      if (kind !== undefined && !kind.isOfFirst) kind.isOfFirst = !saysTheSame(kind.verdict.findings, findings);
+      return known;
+    }
     const rule = key === exact ? rules[0] : findings[0]?.rule;
     const prediction = { predicted, ...(rule !== undefined && { rule }), ...(observed !== undefined && { observed }) };
-    this.#kinds.push({ verdict, prediction: predicted === "recorded" ? undefined : prediction });
+    const told = predicted === "recorded" ? undefined : prediction;
+    this.#kinds.push({ verdict, prediction: told, isOfFirst: false });
     this.#byKey.set(key, this.#kinds.length);
     return this.#kinds.length;
   }
+}
+
+function saysTheSame(one: readonly Finding[], other: readonly Finding[]): boolean {
+  if (one === other) return true;
+  return (
+    one.length === other.length &&
+    one.every(({ message, fix }, at) => message === other[at]?.message && fix === other[at]?.fix)
+  );
 }
 
 function weightOf({ predicted, findings }: EventVerdict): number {

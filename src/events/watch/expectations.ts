@@ -51,7 +51,12 @@ export function checkExpectations(
   const { start, end } = bestStretch(relevant, expect, { ...options, withinMs });
   const best = checkWithin(relevant.slice(start, end), expect, options);
   if (best.every(({ met }) => met)) return best;
-  return explainWindow(best, checkWithin(inTime, expect, options), withinMs);
+  const first = relevant[start]?.arrivedAt;
+  const lateness = expect.map((expectation) => {
+    const next = relevant.find((event) => isWanted(event, expectation) && event.arrivedAt > (first ?? 0) + withinMs);
+    return next === undefined || first === undefined ? undefined : next.arrivedAt - first;
+  });
+  return explainWindow(best, checkWithin(inTime, expect, options), { withinMs, lateness });
 }
 
 /** Where the events of one expectation are, and how far a stretch that moves on has passed them. */
@@ -143,12 +148,16 @@ function placeFrom(positions: readonly number[], least: number): number {
 function explainWindow(
   within: readonly ExpectationResult[],
   overall: readonly ExpectationResult[],
-  withinMs: number,
+  { withinMs, lateness }: { readonly withinMs: number; readonly lateness: readonly (number | undefined)[] },
 ): readonly ExpectationResult[] {
+  const count = (time: number): string => time.toLocaleString("en-US");
   return within.map((result, index) => {
     const anyTime = overall[index];
     if (result.met || anyTime === undefined) return result;
-    return anyTime.met ? { ...result, reason: `not within ${withinMs} ms of the first expected event` } : anyTime;
+    if (!anyTime.met) return anyTime;
+    const late = lateness[index];
+    const by = late === undefined ? "" : `: ${count(late)} ms after, ${count(withinMs)} allowed`;
+    return { ...result, reason: `not within ${withinMs} ms of the first expected event${by}` };
   });
 }
 

@@ -25,7 +25,7 @@ function closely(text: string): number {
   for (const [piece] of text.matchAll(PIECES)) {
     const code = piece.codePointAt(0) ?? 0;
     if (code > LAST_PRINTED) tokens += code > OUTSIDE_BMP ? 4 : 2;
-    else if (/[a-z]/.test(piece)) tokens += Math.ceil(piece.length / 6);
+    else if (/[a-z]/.test(piece)) tokens += Math.ceil(piece.length / (isWord(piece) ? 8 : 2));
     else if (/[A-Z]/.test(piece)) tokens += Math.ceil(piece.length / 2);
     else if (/\d/.test(piece)) tokens += 1;
     else if (!/[ \n]/.test(piece)) tokens += Math.ceil(piece.length / 3);
@@ -33,6 +33,15 @@ function closely(text: string): number {
   return tokens;
 }
 
+/** Whether letters can be spoken: what cannot is no word, and dear. */
+function isWord(letters: string): boolean {
+  const vowels = letters.replace(/[^aeiouy]/g, "").length / letters.length;
+  return letters.length <= LONGEST_WORD && vowels >= FEWEST_VOWELS && vowels <= MOST_VOWELS;
+}
+
+const LONGEST_WORD = 14;
+const FEWEST_VOWELS = 0.15;
+const MOST_VOWELS = 0.75;
 const LAST_PRINTED = 0x7e;
 const OUTSIDE_BMP = 0xffff;
 

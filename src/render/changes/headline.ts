@@ -114,7 +114,6 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
 /** Why a run of renames sent more requests than it has items for. */
 export function ringsNote({ temporaryNames = 0 }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
-  const [names, rings] =
-    temporaryNames === 1 ? ["1 temporary name", "a ring"] : [`${temporaryNames} temporary names`, "rings"];
-  return [`names were passed round in ${rings}, which takes more requests: ${names} had to be given in between`];
+  const names = temporaryNames === 1 ? "one of them was" : `${temporaryNames} of them were`;
+  return [`names were passed round in a ring, which takes more requests: ${names} renamed twice`];
 }

@@ -1,6 +1,6 @@
 import type { ToldFailure } from "../failures/failures.ts";
-import { placesWords } from "../failures/places.ts";
 import { WHERE_SET } from "../failures/words.ts";
+import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { strandedWords } from "./stranded-names.ts";
 
@@ -95,6 +95,11 @@ function limitSteps({ failures, counts, status }: ReportedRun): readonly string[
 
 /** How the items that failed are mended: through tools alone, or as a file. */
 function mendStep({ hasRejects, tool, status }: ReportedRun, runId: string): string {
+  const isEvents = tool === "track_events" || tool === "track_event";
+  if (isEvents && !hasRejects) {
+    const all = tool === "track_events" ? "; mend: true puts names right that are plainly misspelt" : "";
+    return `mend what failed as the remedies say, and send only that again with ${tool}${all}`;
+  }
   const seen = `get_run with runId ${runId}, outcome failed and given: true shows what each held`;
   if (status === "needs_confirmation") return `${seen}; mend those first, or leave them out`;
   const argument = tool === "delete_targeting" ? "ids" : tool === "delete_options" ? "ids or names" : "items";

@@ -187,7 +187,7 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   return [
     {
       data: { operation: "trackEvent", items, requests: items, bytes },
-      line: `- send events: ${items} requests, ${bytes} bytes`,
+      line: `- send events: ${items} items, ${items} requests, ${bytes} bytes`,
     },
   ];
 }

@@ -2,8 +2,8 @@ import type { KnownChange } from "../../runs/outcome.ts";
 import type { ObjectResult } from "../../runs/report.ts";
 import { cut } from "../failures/failures.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
-import { placeWords } from "../failures/places.ts";
 import { plain, seen, shown } from "../fence.ts";
+import { placeWords } from "../places.ts";
 import type { Row } from "../row.ts";
 
 /** The line of a result, for counting what fits a page. */
@@ -24,7 +24,12 @@ export function resultRow({ reason, given, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    did === undefined || did === "same" ? OUTCOME_WORDS[outcome] : did,
+    // What is shown with what was given did not succeed: the failures say how.
+    given !== undefined && outcome === "failed"
+      ? undefined
+      : did === undefined || did === "same"
+        ? OUTCOME_WORDS[outcome]
+        : did,
     _id && plain(_id),
     name === undefined ? undefined : shown(name),
     ...changeWords(result),

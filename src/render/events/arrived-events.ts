@@ -1,7 +1,8 @@
 import type { SandboxEvent } from "../../api/sandbox.ts";
+import { validateEvent } from "../../events/check/validate.ts";
 import type { Coverage, WrongEvents } from "../../events/watch/coverage.ts";
 import type { ExpectationResult } from "../../events/watch/expectations.ts";
-import { fenced, seen, shown } from "../fence.ts";
+import { fenced, plain, seen, shown } from "../fence.ts";
 import { tokensOf, withinTokens } from "../page.ts";
 
 const FINDINGS_SHOWN = 5;
@@ -14,6 +15,7 @@ export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
 /** An event that arrived as data: its body where that is short, else its length in bytes. */
 export function arrivedRow({ at, verdict, uid, eventName, bytes, findings, body, text }: SandboxEvent) {
+  const known = new Map(validateEvent(body).findings.map((finding) => [`${finding.rule} ${finding.path}`, finding]));
   const isShort = body !== undefined && tokensOf(JSON.stringify(body)) <= BODY_TOKENS;
   return {
     at,
@@ -21,7 +23,11 @@ export function arrivedRow({ at, verdict, uid, eventName, bytes, findings, body,
     uid: uid === null ? null : cut(uid),
     eventName: eventName === null ? null : cut(eventName),
     ...(findings.length > 0 && {
-      findings: findings.slice(0, FINDINGS_SHOWN).map(({ path, rule, effect }) => ({ path: cut(path), rule, effect })),
+      findings: findings.slice(0, FINDINGS_SHOWN).map(({ path, rule, effect }) => {
+        const same = known.get(`${rule} ${path}`);
+        const mends = same === undefined ? {} : { basis: same.basis, fix: cut(plain(same.fix)) };
+        return { path: cut(path), rule, effect, ...mends };
+      }),
     }),
     ...(isShort ? { body } : { bytes }),
     ...(text !== undefined && { text: cut(text) }),
@@ -30,7 +36,10 @@ export function arrivedRow({ at, verdict, uid, eventName, bytes, findings, body,
 
 /** An event that arrived as a line. */
 export function arrivedLine({ at, verdict, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
-  const found = findings.map(({ path, rule }) => `${rule} at ${path === "" ? "the body" : shown(path)}`);
+  const found = findings.map(({ path, rule, basis, fix }) => {
+    const mends = fix === undefined ? "" : ` (${basis}; ${fix})`;
+    return `${rule} at ${path === "" ? "the body" : shown(path)}${mends}`;
+  });
   const body = "body" in sent ? seen(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
   const text = sent.text === undefined ? [] : [`no JSON: ${shown(sent.text)}`];
   return [at, verdict, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");

@@ -1,6 +1,8 @@
 import type { Finding } from "../../events/check/rules.ts";
 import type { VerdictGroup } from "../../events/run/verdict-kinds.ts";
+import type { ReportedObject } from "../../runs/outcome.ts";
 import { plain } from "../fence.ts";
+import { placeWords } from "../places.ts";
 
 /** The verdict of events that share it, as answers show it (contract, `verdicts`). */
 export interface VerdictRow {
@@ -13,10 +15,15 @@ export interface VerdictRow {
   readonly basis: string;
   readonly observed?: string;
   readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
+  /** Whether what the findings say holds for the first event only. */
+  readonly ofFirst?: true;
 }
 
 /** A kind of verdict with its events, whose places are their indexes. */
-export function verdictRow({ predicted, basis, observed, findings, count, objects }: VerdictGroup): VerdictRow {
+export function verdictRow(group: VerdictGroup): VerdictRow {
+  const { predicted, basis, observed, count, objects, isOfFirst } = group;
+  // Why an event is not sent stands among the failures.
+  const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   return {
     index: objects[0] ?? 0,
     count,
@@ -32,16 +39,49 @@ export function verdictRow({ predicted, basis, observed, findings, count, object
       message: plain(message),
       fix: plain(fix),
     })),
+    ...(isOfFirst && findings.length > 0 && { ofFirst: true }),
   };
 }
 
 /** A verdict as a line of text. */
-export function verdictLine({ index, count, indexes, predicted, basis, observed, findings }: VerdictRow): string {
+export function verdictLine(row: VerdictRow): string {
+  const { index, count, indexes, predicted, basis, observed, findings, ofFirst } = row;
   const more = count > indexes.length ? ", …" : "";
-  const place = count === 1 ? `${index}` : `${count} events (items ${indexes.join(", ")}${more})`;
+  const items = indexes.map((place) => place + 1).join(", ");
+  const place = count === 1 ? `item ${index + 1}` : `${count} events (items ${items}${more})`;
   const seen = observed === undefined ? "" : `, observed ${observed}`;
   const found = findings.map(({ path, message, fix }) => `${path === "" ? "event" : path}: ${message}; ${fix}`);
-  return `${place}: predicted ${predicted} (${basis})${seen}${found.length > 0 ? ` — ${found.join(" | ")}` : ""}`;
+  const first = ofFirst ? " (so the first; the others break the same rule in another way)" : "";
+  return `${place}: predicted ${predicted} (${basis})${seen}${found.length > 0 ? ` — ${found.join(" | ")}${first}` : ""}`;
+}
+
+const MENDED_NAMED = 10;
+
+/** Which names were put right, each with how many events that was and the first of them. */
+export function mendedNotes(objects: readonly ReportedObject[]): readonly string[] {
+  const kinds = new Map<string, { count: number; readonly first: ReportedObject }>();
+  for (const object of objects) {
+    for (const one of new Set((object.mended ?? []).map((name) => name.replaceAll(/\[\d+\]/g, "[]")))) {
+      const kind = kinds.get(one) ?? { count: 0, first: object };
+      kind.count += 1;
+      kinds.set(one, kind);
+    }
+  }
+  const told = [...kinds].sort(([, one], [, other]) => other.count - one.count);
+  const named = told.slice(0, MENDED_NAMED).map(([one, { count, first }]) => {
+    return `put right before sending: ${plain(one)}, in ${count === 1 ? `1 event (${placeWords(first)})` : `${count} events (first ${placeWords(first)})`}`;
+  });
+  const more = told.length - named.length;
+  return more > 0 ? [...named, `put right in ${more} more ways: get_run shows each`] : named;
+}
+
+/** What `predicted` means, where something was sent that no sandbox shows. */
+export function predictedNotes(verdicts: readonly VerdictGroup[], status: string): readonly string[] {
+  const isSeen = verdicts.some(({ observed }) => observed !== undefined);
+  if (isSeen || status === "planned" || verdicts.every(({ predicted }) => predicted !== "recorded")) return [];
+  return [
+    "predicted is what the API's documents say becomes of the event; the service answers ok to recorded and to ignored ones alike, so that nothing more can be seen",
+  ];
 }
 
 /** What can be done about an event of which is not known whether it was recorded. */

@@ -1,9 +1,9 @@
 import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../../runs/report.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { shown, shownBriefly } from "../fence.ts";
+import { placesWords, placeWords } from "../places.ts";
 import type { Row } from "../row.ts";
 import { codeWords, messageFor, OUTCOME_WORDS } from "./messages.ts";
-import { placesWords, placeWords } from "./places.ts";
 
 /** What callers gave as name or ID may be of any length; no valid one is longer than this. */
 const LONGEST_TEXT = 120;
@@ -18,6 +18,8 @@ export interface ToldFailure extends Omit<FailureGroup, "reason"> {
   readonly detail?: Detail | undefined;
   readonly message: string;
   readonly remedy: string;
+  /** Of events: the users of the first ones, as they were given. */
+  readonly uids?: readonly string[];
   /** Whether the message holds for the first one only: then each one's own is among its details. */
   readonly isOfFirst: boolean;
 }
@@ -57,6 +59,10 @@ export function failureRow(failure: ToldFailure, mostDetails: number): Row {
   const details = (failure.details ?? []).slice(0, mostDetails);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const place = placesWords(failure.places, { byLine: failure.byLine, omitted: failure.placesOmitted });
+  const sum = contextIds === undefined || count === 1 ? {} : { contextIdsTogether: contextIds };
+  const detail = { ...failure.detail, ...sum, ...(failure.uids !== undefined && { uids: failure.uids }) };
+  const users = (failure.uids ?? []).map((uid) => cut(uid));
+  const named = users.length === 0 ? "" : `, uid ${users.map(shown).join(", ")}${count > users.length ? ", …" : ""}`;
   const together =
     contextIds === undefined || count === 1
       ? ""
@@ -69,16 +75,15 @@ export function failureRow(failure: ToldFailure, mostDetails: number): Row {
       outcome,
       indexes,
       ...(failure.byLine && { lines: linesOf(failure.places) }),
-      ...(contextIds !== undefined && { contextIds }),
       ...(ref !== undefined && { ref }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
-      ...(failure.detail !== undefined && { detail: short(failure.detail) }),
+      ...(Object.keys(detail).length > 0 && { detail: short(detail) }),
       ...(details.length > 0 && { details: details.map((detail) => detailData(detail, failure)) }),
       message,
       remedy,
     },
-    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${first}): ${codeWords(errorCode)}: ${message}. ${remedy}${together}${each}`,
+    line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${first}${named}): ${codeWords(errorCode)}: ${message}. ${remedy}${together}${each}`,
   };
 }
 

@@ -1,14 +1,16 @@
 import * as z from "zod";
+import { isJsonObject } from "../../events/check/catalogue.ts";
 import { rememberingNearestName } from "../../events/check/near-names.ts";
 import { validateEvent } from "../../events/check/validate.ts";
 import { EventRunState, resends, settledEntry } from "../../events/run/event-run-state.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
-import { type GivenEvent, objectOf } from "../../events/run/event-source.ts";
+import { type EventSource, type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
-import { RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
-import { toldFailures } from "../../render/failures/failures.ts";
-import { countsOf, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
+import { mendedNotes, predictedNotes, RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
+import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
+import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
+import type { ToolContext } from "../context.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -21,6 +23,9 @@ export const onUnknownArgument = () => ({
 /** How many results a report looks at: those that fit are shown. */
 const RESULTS_READ = 50;
 
+/** The `uid` of an event, where it is known as it was given. */
+type UidOf = (object: number) => string | undefined;
+
 /** The report about events, in the form of every write. */
 function eventReport(about: {
   readonly environment: "live" | "sandbox";
@@ -28,20 +33,25 @@ function eventReport(about: {
   readonly runId?: string;
   readonly status: RunStatus;
   readonly state: EventRunState;
+  readonly uidOf: UidOf;
   readonly nextSteps?: readonly string[];
   readonly hasRejects?: boolean;
   readonly unknownIsFinal?: boolean;
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
 }): RenderedReport {
-  const { state, nextSteps = [], ...rest } = about;
+  const { state, uidOf, nextSteps = [], ...rest } = about;
   const { runId, status } = rest;
+  const mended = mendedNotes(state.objects);
   return renderReport({
     ...rest,
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests }),
-    failures: toldFailures(state),
-    results: runId === undefined ? [] : firstResults(state, rest.tool),
+    failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
+    results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
     verdicts: state.verdicts().map(verdictRow),
+    notes: [...mended, ...predictedNotes(state.verdicts(), status)],
+    lastAt: state.updatedAt,
+    ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     nextSteps: [...doubts(state), ...nextSteps],
   });
 }
@@ -53,16 +63,19 @@ export async function plannedEventReport(
 ): Promise<RenderedReport> {
   const state = new EventRunState();
   const nearest = rememberingNearestName();
+  const uids = new Map<number, string>();
   const requests = { items: 0, bytes: 0 };
   for await (const batch of events) {
     state.apply({ t: "begin", items: batch.length, at: 0 });
     state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
     for (const { index, event, text, reason } of batch) {
       const predicted = validateEvent(event, nearest);
+      const uid = uidIn(event);
       const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
       if (reason !== undefined) {
         state.apply({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at: 0 });
       } else if (isRefused) {
+        if (uid !== undefined && uids.size < UIDS_KEPT) uids.set(index, uid);
         state.apply(settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0));
       } else {
         const verdict = verdictOf(predicted, undefined);
@@ -72,23 +85,45 @@ export async function plannedEventReport(
       }
     }
   }
-  return eventReport({ ...about, status: "planned", state, ...(requests.items > 0 && { eventRequests: requests }) });
+  const uidOf = (object: number) => uids.get(object);
+  return eventReport({
+    ...about,
+    status: "planned",
+    state,
+    uidOf,
+    ...(requests.items > 0 && { eventRequests: requests }),
+  });
 }
 
-/** The report about a run of events as it stands. */
-export function eventRunReport(
-  { header, state, status }: EventRun,
-  environment: "live" | "sandbox",
+const UIDS_KEPT = 2000;
+
+/**
+ * The report about a run of events as it stands; what failed or is in doubt is named by what was given for it: by
+ * `source`, where the call has it, else as far as it is kept.
+ */
+export async function eventRunReport(
+  run: EventRun,
+  context: ToolContext,
   nextSteps: readonly string[] = [],
-): RenderedReport {
+  source?: EventSource,
+): Promise<RenderedReport> {
+  const { header, state, status } = run;
+  const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
+  const rows = tellingResults(state, RESULTS_READ).flatMap(({ index, outcome }) =>
+    outcome === "failed" || outcome === "unknown" || outcome === "unattempted" ? [index] : [],
+  );
+  const wanted = [...new Set([...first, ...rows])];
+  const { eventsAt, givenOf } = await import("../given.ts");
+  const given = source === undefined ? await givenOf(run, wanted, context) : await eventsAt(source, wanted);
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resends(header.call, state);
   const canResend = tool === "track_event" && unknownIsFinal && status() !== "running" && state.counts().unknown > 0;
   return eventReport({
-    environment,
+    environment: context.environment,
     tool,
     runId: header.runId,
+    uidOf: (object) => uidIn(given.get(object)),
     status: status(),
     state,
     nextSteps: [...nextSteps, ...(canResend ? [RESEND_EVENT] : [])],
@@ -106,9 +141,27 @@ function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   ].filter((step) => step !== false);
 }
 
-/** The first results; of a single event only how it ended, since the caller knows it and the verdict says the rest. */
-function firstResults(state: EventRunState, tool: string): readonly ObjectResult[] {
-  const results = tellingResults(state, RESULTS_READ);
+/** How many users a group of failures names. */
+const UIDS_NAMED = 5;
+
+function uidIn(event: unknown): string | undefined {
+  return isJsonObject(event) && typeof event.uid === "string" ? event.uid : undefined;
+}
+
+function withUids(failure: ToldFailure, uidOf: UidOf): ToldFailure {
+  const uids = failure.indexes.slice(0, UIDS_NAMED).flatMap((index) => uidOf(index) ?? []);
+  return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
+}
+
+/**
+ * The results that say most, what did not succeed with its `uid` as it was given. Of a single event only how it ended,
+ * since the caller knows it and the verdict says the rest.
+ */
+function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
+  const results = tellingResults(state, RESULTS_READ).map((result): ObjectResult => {
+    const uid = uidOf(result.index);
+    return uid === undefined ? result : { ...result, uid };
+  });
   if (tool !== "track_event") return results;
   return results.map(({ uid, predicted, rule, observed, ...result }) => result);
 }

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { contentsOf, emitSuite, type SuiteFormat } from "../../events/suites/emit.ts";
-import { generateEventTests } from "../../events/suites/generate.ts";
 import { CASE_KINDS, MOST_SEED } from "../../events/suites/suite.ts";
 import { findFreePlace } from "../../files/folders.ts";
 import { inOnePiece, saveFile } from "../../files/save-file.ts";
@@ -49,6 +48,8 @@ export const generateEventTestsTool = {
     }),
   async handler({ format, saveTo, ...choice }, context) {
     const { environment, suites, caller, allowedDirs } = context;
+    // Only this tool needs it, so that no start pays for it.
+    const { generateEventTests } = await import("../../events/suites/generate.ts");
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
       throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");

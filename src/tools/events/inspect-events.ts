@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../../api/sandbox.ts";
-import { coverageOf } from "../../events/watch/coverage.ts";
-import { type ArrivedEvent, checkExpectations } from "../../events/watch/expectations.ts";
+import { isJsonObject } from "../../events/check/catalogue.ts";
+import type { ArrivedEvent } from "../../events/watch/expectations.ts";
 import { arrivedLine, arrivedRow, coverageText, expectationsText } from "../../render/events/arrived-events.ts";
 import { fenced } from "../../render/fence.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
@@ -25,6 +25,8 @@ const expectation = () =>
 const input = () =>
   z.strictObject({
     uid: z.string().optional(),
+    uids: z.array(z.string()).min(1).max(50).optional().describe("Several users at once"),
+    platform: z.string().optional(),
     eventName: z.string().optional(),
     verdict: z.enum(VERDICTS).optional(),
     since: z.union([z.string(), z.number()]).optional().describe("ISO 8601 time, or milliseconds since 1970"),
@@ -62,15 +64,28 @@ export const inspectEvents = {
   async handler(given, context) {
     const { eventName, verdict, expect = [], limit } = given;
     const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
-    const listed = await look(filters, context);
+    const { uids, platform } = given;
+    if (given.uid !== undefined && uids !== undefined) {
+      throw new ToolError("uid and uids were both given", "Give one of the two.");
+    }
+    const isWanted = wantedBy({ uids, platform });
+    const listed = only(await look(filters, context), isWanted);
     const isFiltered = eventName !== undefined || verdict !== undefined;
-    const all = isFiltered ? await look({ uid: filters.uid, since: filters.since }, context) : listed;
+    const all = isFiltered ? only(await look({ uid: filters.uid, since: filters.since }, context), isWanted) : listed;
     const arrived = all.events.map(arrivedEvent);
+    // Only this tool needs them, so that no start pays for it.
+    const { coverageOf } = await import("../../events/watch/coverage.ts");
+    const { checkExpectations } = await import("../../events/watch/expectations.ts");
     const options = pickOptions(given);
     const expectations = checkExpectations(arrived, expect.map(withoutAbsent), options);
     const coverage = coverageOf(arrived);
     const told = [coverageText(coverage), ...expectationsText(expectations)];
-    const page = pageOf(listed, { limit, cursor: given.cursor, filters, beside: [coverage, expectations, told] });
+    const page = pageOf(listed, {
+      limit,
+      cursor: given.cursor,
+      filters: { ...filters, ...(uids !== undefined && { uids }), ...(platform !== undefined && { platform }) },
+      beside: [coverage, expectations, told],
+    });
     const notes = notesOn(all);
     const { total } = listed;
     return {
@@ -101,6 +116,24 @@ type Filters = Omit<SandboxQuery, "limit">;
 
 function look(filters: Filters, context: ToolContext): Promise<SandboxEvents> {
   return sandboxOf(context).events({ ...filters, limit: LOOKED_AT }, { signal: context.signal });
+}
+
+type Wanted = ((event: SandboxEvent) => boolean) | undefined;
+
+/** Chooses events by several users, or by platform; undefined where neither was asked for. */
+function wantedBy({ uids, platform }: Pick<Input, "uids" | "platform">): Wanted {
+  if (uids === undefined && platform === undefined) return undefined;
+  const users = uids === undefined ? undefined : new Set<unknown>(uids);
+  return ({ uid, body }) => {
+    const isOn = platform === undefined || (isJsonObject(body) && body.platform === platform);
+    return isOn && (users === undefined || users.has(uid));
+  };
+}
+
+function only(seen: SandboxEvents, isWanted: Wanted): SandboxEvents {
+  if (isWanted === undefined) return seen;
+  const events = seen.events.filter(isWanted);
+  return { ...seen, events, total: events.length };
 }
 
 function instant(since: string | number | undefined): number | undefined {

@@ -1,29 +1,43 @@
 import * as z from "zod";
 import { describeEventType, listEventTypes } from "../../events/check/event-types.ts";
 import { eventTypesText, eventTypeText } from "../../render/events/event-types.ts";
-import type { ToolDefinition } from "../definition.ts";
+import { type ToolDefinition, ToolError } from "../definition.ts";
+
+const MOST_IN_FULL = 6;
 
 const input = () =>
   z.strictObject({
-    eventName: z.string().optional().describe("Only this event, with types and limits"),
+    eventNames: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe(`Only these, with types and limits; at most ${MOST_IN_FULL}`),
+    eventName: z.string().optional().describe("The same for one"),
   });
 
 /** Tells which events the service supports, and what each needs. */
 export const listEventTypesTool = {
   name: "list_event_types",
   title: "List event types",
-  description: "Lists the supported events with their required and optional parameters, or one event in full.",
+  description: "Lists the supported events with their required and optional parameters, or some events in full.",
   toolset: "events",
   effect: "reads",
   idempotent: true,
   input,
   output: () => z.looseObject({ environment: z.string(), events: z.array(z.looseObject({})).optional() }),
-  async handler({ eventName }, { environment }) {
-    if (eventName === undefined) {
+  async handler({ eventNames = [], eventName }, { environment }) {
+    const wanted = [...new Set([...eventNames, ...(eventName === undefined ? [] : [eventName])])];
+    if (wanted.length > MOST_IN_FULL) {
+      throw new ToolError(
+        `${wanted.length} events in full are too many for one answer`,
+        `Give at most ${MOST_IN_FULL} at a time; without eventNames all are listed in short.`,
+      );
+    }
+    if (wanted.length === 0) {
       const { events } = listEventTypes();
       return { structured: { environment, events }, text: eventTypesText(events), isError: false };
     }
-    const event = describeEventType(eventName);
-    return { structured: { environment, events: [event] }, text: eventTypeText(event), isError: false };
+    const events = wanted.map(describeEventType);
+    return { structured: { environment, events }, text: events.map(eventTypeText).join("\n\n"), isError: false };
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

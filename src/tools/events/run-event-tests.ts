@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { junitXml } from "../../events/suites/junit.ts";
-import { runSuite, type SuiteReport } from "../../events/suites/run-suite.ts";
+import type { SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../../events/suites/suite.ts";
 import type { KeptSuite } from "../../events/suites/suite-store.ts";
 import { observerOf } from "../../events/watch/observe.ts";
@@ -11,7 +10,6 @@ import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { confirmationText } from "../../render/changes/report.ts";
-import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
 import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -128,6 +126,7 @@ async function runLive(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   refuseReadOnly(context);
+  const { liveTestsText } = await import("../../render/events/suite-report.ts");
   const effect = liveTestsText(kept.suite);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
   return decided<ToolAnswer>(
@@ -211,6 +210,8 @@ async function answerOf(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const run = { ...about(kept, context), target, report };
+  const { suiteReportAnswer } = await import("../../render/events/suite-report.ts");
+  const { junitXml } = await import("../../events/suites/junit.ts");
   if (place === undefined) return suiteReportAnswer(run);
   try {
     await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
@@ -227,6 +228,7 @@ async function reportOf(kept: KeptSuite, target: Input["target"], context: ToolC
   const isLive = target === "configured" && environment === "live";
   const bench = isLive ? { events: eventsOf(context) } : testBenchOf(context);
   const late = new AbortController();
+  const { runSuite } = await import("../../events/suites/run-suite.ts");
   const running = runSuite(kept.suite, {
     api: bench.events,
     clock,

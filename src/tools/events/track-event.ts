@@ -51,7 +51,8 @@ export const trackEvent = {
   description:
     "Sends one user event, with the event's own parameters at the top level. An event that the service would silently " +
     "ignore or refuse is not sent: the answer says which rule it breaks and how to mend it. While it is not known what " +
-    "became of an equal event, for 10 minutes, nothing is sent unless onUnknown is resend.",
+    "became of an equal event, for 10 minutes, nothing is sent unless onUnknown is resend. An event counts when it " +
+    "arrives: the service takes no time of its own.",
   toolset: "events",
   effect: "adds",
   idempotent: false,
@@ -68,6 +69,6 @@ export const trackEvent = {
     const { run, repeat } = await sendingOf(context).sendOne(planned, context.caller);
     await run.kept;
     await followRun(run, context);
-    return eventRunReport(run, environment, repeat === undefined ? [] : [repeatedEventWords(repeat)]);
+    return eventRunReport(run, context, repeat === undefined ? [] : [repeatedEventWords(repeat)], planned.source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -18,7 +18,12 @@ const input = () =>
       .array(openObject())
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
+    items: z.array(openObject()).optional().describe("The same as events"),
     ...fileArguments("uid, eventName, parameters", "events"),
+    mend: z
+      .boolean()
+      .optional()
+      .describe("Put right names of events and parameters that are plainly misspelt, telling each"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });
@@ -35,20 +40,24 @@ export const trackEvents = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ events, file, encoding, onUnknown, dryRun }, context) {
+  async handler({ items: sameAsEvents, file, encoding, mend, onUnknown, dryRun, ...given }, context) {
     const { environment, caller, arrivedAt } = context;
+    if (given.events !== undefined && sameAsEvents !== undefined) {
+      throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
+    }
+    const events = given.events ?? sameAsEvents;
     const opened = await openedFile({ file, encoding }, { events }, context);
     // What JSON cannot carry would be something else once it is text.
-    const given = (events ?? []).map(asMeant);
-    for (const [index, event] of given.entries()) checkJsonValues(event, `event ${index}`);
-    const source = opened === undefined ? sourceOfEvents(given) : sourceOfFile(opened);
+    const meant = (events ?? []).map(asMeant);
+    for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
+    const source = opened === undefined ? sourceOfEvents(meant, mend) : sourceOfFile(opened, mend);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
-    const items = opened === undefined ? given.length : await countOf(checked(eventsIn(source)));
+    const items = opened === undefined ? meant.length : await countOf(checked(eventsIn(source)));
     if (items === 0) throw noEvents();
     const { run, before } = await sendingOf(context).once({ source, items, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
     const others = await interruptedHints(context, run.header.runId);
-    return eventRunReport(run, environment, [...beforeWords(before), ...others]);
+    return eventRunReport(run, context, [...beforeWords(before), ...others], source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 

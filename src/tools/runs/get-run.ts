@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { runLine, runsText } from "../../render/changes/runs.ts";
+import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
 import type { ListedRun } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
@@ -11,7 +11,6 @@ import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { runOutput } from "../writing/write.ts";
-import { givenOf } from "./given.ts";
 import { ownRun, reportOf } from "./run-reports.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
@@ -101,26 +100,48 @@ async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswe
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
   const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
+  const { rowsBeside, shortened } = await import("../../render/changes/given-rows.ts");
+  const { givenOf } = await import("../given.ts");
   const bodies = given ? await givenOf(run, page, context) : undefined;
-  const rows = page.map((object) => rowOf(objectResult(state, object), bodies?.get(object), given));
-  const report = await reportOf(run, context);
+  const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), given));
+  const whole = await reportOf(run, context);
+  // The rows themselves say where they are.
+  const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
-  const fitting = rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text]);
+  const fitting = given
+    ? rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text])
+    : rowsThatFit(rows, resultLine, FAILURES_ROOM);
   const end = wanted[fitting];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
 }
 
+/** A group of failures with its first places only. */
+function inShort(failure: ToldFailure): ToldFailure {
+  const { indexes, places } = failure;
+  if (places.length <= PLACES_BESIDE) return failure;
+  return {
+    ...failure,
+    indexes: indexes.slice(0, PLACES_BESIDE),
+    places: places.slice(0, PLACES_BESIDE),
+    placesOmitted: true,
+  };
+}
+
+const PLACES_BESIDE = 3;
+
 /** How many rows a page has where it is not said: with what was given as many as fit. */
 const MOST_SHOWN = 20;
 const MOST_GIVEN = 50;
 const CURSOR_LETTERS = 110;
+/** What the failures beside a page may take. */
+const FAILURES_ROOM = "x".repeat(2500);
 
 /** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
 function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
   if (!given) return result;
   const { uid, name, predicted, rule, observed, reason, ...place } = result;
-  return body === undefined ? result : { ...place, given: shortened(body) };
+  return body === undefined ? result : { ...place, given: body };
 }
 
 async function listRuns(

@@ -54,7 +54,7 @@ export async function reportedRun(
   nextSteps: readonly string[] = [],
   withTotals?: "totals",
 ): Promise<ToolAnswer> {
-  if (isEventRun(run)) return eventRunReport(run, context.environment, nextSteps);
+  if (isEventRun(run)) return eventRunReport(run, context, nextSteps);
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
   return renderReport({ ...(await reportOf(run, context)), ...(totals && { totals }), nextSteps });
 }

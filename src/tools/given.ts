@@ -1,17 +1,17 @@
-import type { WriteCall } from "../../changes/call.ts";
-import { fileOf } from "../../changes/change-kinds.ts";
-import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
-import { contextRows } from "../../changes/rows/context-rows.ts";
-import { optionRows } from "../../changes/rows/option-rows.ts";
-import { eventRows } from "../../events/run/event-rows.ts";
-import { type EventRun, isEventRun } from "../../events/run/event-runs.ts";
-import { eventsAsGiven } from "../../events/run/event-source.ts";
-import { type InputFile, type RowShape, rowsOf } from "../../files/rows.ts";
-import type { ByteSource } from "../../platform/bytes.ts";
-import { FileError } from "../../platform/file-error.ts";
-import type { Run } from "../../runs/kind.ts";
-import type { ReportedObject } from "../../runs/outcome.ts";
-import type { ToolContext } from "../context.ts";
+import type { WriteCall } from "../changes/call.ts";
+import { fileOf } from "../changes/change-kinds.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import { contextRows } from "../changes/rows/context-rows.ts";
+import { optionRows } from "../changes/rows/option-rows.ts";
+import { eventRows } from "../events/run/event-rows.ts";
+import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
+import { type EventSource, eventsAsGiven } from "../events/run/event-source.ts";
+import { type InputFile, type RowShape, rowsOf } from "../files/rows.ts";
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import type { Run } from "../runs/kind.ts";
+import type { ReportedObject } from "../runs/outcome.ts";
+import type { ToolContext } from "./context.ts";
 
 /** By object: what the caller gave for it. */
 export type GivenOf = ReadonlyMap<number, unknown>;
@@ -41,14 +41,10 @@ async function givenEvents(
   wanted: readonly number[],
   { runs }: Pick<ToolContext, "runs">,
 ): Promise<GivenOf> {
-  const given = new Map<number, unknown>();
   const { runId, call } = header;
-  const open = new Set(wanted);
-  for await (const batch of eventsAsGiven({ kept: call.input.events, bytes: runs.part(runId, "input") })) {
-    for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
-    if (open.size === 0) return given;
-  }
+  const given = new Map(await eventsAt({ kept: call.input.events, bytes: runs.part(runId, "input") }, wanted));
   const { file } = call.input.events;
+  const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
   // Once nothing is left to send, what failed of a file is in its reject file alone, in the order of its rows.
   const rejects: InputFile = { ...file, format: file.format === "csv" ? "csv" : "ndjson", encoding: "utf-8" };
@@ -60,6 +56,23 @@ async function givenEvents(
       if ("item" in content && open.has(next.value)) given.set(next.value, content.item);
       next = failed.next();
     }
+  }
+  return given;
+}
+
+/** Some events of a source as they were given, by their indexes; without those that are not kept any more. */
+export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
+  const given = new Map<number, unknown>();
+  const open = new Set(indexes);
+  if (open.size === 0) return given;
+  try {
+    for await (const batch of eventsAsGiven(source)) {
+      for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
+      if (open.size === 0) break;
+    }
+  } catch (thrown) {
+    // Nothing is kept any more: what is empty is no file of its kind.
+    if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
 }

@@ -1,4 +1,4 @@
-import type { PlaceRange } from "../../runs/report.ts";
+import type { PlaceRange } from "../runs/report.ts";
 
 /** Places as a person counts: `line 501`, `lines 2-20, 35`, `item 1`, `items 1-5000`. */
 export function placesWords(

@@ -1,0 +1,146 @@
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { checkedReport, inCallOrder, type Report, startSession } from "../support/writing.ts";
+
+const idOf = (report: Report, position = 0): string => inCallOrder(report)[position]?._id ?? "";
+
+/** A targeting "Footwear" with two options, and a group with one sub-option. */
+async function footwear() {
+  const session = await startSession({ live: true });
+  const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
+  const made = await session.write("bulk_add_options", {
+    targetingId,
+    items: [
+      { name: "Running Shoes", contexts: ["a", "b", "c"] },
+      { name: "Sandals", contexts: ["s"] },
+      { name: "Winter", contexts: ["w"], children: [{ name: "Boots", contexts: ["x"] }] },
+    ],
+  });
+  return {
+    session,
+    targetingId,
+    running: idOf(made),
+    sandals: idOf(made, 1),
+    winter: idOf(made, 2),
+    boots: idOf(made, 3),
+  };
+}
+
+test("a set says what it added, took away and found, and the targeting's totals, without a read before", async () => {
+  const { session, targetingId, running } = await footwear();
+  const given = await session.client.callTool("update_contexts", {
+    targetingName: "Footwear",
+    items: [{ name: "Running Shoes", set: ["b", "c", "d", "e"] }],
+  });
+  expect(given.structuredContent).toMatchObject({
+    status: "succeeded",
+    asked: "not_needed",
+    results: [{ _id: running, name: "Running Shoes", did: "changed", added: 2, removed: 1, alreadyThere: 2 }],
+    totals: { targetingId, name: "Footwear", optionCount: 4 },
+  });
+  expect(textOf(given)).toMatch(/item 1: changed .*"Running Shoes" \(2 added, 1 removed, 2 already there\)/);
+  expect(textOf(given)).toContain("Nobody had to be asked.");
+  expect(textOf(given)).not.toContain("0 ms waited");
+});
+
+test("an add and a remove by ID say the name, what was there already, and what was not there", async () => {
+  const { session, running, sandals } = await footwear();
+  const report = await session.write("update_contexts", {
+    items: [
+      { _id: running, add: ["c", "d"] },
+      { _id: sandals, remove: ["s2", "s3"], add: ["t"] },
+      { _id: running, add: ["d"] },
+    ],
+  });
+  expect(report.results).toMatchObject([
+    { index: 0, name: "Running Shoes", did: "changed", added: 1, alreadyThere: 1 },
+    { index: 1, name: "Sandals", added: 1, alreadyThere: 0, removed: 0, absent: 2 },
+    { index: 2, name: "Running Shoes", added: 0, alreadyThere: 1 },
+  ]);
+});
+
+test("renames and moves say from what to what; what was deleted says its name", async () => {
+  const { session, targetingId, running, boots, winter } = await footwear();
+  const renamed = await session.write("rename_targetings", { items: [{ _id: targetingId, name: "Shoes 2026" }] });
+  expect(renamed.results).toMatchObject([{ from: "Footwear", to: "Shoes 2026", did: "changed" }]);
+  const moved = await session.write("update_options", {
+    items: [
+      { _id: boots, parent: null },
+      { _id: running, name: "Runners" },
+    ],
+  });
+  expect(moved.results).toMatchObject([
+    { name: "Boots", from: { parent: winter, parentName: "Winter" }, to: { parent: null, parentName: null } },
+    { name: "Runners", from: "Running Shoes", to: "Runners" },
+  ]);
+  const planned = await session.write("delete_options", { ids: [running] });
+  expect(planned.confirmation?.effect).toContain('"Runners"');
+  const done = await session.write("delete_options", { confirmation: planned.confirmation?.token });
+  expect(done).toMatchObject({ asked: "agreed_by_token", results: [{ name: "Runners", did: "deleted" }] });
+  const kept = await session.client.callTool("get_run", { runId: done.runId });
+  expect(kept.structuredContent).toMatchObject({ asked: "agreed_by_token" });
+});
+
+test("options created beside options extended are told apart", async () => {
+  const { session, targetingId } = await footwear();
+  const given = await session.client.callTool("bulk_add_options", {
+    targetingId,
+    onExisting: "addContexts",
+    items: [
+      { name: "Running Shoes", contexts: ["c", "z"] },
+      { name: "Loafers", contexts: ["l"] },
+    ],
+  });
+  expect(given.structuredContent).toMatchObject({
+    results: [
+      { name: "Running Shoes", did: "changed", added: 1, alreadyThere: 1 },
+      { name: "Loafers", did: "created" },
+    ],
+    totals: { optionCount: 5 },
+  });
+  expect(textOf(given)).toContain("(1 created, 1 got Context IDs)");
+});
+
+test("where the read before fails, an add goes on without it", async () => {
+  const { session, running } = await footwear();
+  await session.control("/faults", { faults: [{ on: "getOption", kind: "status", status: 503, times: 2 }] });
+  const report = await session.write("update_contexts", { items: [{ _id: running, add: ["d"] }] });
+  expect(report).toMatchObject({ status: "succeeded", results: [{ _id: running }] });
+  expect(report.results[0]).not.toHaveProperty("added");
+});
+
+test("failed rows come first, in numbers that people count by, as ranges", async () => {
+  const { session, targetingId } = await footwear();
+  const items = Array.from({ length: 60 }, (_, at) => ({ name: at >= 20 && at < 50 ? `bad_${at}` : `Option ${at}` }));
+  const given = await session.client.callTool("bulk_add_options", { targetingId, items });
+  const [first] = checkedReport(given).results;
+  expect(first).toMatchObject({ index: 20, outcome: "failed", name: "bad_20" });
+  expect(textOf(given)).toContain("30 failed (items 21-50");
+});
+
+test("a no tells the model the effect that the person saw, and who said it", async () => {
+  const session = await startSession({ answer: () => ({ action: "decline" }) });
+  const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
+  const report = await session.write("delete_targeting", { ids: [targetingId] });
+  expect(report).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
+  expect(JSON.stringify(report.nextSteps)).toMatch(/they were shown: This deletes 1 targeting/);
+});
+
+test("names passed round in a ring say why there were more requests", async () => {
+  const session = await startSession();
+  const made = await session.write("create_targetings", { items: [{ name: "One" }, { name: "Two" }] });
+  const report = await session.write("rename_targetings", {
+    items: [
+      { _id: idOf(made), name: "Two" },
+      { _id: idOf(made, 1), name: "One" },
+    ],
+  });
+  expect(report).toMatchObject({
+    status: "succeeded",
+    results: [
+      { from: "One", to: "Two" },
+      { from: "Two", to: "One" },
+    ],
+  });
+  expect(report.notes.join()).toContain("ring");
+});

@@ -1,0 +1,76 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { mendEvent } from "../../src/events/check/mend.ts";
+import { trackEvents } from "../../src/tools/events/track-events.ts";
+import { getRun } from "../../src/tools/runs/get-run.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
+
+const rows = z.object({
+  results: z.array(z.looseObject({ index: z.number(), given: z.record(z.string(), z.unknown()) })),
+});
+
+test("of 5,000 events of a file the 27 that would be lost, with what each held, 20 of them mended and sent, in three calls", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+  const bad = (at: number): string => (at % 3 === 0 ? "addToCart" : "checkout_step2");
+  const lines = Array.from({ length: 5000 }, (_, at) => {
+    const name = at % 185 === 7 ? bad(at) : "add_to_cart";
+    const event = { uid: `user-${at}`, eventName: name, item_id: `sku-${at}`, price: 12000, quantity: 1 };
+    return JSON.stringify(event);
+  });
+  const file = join(folder, "events.ndjson");
+  await writeFile(file, lines.join("\n"));
+  const first = await answerOf(trackEvents, { file }, context);
+  expect(first.structured).toMatchObject({ status: "partial", counts: { succeeded: 4973, failed: 27 } });
+  expect(first.text).toContain('uid "user-');
+  const second = await answerOf(
+    getRun,
+    { runId: String(first.structured.runId), outcome: "failed", given: true },
+    context,
+  );
+  const { results } = rows.parse(second.structured);
+  expect(results).toHaveLength(27);
+  for (const { index, given } of results) expect(given).toEqual(JSON.parse(lines[index] ?? ""));
+  expect(countTokens(JSON.stringify(second.structured)) + countTokens(second.text)).toBeLessThanOrEqual(3500);
+  const before = sandbox.events().length;
+  const items = results.slice(0, 20).map(({ given }) => ({ ...given, eventName: "add_to_cart" }));
+  const third = await answerOf(trackEvents, { items }, context);
+  expect(third.structured).toMatchObject({ status: "succeeded", counts: { succeeded: 20 } });
+  expect(sandbox.events()).toHaveLength(before + 20);
+}, 60_000);
+
+test("mend puts right what is plainly misspelt, tells each, and guesses nothing else", async () => {
+  const { context, sandbox } = await eventTools();
+  const events = [
+    { uid: "a", eventName: "addToCart", itemId: "x", price: 1, quantity: 1 },
+    { uid: "b", eventName: "AddToCart", item_id: "x", price: 1, quantity: 1 },
+    { uid: "c", eventName: "order", tx_id: "t" },
+    { uid: "d", eventName: "checkout_step2" },
+  ];
+  const { structured, text } = await answerOf(trackEvents, { events, mend: true }, context);
+  expect(structured).toMatchObject({
+    counts: { succeeded: 2, failed: 2 },
+    notes: expect.arrayContaining([
+      expect.stringContaining("eventName addToCart → add_to_cart, in 1 event (item 1)"),
+      expect.stringContaining("itemId → item_id"),
+    ]),
+  });
+  expect(text).toContain("put right before sending");
+  expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
+    { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
+    { uid: "b", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
+  ]);
+});
+
+test.each([
+  [{ eventName: "purchse", tx_id: "t" }, "purchase"],
+  [{ eventName: "transaction" }, "transaction"],
+  [{ eventName: "purchase2" }, "purchase2"],
+  [{ eventName: "clik" }, "click"],
+])("%j is mended to %s", (event, name) => {
+  expect(mendEvent(event).event).toMatchObject({ eventName: name });
+});
