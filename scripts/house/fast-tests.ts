@@ -6,6 +6,9 @@ const ROOT = join(import.meta.dirname, "..", "..");
 /** Folders of `test/` whose tests take long by their purpose: whole servers, schedules of faults, many inputs. */
 const LONG = ["e2e", "faults", "fuzz", "kill"];
 
+/** A test that puts others in the place of modules, which tests that share their modules would get as well. */
+const REPLACES_MODULES = /\bvi\.(?:mock|doMock)\(/;
+
 /** What starts a process, and what reads the built command, which needs a build first. */
 const NEEDS_A_PROCESS = /from "node:(?:child_process|cluster)"|client\/stdio(?:\.js)?"|"dist[/"]|`dist\//;
 
@@ -13,11 +16,14 @@ const IMPORTED = /(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g;
 
 /**
  * The test files of `npm run test:fast`, from the root of the repository: all but those in a folder of long tests, and
- * those that start a process or read the built command, themselves or through a module of this repository.
+ * those that start a process or read the built command, themselves or through a module of this repository, and those
+ * that replace modules.
  */
 export function fastTests(root = ROOT): readonly string[] {
   const starts = processStarters(root);
-  return testFiles(root).filter((file) => !LONG.includes(file.split("/")[1] ?? "") && !starts(join(root, file)));
+  const isFast = (file: string): boolean =>
+    !REPLACES_MODULES.test(readFileSync(join(root, file), "utf8")) && !starts(join(root, file));
+  return testFiles(root).filter((file) => !LONG.includes(file.split("/")[1] ?? "") && isFast(file));
 }
 
 /** Every test file, from the root of the repository. */

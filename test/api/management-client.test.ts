@@ -156,7 +156,7 @@ describe("what is understood", () => {
       status: 200,
       json: { _id: OPTION, name: "a", contextCount: 2, contexts: ["x", "y"] },
     });
-    expect(await api.getOption(OPTION)).toEqual({
+    expect(await api.getOption(OPTION)).toMatchObject({
       option: { _id: OPTION, name: "a", contextCount: 2 },
       contexts: ["x", "y"],
     });

@@ -72,7 +72,8 @@ export function meaningOf(
       world.set(id, { id, name: row.name, parent, isGroup: row.isGroup, expose, contexts: row.contexts ?? new Set() });
       continue;
     }
-    if (now.isGroup !== row.isGroup || (now.isGroup && parent !== null)) {
+    // A row without children says nothing about the type.
+    if ((row.isGroup && !now.isGroup) || (now.isGroup && parent !== null)) {
       refused = true;
       continue;
     }

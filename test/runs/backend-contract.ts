@@ -181,7 +181,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
         { _id: "1", name: "Spring" },
         { _id: "2", name: "Autumn" },
       ]);
-      expect(await others.resolve("Spring")).toEqual({ kind: "one", _id: "1" });
+      expect(await others.resolve("Spring")).toMatchObject({ kind: "one", thing: { _id: "1" }, isExact: true });
       await others.forget(["1"]);
       expect((await names.resolve("Spring")).kind).toBe("unknown");
       expect((await names.recent()).map(({ name }) => name)).toEqual(["Autumn"]);

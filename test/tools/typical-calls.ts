@@ -7,10 +7,14 @@ interface TypicalCall {
   readonly args: (before: (tool: string) => unknown) => Readonly<Record<string, unknown>>;
 }
 
-const made = z.object({ results: z.array(z.looseObject({ _id: z.string().optional() })) });
+const made = z.object({ results: z.array(z.looseObject({ _id: z.string().optional(), name: z.string().optional() })) });
 const listed = z.object({ options: z.array(z.looseObject({ _id: z.string() })) });
 const started = z.object({ runId: z.string() });
 const suite = z.object({ suiteId: z.string() });
+
+/** The ID of what a call has just made. */
+const idOf = (name: string, answer: unknown): string | undefined =>
+  made.parse(answer).results.find((one) => one.name === name)?._id;
 
 /** One call for every tool, in the order of the session. A new tool adds its call here. */
 export const TYPICAL_CALLS: readonly TypicalCall[] = [
@@ -32,7 +36,7 @@ export const TYPICAL_CALLS: readonly TypicalCall[] = [
   {
     tool: "rename_targetings",
     args: (before) => ({
-      items: [{ _id: made.parse(before("create_targetings")).results[1]?._id, name: "Autumn" }],
+      items: [{ _id: idOf("Summer", before("create_targetings")), name: "Autumn" }],
     }),
   },
   {
@@ -46,7 +50,7 @@ export const TYPICAL_CALLS: readonly TypicalCall[] = [
   { tool: "delete_options", args: () => ({ targetingName: "Spring", names: ["Boots"] }) },
   {
     tool: "delete_targeting",
-    args: (before) => ({ ids: [made.parse(before("create_targetings")).results[1]?._id] }),
+    args: (before) => ({ ids: [idOf("Summer", before("create_targetings"))] }),
   },
   {
     tool: "get_run",

@@ -64,7 +64,7 @@ test("names are found as they are written, and candidates told otherwise", async
   expect(await memory.resolve("sports f")).toMatchObject({ kind: "unknown", candidates: [{ _id: "2" }, {}, {}, {}] });
   expect(await memory.resolve("Cooking")).toMatchObject({ kind: "ambiguous", candidates: [{}, {}] });
   await memory.forget(["4"]);
-  expect(await memory.resolve("Cooking")).toEqual({ kind: "one", _id: "3" });
+  expect(await memory.resolve("Cooking")).toMatchObject({ kind: "one", thing: { _id: "3" }, isExact: true });
 });
 
 test.each(["", "{", "[]", '{"targetings":[{"_id":5}]}'])(
