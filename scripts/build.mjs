@@ -2,6 +2,7 @@
 import { chmod, readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import { mergeChunks } from "./merge-chunks.mjs";
 import { billOfMaterials, builtCommit, bundledPackages, licenseTexts } from "./bill-of-materials.mjs";
 
 const COMMON = {
@@ -71,6 +72,7 @@ const { metafile } = await build({
   },
   plugins: [madeSchemas(await toolSchemas()), partsOfUndici()],
 });
+await mergeChunks("dist", "main.js");
 const bundled = await bundledPackages(metafile);
 const bill = billOfMaterials(JSON.parse(await readFile("package.json", "utf8")), bundled, builtCommit());
 await writeFile("dist/LICENSES.txt", licenseTexts(bundled));

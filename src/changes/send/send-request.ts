@@ -147,11 +147,18 @@ async function intendOrUndo(driver: Driver, turn: Turn): Promise<Intent | undefi
 }
 
 /** The times of the service in the IDs that a request has just created. */
+/** The times inside the first and the last ID that a request has just made: those between them tell no more. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
-  return results.flatMap(({ success, data }) =>
-    success && typeof data?._id === "string" && isUlid(data._id) ? ulidTime(data._id) : [],
-  );
+  let first: string | undefined;
+  let last: string | undefined;
+  for (const { success, data } of results) {
+    const id = data?._id;
+    if (!success || typeof id !== "string") continue;
+    if (first === undefined || id < first) first = id;
+    if (last === undefined || id > last) last = id;
+  }
+  return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
 /** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */

@@ -46,10 +46,12 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
     },
     async intend(turn) {
       await held();
-      const intent = await lease.renew();
+      if (turn === lease) return lease.renew();
+      // Waiting comes first, so that it makes no reading of the other one old.
+      await lease.settled();
+      const [first, second] = await Promise.all([lease.renew(), turn.renew()]);
       // The readings that were taken first count for both.
-      if (turn !== lease) await turn.renew();
-      return intent;
+      return first.monotonic < second.monotonic ? first : second;
     },
     async confess(line) {
       const now = await open(file, "a", 0o600);

@@ -110,8 +110,7 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
     async renew() {
       await settled();
       const intent = readClocks(clock);
-      await showLife(file);
-      await check();
+      await Promise.all([showLife(file), check()]);
       return intent;
     },
     mayLeave(intent) {

@@ -1,0 +1,113 @@
+// Puts chunks together that the same commands load at their start. esbuild makes one for each combination of parts that
+// may be loaded later as well, and loading a file takes Node longer than reading a few more kilobytes of one.
+import { createHash } from "node:crypto";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { build } from "esbuild";
+
+const STATIC_IMPORT = /(?:\bfrom|\bimport)"\.\/([^"]+\.js)"/g;
+const DYNAMIC_IMPORT = /\bimport\("\.\/([^"]+\.js)"\)/g;
+const NAMED_IMPORT = /\b(import|export)\{([^}]*)\}from"\.\/([^"]+\.js)"/g;
+
+/**
+ * Merges the chunks of a folder that esbuild has written, minified. `main` is the file that loads the commands. Throws
+ * where a reference to a merged chunk is left.
+ */
+export async function mergeChunks(folder, main) {
+  const texts = new Map();
+  for (const file of await readdir(folder)) {
+    if (file.endsWith(".js")) texts.set(file, await readFile(join(folder, file), "utf8"));
+  }
+  const commands = [...texts.get(main).matchAll(DYNAMIC_IMPORT)].map(([, file]) => file);
+  const groups = groupsOf(texts, [main, ...commands]);
+  const merged = new Map();
+  for (const group of groups) {
+    for (const [at, chunk] of group.entries()) merged.set(chunk, { file: nameOf(group), prefix: `c${at}_` });
+  }
+  for (const group of groups) texts.set(nameOf(group), await together(folder, group, texts));
+  for (const chunk of merged.keys()) texts.delete(chunk);
+  for (const [file, text] of texts) await writeFile(join(folder, file), redirected(text, merged));
+  for (const chunk of merged.keys()) await rm(join(folder, chunk));
+  for (const [file, text] of texts) {
+    const left = [...merged.keys()].find((chunk) => redirected(text, merged).includes(chunk));
+    if (left !== undefined) throw new Error(`${file} refers to ${left}, which was merged into another file`);
+  }
+}
+
+/** The name of a file that takes the place of chunks; it changes with their content, as the names of chunks do. */
+function nameOf(group) {
+  return `shared-${createHash("sha256").update(group.join(" ")).digest("hex").slice(0, 8).toUpperCase()}.js`;
+}
+
+/** The chunks, no entries, that exactly the same entries load at their start: groups of at least two. */
+function groupsOf(texts, entries) {
+  const loaders = new Map();
+  const visit = (file, entry) => {
+    const known = loaders.get(file) ?? new Set();
+    if (known.has(entry)) return;
+    loaders.set(file, known.add(entry));
+    for (const [, next] of texts.get(file).matchAll(STATIC_IMPORT)) visit(next, entry);
+  };
+  for (const entry of entries) visit(entry, entry);
+  const groups = new Map();
+  for (const [file, by] of loaders) {
+    if (!file.startsWith("chunk-")) continue;
+    const key = [...by].sort().join(" ");
+    groups.set(key, [...(groups.get(key) ?? []), file]);
+  }
+  return [...groups.values()].filter((group) => group.length > 1);
+}
+
+/** One module of several chunks; the names that each exports get a prefix of its own. */
+async function together(folder, group, texts) {
+  const contents = group.map((chunk, at) => {
+    const names = exportsOf(texts.get(chunk));
+    const renamed = names.map((name) => `${name} as c${at}_${name}`);
+    return names.length === 0 ? `import "./${chunk}";` : `export { ${renamed.join(", ")} } from "./${chunk}";`;
+  });
+  const { outputFiles } = await build({
+    stdin: { contents: contents.join("\n"), resolveDir: folder, loader: "js" },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    minify: true,
+    legalComments: "none",
+    write: false,
+    logLevel: "warning",
+    plugins: [
+      {
+        name: "others-stay",
+        setup({ onResolve }) {
+          onResolve({ filter: /^\.\// }, ({ path }) =>
+            group.includes(path.slice(2)) ? undefined : { path, external: true },
+          );
+        },
+      },
+    ],
+  });
+  return outputFiles[0].text;
+}
+
+/** The names that a chunk exports, as its last statement lists them. */
+function exportsOf(text) {
+  return [...text.matchAll(/\bexport\{([^}]*)\}(?!from)/g)].flatMap(([, list]) =>
+    list.split(",").map((one) => one.split(" as ").at(-1)),
+  );
+}
+
+/** A module whose imports of merged chunks name the files that hold them now. */
+function redirected(text, merged) {
+  const named = text.replaceAll(NAMED_IMPORT, (whole, keyword, list, chunk) => {
+    const place = merged.get(chunk);
+    if (place === undefined) return whole;
+    const names = list.split(",").map((one) => {
+      const [name, local = name] = one.split(" as ");
+      return `${place.prefix}${name} as ${local}`;
+    });
+    return `${keyword}{${names.join(",")}}from"./${place.file}"`;
+  });
+  return named.replaceAll(/\bimport"\.\/([^"]+\.js)"/g, (whole, chunk) => {
+    const place = merged.get(chunk);
+    return place === undefined ? whole : `import"./${place.file}"`;
+  });
+}
