@@ -1,7 +1,8 @@
 import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
+import type { AskedOrDeclined } from "../asked.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
-import type { AskedOrDeclined, ReportedRun } from "./reported-run.ts";
+import type { ReportedRun } from "./reported-run.ts";
 
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
   succeeded: "Everything succeeded",
@@ -54,17 +55,6 @@ function didWords({ did, tool }: ReportedRun): string {
   return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
 }
 
-const ASKED_WORDS: Readonly<Record<AskedOrDeclined, string>> = {
-  agreed_in_client: "A person agreed to this in the client.",
-  agreed_in_view: "A person agreed to this in the view.",
-  agreed_on_page: "A person agreed to this on the page.",
-  agreed_by_token: "It was confirmed with the token: a person's yes, as the client says.",
-  not_needed: "Nobody had to be asked.",
-  declined_in_client: "A person said no to this in the client.",
-  declined_in_view: "A person said no to this in the view.",
-  declined_on_page: "A person said no to this on the page.",
-};
-
 /** Tools that ask a person where they take away much; others say nothing of it. */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
@@ -79,11 +69,6 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
 export function askedOf({ asked, tool, status }: ReportedRun): AskedOrDeclined | undefined {
   if (asked === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
-}
-
-/** The line that says who agreed. */
-export function askedWords(asked: AskedOrDeclined): string {
-  return ASKED_WORDS[asked];
 }
 
 /** What the rows of a file came to, where that is not one item each. */
