@@ -61,14 +61,12 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_options",
   "update_contexts",
   "apply_plan",
-  "resume_run",
-  "run_event_tests",
 ]);
 
 /** Who agreed, where a tool asks and the run went past the question. */
-export function askedOf({ asked, tool, status }: ReportedRun): AskedOrDeclined | undefined {
+export function askedOf({ asked, tool, status, tellsAsked }: ReportedRun): AskedOrDeclined | undefined {
   if (asked === undefined || status === "planned" || status === "needs_confirmation") return undefined;
-  return ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
+  return tellsAsked || ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
 }
 
 /** What the rows of a file came to, where that is not one item each. */

@@ -40,6 +40,8 @@ export interface ReportedRun {
   readonly did?: Readonly<Record<Did, number>>;
   /** Who agreed to it, or said no; told where a tool asks. */
   readonly asked?: AskedOrDeclined;
+  /** Whether that is told whatever the tool of the run: the answer is one of `resume_run`. */
+  readonly tellsAsked?: boolean;
   /** What the targeting holds after a change of its options. */
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   /** What the rows of its file came to. */
