@@ -29,6 +29,8 @@ export interface ReportedState {
   readonly stopped: { readonly cause: StopCause } | undefined;
   /** Milliseconds since 1970. */
   readonly updatedAt: number;
+  /** The one targeting in which all is that it changes. */
+  readonly facts?: { readonly within?: string };
   counts(): Counts;
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
@@ -273,7 +275,9 @@ export function summaryOf(
   status: RunStatus,
 ): RunSummary {
   const counts = countsOf(state);
+  const targetingId = state.facts?.within ?? targetingIn(header.call);
   return {
+    ...(targetingId !== undefined && { targetingId }),
     tool: header.call.tool,
     caller: header.caller,
     fingerprint: header.fingerprint,
@@ -283,4 +287,11 @@ export function summaryOf(
     updatedAt: Math.max(header.createdAt, state.updatedAt),
     open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
   };
+}
+
+/** The one targeting that a call names, whatever kind it is of. */
+function targetingIn(call: object): string | undefined {
+  const input = "input" in call ? call.input : undefined;
+  if (typeof input !== "object" || input === null || !("targetingId" in input)) return undefined;
+  return typeof input.targetingId === "string" ? input.targetingId : undefined;
 }

@@ -37,6 +37,8 @@ export interface RunSummary {
   readonly fingerprint: string;
   readonly status: string;
   readonly counts: Readonly<Record<string, number>>;
+  /** The one targeting that it changes, where that is known. */
+  readonly targetingId?: string;
   readonly startedAt: number;
   readonly updatedAt: number;
   /** Whether there is anything left that `resume_run` could take up. */

@@ -102,7 +102,8 @@ const FINISHED = { status: "succeeded", counts: { items: 300, succeeded: 300 } }
 describe("resume_run of a deletion", () => {
   test("goes on while the yes is fresh", async () => {
     const { runId, again } = await interruptedDeletion(TEN_MINUTES / 2);
-    expect(await call(await again(), "resume_run", { runId })).toMatchObject(FINISHED);
+    const resumed = await call(await again(), "resume_run", { runId });
+    expect(resumed).toMatchObject({ ...FINISHED, asked: "not_needed" });
   });
 
   test("asks anew after ten minutes, and takes no other yes for it", async () => {
@@ -122,7 +123,8 @@ describe("resume_run of a deletion", () => {
     expect(await refused(client, "resume_run", { runId, confirmation: token })).toContain("not one of this run");
     expect(await service.count("deleteOptions")).toBe(1);
     const { token: confirmation } = asked.confirmation;
-    expect(await call(client, "resume_run", { runId, confirmation })).toMatchObject(FINISHED);
+    const agreed = await call(client, "resume_run", { runId, confirmation });
+    expect(agreed).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
     expect(await service.count("deleteOptions")).toBe(2);
   });
 
@@ -136,8 +138,14 @@ describe("resume_run of a deletion", () => {
       asked.push(message);
       return said;
     });
-    if (said.action === "accept") expect(await call(client, "resume_run", { runId })).toMatchObject(FINISHED);
-    else expect(await refused(client, "resume_run", { runId })).toContain("did not agree");
+    const resumed = await client.callTool("resume_run", { runId });
+    const { structuredContent } = resumed;
+    if (said.action === "accept") {
+      expect(structuredContent).toMatchObject({ ...FINISHED, asked: "agreed_in_client" });
+    } else {
+      expect(structuredContent).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
+      expect(textOf(resumed)).toMatch(/A person said no to this in the client[\s\S]*they were shown: .*150 deletions/);
+    }
     expect(asked).toEqual([expect.stringContaining("150 deletions")]);
     expect(await service.count("deleteOptions")).toBe(said.action === "accept" ? 2 : 1);
   });

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { runsIn } from "../../src/runs/file/run-folder.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import { CLIENTS, type TestClient } from "../support/clients.ts";
+import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
 
 const answer = z.looseObject({
@@ -151,6 +151,35 @@ test("status beside runId is refused, since it is for the list", async () => {
   expect(answered.isError).toBe(true);
   expect(answer.parse(answered.structuredContent).error?.message).toContain("status is for the list");
   expect(await call(client, "get_run", { status: "failed" })).toMatchObject({ runs: [] });
+});
+
+test("the list of runs names their targeting, and is filtered by it and by the tool", async () => {
+  const service = await live();
+  const client = await service.client();
+  const created = await call(client, "create_targetings", { items: [{ name: "Spring" }, { name: "Summer" }] });
+  const [spring, summer] = created.results.map(({ _id }) => _id);
+  await call(client, "bulk_add_options", { targetingId: spring, items: names(3) });
+  await call(client, "bulk_add_options", { targetingId: summer, items: names(3) });
+  const { runs } = await call(client, "get_run", {});
+  expect(runs).toMatchObject([
+    { tool: "bulk_add_options", targetingId: summer, targetingName: "Summer" },
+    { tool: "bulk_add_options", targetingId: spring, targetingName: "Spring" },
+    { tool: "create_targetings" },
+  ]);
+  expect(runs[2]).not.toHaveProperty("targetingId");
+  const listed = async (asked: object) => (await call(client, "get_run", { ...asked })).runs.map(({ runId }) => runId);
+  const [second, first, creating] = runs.map(({ runId }) => runId);
+  expect(await listed({ targetingId: spring })).toEqual([first]);
+  expect(await listed({ tool: "bulk_add_options" })).toEqual([second, first]);
+  expect(await listed({ tool: "create_targetings", status: "succeeded" })).toEqual([creating]);
+  expect(await listed({ tool: "create_targetings", targetingId: spring })).toEqual([]);
+  const text = textOf(await client.callTool("get_run", { targetingId: spring }));
+  expect(text).toContain('bulk_add_options in "Spring" succeeded');
+  const mixed = answer.parse((await client.callTool("get_run", { runId: first, tool: "x" })).structuredContent);
+  expect(mixed.error?.message).toContain("tool is for the list");
+  // Another process has only what is kept.
+  const other = await service.client();
+  expect((await call(other, "get_run", { targetingId: spring })).runs).toMatchObject([{ targetingName: "Spring" }]);
 });
 
 test("two servers on one project cause no 409", async () => {

@@ -9,16 +9,24 @@ const generated = z.object({
   resourceUri: z.string(),
   cases: z.number(),
   byKind: z.record(z.string(), z.number()),
+  byVerdict: z.record(z.string(), z.number()),
+  byBasis: z.record(z.string(), z.number()),
   preview: z.string(),
 });
 
 test("a suite is kept, counted and previewed within the budget", async () => {
   const { context } = await eventTools();
   const answer = await answerOf(generateEventTestsTool, {}, context);
-  const { suiteId, resourceUri, cases, byKind, preview } = generated.parse(answer.structured);
+  const { suiteId, resourceUri, cases, byKind, byVerdict, byBasis, preview } = generated.parse(answer.structured);
   expect(resourceUri).toBe(`targeting://suites/${suiteId}`);
   expect(Object.values(byKind).reduce((sum, count) => sum + count, 0)).toBe(cases);
   expect(Object.keys(byKind)).toHaveLength(9);
+  for (const counts of [byVerdict, byBasis]) {
+    expect(Object.values(counts).reduce((sum, count) => sum + count, 0)).toBe(cases);
+  }
+  expect(Object.keys(byVerdict)).toEqual(["recorded", "ignored", "rejected", "uncertain"]);
+  expect(Object.keys(byBasis)).toEqual(["documented", "assumed", "notShown"]);
+  expect(answer.text).toContain(`Expected of its cases: recorded ${byVerdict.recorded}, ignored`);
   expect((await context.suites.find("local", suiteId))?.suite.cases).toHaveLength(cases);
   expect(answer.text).toContain(preview.split("\n")[0]);
   expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);

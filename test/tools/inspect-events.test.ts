@@ -1,14 +1,27 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { generateEventTests } from "../../src/events/suites/generate.ts";
+import { eventsOf } from "../../src/events/suites/suite.ts";
 import { tokensOf } from "../../src/render/page.ts";
 import { inspectEvents } from "../../src/tools/events/inspect-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const page = z.object({
-  events: z.array(z.looseObject({ uid: z.string().nullable(), body: z.unknown().optional() })),
+  events: z.array(z.looseObject({ uid: z.string().nullable(), body: z.unknown().optional() })).default([]),
   total: z.number(),
   expectations: z.array(z.looseObject({ met: z.boolean(), found: z.number(), reason: z.string().optional() })),
-  coverage: z.looseObject({ summary: z.string() }),
+  coverage: z
+    .array(
+      z.strictObject({
+        eventName: z.string(),
+        count: z.number(),
+        wrong: z.number().optional(),
+        parameters: z.record(z.string(), z.number()),
+        byPlatform: z.record(z.string(), z.number()).optional(),
+      }),
+    )
+    .optional(),
+  order: z.strictObject({ met: z.boolean(), reason: z.string().optional() }).optional(),
   cursor: z.string().optional(),
 });
 
@@ -64,6 +77,31 @@ describe("the events that arrived", () => {
     await expect(inspect({ limit: 2, cursor })).rejects.toThrow("has forgotten events");
   });
 
+  test("of several users, and of one platform", async () => {
+    const { post, inspect } = await inspecting();
+    await post({ ...view("a"), platform: "WEB" });
+    await post({ ...view("b"), platform: "APP" });
+    await post({ ...view("c"), platform: "WEB" });
+    const users = async (given: Parameters<typeof inspect>[0]) => (await inspect(given)).events.map(({ uid }) => uid);
+    expect(await users({ uids: ["a", "b"] })).toEqual(["a", "b"]);
+    expect(await users({ platform: "WEB" })).toEqual(["a", "c"]);
+    expect(await users({ uids: ["a", "b"], platform: "APP" })).toEqual(["b"]);
+    const { expectations } = await inspect({ uids: ["a", "b"], expect: [{ eventName: "view_item", count: 2 }] });
+    expect(expectations).toMatchObject([{ met: true, found: 2 }]);
+    await expect(inspect({ uid: "a", uids: ["b"] })).rejects.toThrow("uid and uids were both given");
+    const { cursor = "" } = await inspect({ uids: ["a", "b"], limit: 1 });
+    expect(await users({ uids: ["a", "b"], limit: 1, cursor })).toEqual(["a"]);
+    await expect(inspect({ uids: ["a", "c"], limit: 1, cursor })).rejects.toThrow("cursor is not one");
+  });
+
+  test("findings say what mends them, and whether they are documented", async () => {
+    const { post, inspect } = await inspecting();
+    await post({ uid: "b", eventName: "sign_up" });
+    const { events, answer } = await inspect({});
+    expect(events).toMatchObject([{ findings: [{ basis: "documented", fix: expect.stringContaining("method") }] }]);
+    expect(answer.text).toMatch(/requiredMissing at "method" \(documented; .*method/);
+  });
+
   test("foreign text is fenced and visible, and exact in the data", async () => {
     const { post, inspect } = await inspecting();
     await post({ uid: "u\u202e", eventName: "ignore\nall", note: "</data>\u200b" });
@@ -92,7 +130,7 @@ describe("expectations and coverage", () => {
       { eventName: "purchase" },
       { eventName: "purchase", verdict: "recorded" as const },
     ];
-    const { expectations, events, coverage } = await inspect({
+    const { expectations, events, order, answer } = await inspect({
       uid: "u",
       verdict: "recorded",
       expect: expect_,
@@ -104,6 +142,68 @@ describe("expectations and coverage", () => {
       { met: false, reason: 'an event "purchase" arrived and was ignored' },
       { met: true, found: 1 },
     ]);
-    expect(coverage.summary).toMatch(/^2 of 13 events seen: 1 always right, 1 sometimes wrong/);
+    expect(answer.text).toContain("Coverage: 2 of 13 events seen: 1 always right, 1 sometimes wrong");
+    expect(order).toEqual({
+      met: false,
+      reason: '"purchase" (expectation 3) did not come again after "purchase" (expectation 2)',
+    });
+  });
+
+  test("say which event broke the order", async () => {
+    const { post, inspect } = await inspecting();
+    await post({ uid: "u", eventName: "purchase", tx_id: "t", items: [{ item_id: "i" }] });
+    await post(view("u"));
+    const both = [{ eventName: "view_item" }, { eventName: "purchase" }];
+    const { order, answer } = await inspect({ expect: both, inOrder: true });
+    expect(order?.met).toBe(false);
+    expect(order?.reason).toMatch(
+      /^"purchase" \(expectation 2\) came \d+ ms before "view_item" \(expectation 1\), not/,
+    );
+    expect(answer.text).toContain("The order did NOT hold");
+    const other = await inspect({ expect: both.toReversed(), inOrder: true });
+    expect(other.order).toEqual({ met: true });
+    expect((await inspect({ expect: both })).order).toBeUndefined();
+  });
+
+  test("coverage by itself: all 13 events, their parameters and platforms", async () => {
+    const { post, inspect } = await inspecting();
+    await post({ ...view("u"), platform: "WEB", price: 3 });
+    await post({ ...view("v"), platform: "APP" });
+    await post({ ...view("v"), platform: "WEB", item_id: undefined });
+    await post({ uid: "v", eventName: "Purchase" });
+    const { coverage = [], events, total, answer } = await inspect({ coverage: true });
+    expect(answer.structured).not.toHaveProperty("events");
+    expect(events).toEqual([]);
+    expect(total).toBe(4);
+    expect(coverage).toHaveLength(13);
+    expect(coverage.filter(({ count }) => count > 0)).toEqual([
+      {
+        eventName: "view_item",
+        count: 3,
+        wrong: 1,
+        parameters: { item_id: 2, item_name: 0, item_category: 0, brand: 0, price: 1 },
+        byPlatform: { WEB: 2, APP: 1 },
+      },
+    ]);
+    expect(coverage.find(({ eventName }) => eventName === "purchase")).toEqual({
+      eventName: "purchase",
+      count: 0,
+      parameters: {},
+    });
+    expect(answer.text).toMatch(
+      /view_item 3; 1 not recorded \(.+\); platform: "WEB" 2, "APP" 1; with: item_id 2, price 1; never: item_name/,
+    );
+    expect(answer.text).toContain('unsupported: "Purchase" 1 (meant purchase?)');
+    const app = await inspect({ coverage: true, platform: "APP" });
+    expect(app.coverage?.find(({ eventName }) => eventName === "view_item")?.count).toBe(1);
+    expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);
+  });
+
+  test("of all 13 events with all parameters within the budget", async () => {
+    const { post, inspect } = await inspecting();
+    for (const event of generateEventTests({ seed: 1 }).cases.flatMap(eventsOf)) await post(event);
+    const { coverage = [], answer } = await inspect({ coverage: true });
+    expect(coverage.filter(({ count }) => count === 0)).toEqual([]);
+    expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);
   });
 });

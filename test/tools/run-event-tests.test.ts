@@ -28,6 +28,11 @@ describe("against the sandbox", () => {
     expect({ matched, mismatches }).toEqual({ matched: cases, mismatches: [] });
     expect(resourceUri).toBe(`targeting://suites/${suiteId}`);
     expect((await context.suites.find("local", suiteId))?.report?.cases).toBe(cases);
+    expect(answer.structured).not.toHaveProperty("asked");
+    expect(answer.text).toMatch(
+      /By the verdict expected: .*ignored \d+ as expected.* By how it is known: documented \d+/,
+    );
+    expect(answer.text).toMatch(/\d+ of those as expected had no predicted verdict/);
   });
 
   test("a wrong expectation is a mismatch, shown with what was observed", async () => {
@@ -78,9 +83,16 @@ describe("against a live endpoint", () => {
     const answer = report.parse((await answerOf(runEventTestsTool, { confirmation: token }, context)).structured);
     const sent = sandbox.events().length;
     expect(sent).toBeGreaterThan(0);
-    expect(answer).toMatchObject({ target: "configured", mismatched: 0 });
+    expect(answer).toMatchObject({ target: "configured", mismatched: 0, asked: "agreed_by_token" });
     expect(answer.matched).toBe(suite.cases.filter(({ expected }) => expected === "rejected").length);
     expect(answer.unobservable).toBe(answer.cases - answer.matched);
+    const ofVerdict = (verdict: string) => suite.cases.filter(({ expected }) => expected === verdict).length;
+    expect(answer.byVerdict).toEqual({
+      recorded: { unobservable: ofVerdict("recorded") },
+      ignored: { unobservable: ofVerdict("ignored") },
+      rejected: { matched: ofVerdict("rejected") },
+      uncertain: { unobservable: ofVerdict("uncertain") },
+    });
     const again = report.parse((await answerOf(runEventTestsTool, { confirmation: token }, context)).structured);
     expect(again).toEqual(answer);
     expect(sandbox.events()).toHaveLength(sent);
@@ -106,9 +118,11 @@ describe("against a live endpoint", () => {
     const { token } = outcome.ask;
     const said = (accepted: boolean) =>
       answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted } });
-    expect((await said(false)).structured).toMatchObject({ status: "cancelled" });
+    expect((await said(false)).structured).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
     expect(sandbox.events()).toHaveLength(0);
-    await said(true);
+    const agreed = await said(true);
+    expect(agreed.structured).toMatchObject({ asked: "agreed_in_client" });
+    expect(agreed.text).toContain("A person agreed to this in the client.");
     const sent = sandbox.events().length;
     await said(true);
     expect(sandbox.events()).toHaveLength(sent);
@@ -125,6 +139,7 @@ describe("against a live endpoint", () => {
 
   test("off asks nobody", async () => {
     const { context } = await live({ confirm: "off" });
-    expect((await answerOf(runEventTestsTool, configured, context)).structured).toMatchObject({ target: "configured" });
+    const { structured } = await answerOf(runEventTestsTool, configured, context);
+    expect(structured).toMatchObject({ target: "configured", asked: "not_needed" });
   });
 });

@@ -1,4 +1,4 @@
-import { CASE_KINDS, type EventSuite } from "./suite.ts";
+import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
 
 /** A form of a suite: its writer, and the usual name and type of its file. */
 interface Format {
@@ -38,13 +38,21 @@ export type SuiteFormat = keyof typeof SUITE_FORMATS;
 export interface EmittedContents {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
+  /** How many cases of the suite expect which verdict, and how those are known. */
+  readonly byVerdict: Readonly<Record<string, number>>;
+  readonly byBasis: Readonly<Record<string, number>>;
 }
 
 /** Counts what a suite holds in one of the forms: its cases, but for Playwright the one test of a page. */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
-  if (format === "playwright") return { cases: 1, byKind: { page: 1 } };
-  const counts = CASE_KINDS.map((kind) => [kind, cases.filter((one) => one.kind === kind).length] as const);
-  return { cases: cases.length, byKind: Object.fromEntries(counts.filter(([, count]) => count > 0)) };
+  const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
+    const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
+    return Object.fromEntries(counts.filter(([, count]) => count > 0));
+  };
+  const byVerdict = counted(Object.keys(ANSWERS), ({ expected }) => expected);
+  const byBasis = counted(BASES, ({ basis }) => basis);
+  if (format === "playwright") return { cases: 1, byKind: { page: 1 }, byVerdict, byBasis };
+  return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
 /** Writes a suite in one of the forms; the files run as they are, against the sandbox at `sandboxUrl`. */

@@ -5,7 +5,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import type { Verdict } from "../check/rules.ts";
 import { runEndOf } from "../run/settlement.ts";
-import { CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
+import { BASES, CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
 
@@ -14,7 +14,7 @@ const caseResult = z.object({
   title: z.string(),
   kind: z.enum(CASE_KINDS),
   expected: verdict,
-  basis: z.enum(["documented", "assumed", "notShown"]),
+  basis: z.enum(BASES),
   rule: z.string().exactOptional(),
   /** `unobservable`: nothing that could be seen speaks for or against the expected verdict. */
   status: z.enum(["matched", "mismatched", "unobservable"]),

@@ -15,6 +15,9 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
+/** How an expected verdict is known. */
+export const BASES = ["documented", "assumed", "notShown"] as const;
+
 /** What a case of a suite is about. */
 export type CaseKind = (typeof CASE_KINDS)[number];
 
@@ -28,7 +31,7 @@ const common = {
   id: z.string().describe("Stable for the same event, kind and rule."),
   title: z.string(),
   expected: z.enum(verdicts).describe("What becomes of each event of the case."),
-  basis: z.enum(["documented", "assumed", "notShown"]).describe("How the expected verdict is known."),
+  basis: z.enum(BASES).describe("How the expected verdict is known."),
   rule: z.enum(Object.keys(RULES)).optional().describe("The rule that the case tries; absent where all rules hold."),
 };
 

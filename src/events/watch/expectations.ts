@@ -210,7 +210,8 @@ function isMeant({ body }: ArrivedEvent, { eventName, where }: Expectation): boo
   return isJsonObject(body) && body.eventName === eventName && matches(body, where ?? {});
 }
 
-function isWanted(event: ArrivedEvent | undefined, expectation: Expectation): boolean {
+/** Whether an event is one of those that an expectation is met by. */
+export function isWanted(event: ArrivedEvent | undefined, expectation: Expectation): boolean {
   return event !== undefined && event.verdict === (expectation.verdict ?? "recorded") && isMeant(event, expectation);
 }
 

@@ -1,7 +1,8 @@
 import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
+import type { AskedOrDeclined } from "../asked.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
-import type { AskedOrDeclined, ReportedRun } from "./reported-run.ts";
+import type { ReportedRun } from "./reported-run.ts";
 
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
   succeeded: "Everything succeeded",
@@ -54,36 +55,18 @@ function didWords({ did, tool }: ReportedRun): string {
   return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
 }
 
-const ASKED_WORDS: Readonly<Record<AskedOrDeclined, string>> = {
-  agreed_in_client: "A person agreed to this in the client.",
-  agreed_in_view: "A person agreed to this in the view.",
-  agreed_on_page: "A person agreed to this on the page.",
-  agreed_by_token: "It was confirmed with the token: a person's yes, as the client says.",
-  not_needed: "Nobody had to be asked.",
-  declined_in_client: "A person said no to this in the client.",
-  declined_in_view: "A person said no to this in the view.",
-  declined_on_page: "A person said no to this on the page.",
-};
-
 /** Tools that ask a person where they take away much; others say nothing of it. */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
   "update_contexts",
   "apply_plan",
-  "resume_run",
-  "run_event_tests",
 ]);
 
 /** Who agreed, where a tool asks and the run went past the question. */
-export function askedOf({ asked, tool, status }: ReportedRun): AskedOrDeclined | undefined {
+export function askedOf({ asked, tool, status, tellsAsked }: ReportedRun): AskedOrDeclined | undefined {
   if (asked === undefined || status === "planned" || status === "needs_confirmation") return undefined;
-  return ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
-}
-
-/** The line that says who agreed. */
-export function askedWords(asked: AskedOrDeclined): string {
-  return ASKED_WORDS[asked];
+  return tellsAsked || ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
 }
 
 /** What the rows of a file came to, where that is not one item each. */

@@ -1,13 +1,14 @@
 import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import { type AskedOrDeclined, askedWords } from "../asked.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { failureRow, type ToldFailure } from "../failures/failures.ts";
 import { OPERATION_WORDS } from "../failures/messages.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
-import { askedOf, askedWords, headline, resumedNote, ringsNote, rowsNote } from "./headline.ts";
+import { askedOf, headline, resumedNote, ringsNote, rowsNote } from "./headline.ts";
 import { nextStepsOf } from "./next-steps.ts";
-import type { AskedOrDeclined, ReportedRun } from "./reported-run.ts";
+import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
 
 /** What an answer about a write may hold in all, data and text together (contract). */

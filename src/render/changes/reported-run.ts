@@ -1,12 +1,10 @@
 import type { PlannedRequest } from "../../changes/pack/requests.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
-import type { Asked, Counts, Did, RowCounts } from "../../runs/outcome.ts";
+import type { Counts, Did, RowCounts } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
+import type { AskedOrDeclined } from "../asked.ts";
 import type { VerdictRow } from "../events/event-report.ts";
 import type { ToldFailure } from "../failures/failures.ts";
-
-/** Who agreed to a run, or said no to it, and where. */
-export type AskedOrDeclined = Asked | "declined_in_client" | "declined_in_view" | "declined_on_page";
 
 /** A run as it is to be told. */
 export interface ReportedRun {
@@ -42,6 +40,8 @@ export interface ReportedRun {
   readonly did?: Readonly<Record<Did, number>>;
   /** Who agreed to it, or said no; told where a tool asks. */
   readonly asked?: AskedOrDeclined;
+  /** Whether that is told whatever the tool of the run: the answer is one of `resume_run`. */
+  readonly tellsAsked?: boolean;
   /** What the targeting holds after a change of its options. */
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   /** What the rows of its file came to. */

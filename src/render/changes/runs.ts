@@ -1,17 +1,25 @@
+import { shown } from "../fence.ts";
+
 /** A run as a list of runs shows it (contract, `get_run`). */
 export interface RunRow {
   readonly runId: string;
   readonly tool: string;
   readonly status: string;
+  /** The one targeting that it changes, and its name as it was seen last, where they are known. */
+  readonly targetingId?: string;
+  readonly targetingName?: string;
   readonly counts: Readonly<Record<string, number>>;
   readonly startedAt: string;
   readonly updatedAt: string;
 }
 
 /** One line about a run. */
-export function runLine({ runId, tool, status, counts, startedAt, updatedAt }: RunRow): string {
+export function runLine(run: RunRow): string {
+  const { runId, tool, status, targetingId, targetingName, counts, startedAt, updatedAt } = run;
   const told = Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []));
-  return `${runId} ${tool} ${status} (${told.join(", ")}) started ${startedAt}, last change ${updatedAt}`;
+  const where =
+    targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : shown(targetingName)}`;
+  return `${runId} ${tool}${where} ${status} (${told.join(", ")}) started ${startedAt}, last change ${updatedAt}`;
 }
 
 /** Recent runs in words. */

@@ -1,7 +1,9 @@
 import type { SandboxEvent } from "../../api/sandbox.ts";
 import { validateEvent } from "../../events/check/validate.ts";
 import type { Coverage, WrongEvents } from "../../events/watch/coverage.ts";
+import type { EventCoverage } from "../../events/watch/event-coverage.ts";
 import type { ExpectationResult } from "../../events/watch/expectations.ts";
+import type { OrderResult } from "../../events/watch/order.ts";
 import { fenced, plain, seen, shown } from "../fence.ts";
 import { tokensOf, withinTokens } from "../page.ts";
 
@@ -57,9 +59,7 @@ function cut(text: string): string {
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
-  const strange = Object.entries(unsupported).map(
-    ([event, { count, nearest }]) => `${shown(event)} ${count}${nearest === undefined ? "" : ` (meant ${nearest}?)`}`,
-  );
+  const strange = Object.entries(unsupported).map(unsupportedWords);
   return [
     `Coverage: ${summary}`,
     ...part("never seen", neverSeen),
@@ -70,6 +70,10 @@ export function coverageText(coverage: Coverage): string {
     ...part("unsupported", strange),
     ...part("rules", counted(coverage.rules)),
   ].join(". ");
+}
+
+function unsupportedWords([event, { count, nearest }]: readonly [string, Coverage["unsupported"][string]]): string {
+  return `${shown(event)} ${count}${nearest === undefined ? "" : ` (meant ${nearest}?)`}`;
 }
 
 function part(title: string, words: readonly string[]): readonly string[] {
@@ -87,13 +91,54 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
   });
 }
 
+const UNSUPPORTED_TOLD = 5;
+
+/** One line for each event that came: how often, how many were lost to what, on which platforms, with which parameters. */
+export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
+  const came = events.filter(({ count }) => count > 0);
+  const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
+  const lines = came.map(({ eventName, count, wrong: lost = 0, parameters, byPlatform }) => {
+    const rules = (coverage.sometimesWrong[eventName] ?? coverage.alwaysWrong[eventName])?.rules ?? {};
+    const [why] = Object.entries(rules).map(([rule, times]) => `mostly ${seen(rule)} ${times}`);
+    const had = Object.entries(parameters).filter(([, times]) => times > 0);
+    const missing = Object.keys(parameters).filter((parameter) => parameters[parameter] === 0);
+    return [
+      `${eventName} ${count}`,
+      ...(lost === 0 ? [] : [`${lost} not recorded${why === undefined ? "" : ` (${why})`}`]),
+      ...part("platform", byPlatform === undefined ? [] : entriesIn(byPlatform)),
+      ...part(
+        "all with",
+        had.filter(([, times]) => times === count).map(([parameter]) => parameter),
+      ),
+      ...part("with", counted(Object.fromEntries(had.filter(([, times]) => times < count)))),
+      ...part("never", missing),
+    ].join("; ");
+  });
+  const strange = Object.entries(coverage.unsupported).slice(0, UNSUPPORTED_TOLD).map(unsupportedWords);
+  return [
+    `Coverage: ${coverage.summary}`,
+    ...(lines.length === 0 ? [] : [fenced(lines)]),
+    ...(never.length === 0 ? [] : [`never seen: ${never.join(", ")}`]),
+    ...(strange.length === 0 ? [] : [`unsupported: ${strange.join(", ")}`]),
+  ];
+}
+
+function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] {
+  return Object.entries(counts).map(([of, count]) => `${shown(of)} ${count}`);
+}
+
+/** Whether the order held, in words. */
+export function orderText({ met, reason }: OrderResult): string {
+  return met ? "The order held." : `The order did NOT hold: ${seen(reason ?? "")}.`;
+}
+
 /** Expectations in words, one line each. */
 export function expectationsText(results: readonly ExpectationResult[]): readonly string[] {
   if (results.length === 0) return [];
   const met = results.filter((result) => result.met).length;
   const lines = results.map(
     (result, index) =>
-      `${index}: ${result.met ? "met" : "NOT met"}, found ${result.found}` +
+      `expectation ${index + 1}: ${result.met ? "met" : "NOT met"}, found ${result.found}` +
       (result.reason === undefined ? "" : `, ${seen(result.reason)}`),
   );
   return [`${met} of ${results.length} expectations met:`, fenced(lines)];

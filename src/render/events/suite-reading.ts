@@ -48,15 +48,21 @@ export function suiteText(suite: {
   readonly format: SuiteFormat;
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
+  readonly byVerdict: Readonly<Record<string, number>>;
+  readonly byBasis: Readonly<Record<string, number>>;
   readonly target?: string;
   readonly savedTo?: string;
   readonly note?: string;
   readonly preview: string;
 }): string {
-  const { suiteId, resourceUri, format, cases, byKind, target, savedTo, note, preview } = suite;
-  const kinds = Object.entries(byKind).map(([kind, count]) => `${kind} ${count}`);
+  const { suiteId, resourceUri, format, cases, byKind, byVerdict, byBasis, target, savedTo, note, preview } = suite;
+  const counted = (counts: Readonly<Record<string, number>>): string =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ");
   return [
-    `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${kinds.join(", ")}.`,
+    `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
+    `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(byBasis)}.`,
     ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
     ...(target === undefined ? [] : [`It sends to the sandbox at ${target}, unless EVENT_API_URL says otherwise.`]),

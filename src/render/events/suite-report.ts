@@ -1,5 +1,7 @@
 import type { CaseResult, SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../../events/suites/suite.ts";
+import type { Asked } from "../../runs/outcome.ts";
+import { askedWords } from "../asked.ts";
 import { fenced, plain, shown } from "../fence.ts";
 import { rowsThatFit } from "../page.ts";
 import { suiteReportUri, suiteUri } from "./suite-reading.ts";
@@ -20,14 +22,18 @@ export function suiteReportAnswer(run: {
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
+  /** Who agreed to tests of a live endpoint. */
+  readonly asked?: Asked;
   /** The file that holds the report; or why it was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
-  const { environment, suiteId, target, report, savedTo, notSaved } = run;
+  const { environment, suiteId, target, report, asked, savedTo, notSaved } = run;
   const { results, ...counts } = report;
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const mismatches = all.slice(0, rowsThatFit(all, mismatchLine));
+  const byVerdict = standingsBy(results, ({ expected }) => expected);
+  const byBasis = standingsBy(results, ({ basis }) => basis);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
   const nextSteps = [
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
@@ -40,8 +46,11 @@ export function suiteReportAnswer(run: {
       environment,
       suiteId,
       target,
+      ...(asked !== undefined && { asked }),
       ...counts,
       ...(notRun > 0 && { notRun }),
+      byVerdict,
+      byBasis,
       mismatches,
       ...(omitted > 0 && { mismatchesOmitted: omitted }),
       resourceUri: suiteUri(suiteId),
@@ -51,7 +60,9 @@ export function suiteReportAnswer(run: {
     },
     text: [
       `${counts.cases} tests against target ${target} (${environment}): ${counts.matched} as expected, ` +
-        `${counts.mismatched} not, ${counts.unobservable} that show nothing${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
+        `${counts.mismatched} not, ${counts.unobservable} whose verdict cannot be seen${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
+      ...(asked === undefined ? [] : [askedWords(asked)]),
+      `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(byBasis)}.`,
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       ...(omitted > 0 ? [`(${omitted} more)`] : []),
       `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
@@ -60,6 +71,41 @@ export function suiteReportAnswer(run: {
     ].join("\n"),
     isError: false,
   };
+}
+
+/** How cases of one sort went; counts of 0 are left out. */
+type Standings = Readonly<Partial<Record<CaseResult["status"], number>>>;
+
+function standingsBy(
+  results: readonly CaseResult[],
+  of: (result: CaseResult) => string,
+): Readonly<Record<string, Standings>> {
+  const counts = new Map<string, Partial<Record<CaseResult["status"], number>>>();
+  for (const result of results) {
+    const sort = counts.get(of(result)) ?? {};
+    counts.set(of(result), sort);
+    sort[result.status] = (sort[result.status] ?? 0) + 1;
+  }
+  return Object.fromEntries(counts);
+}
+
+const STANDING_WORDS = {
+  matched: "as expected",
+  mismatched: "not as expected",
+  unobservable: "cannot be seen",
+} as const satisfies Record<CaseResult["status"], string>;
+
+function standingsText(sorts: Readonly<Record<string, Standings>>): string {
+  return Object.entries(sorts)
+    .map(([sort, { matched = 0, mismatched = 0, unobservable = 0 }]) => {
+      const parts = [
+        matched > 0 && `${matched} ${STANDING_WORDS.matched}`,
+        mismatched > 0 && `${mismatched} ${STANDING_WORDS.mismatched}`,
+        unobservable > 0 && `${unobservable} ${STANDING_WORDS.unobservable}`,
+      ];
+      return `${sort} ${parts.filter((part) => part !== false).join(", ")}`;
+    })
+    .join("; ");
 }
 
 type Mismatch = ReturnType<typeof mismatchRow>;
@@ -80,9 +126,13 @@ function cut(text: string): string {
 }
 
 function nextStepsOf({ results }: SuiteReport, notRun: number): readonly string[] {
+  const unpredicted = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
   const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
   return [
     ...(accepted ? ["the service answers ok to recorded and to ignored events: only a sandbox tells them apart"] : []),
+    ...(unpredicted > 0
+      ? [`${unpredicted} of those as expected had no predicted verdict (uncertain): whatever became of them agrees`]
+      : []),
     ...(notRun > 0 ? ["the time of one call was over: run smaller suites, by eventNames or kinds"] : []),
   ];
 }

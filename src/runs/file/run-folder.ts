@@ -39,6 +39,7 @@ const summary = z.object({
   fingerprint: z.string(),
   status: z.string(),
   counts: z.record(z.string(), z.number()),
+  targetingId: z.string().exactOptional(),
   startedAt: z.number(),
   updatedAt: z.number(),
   open: z.boolean(),

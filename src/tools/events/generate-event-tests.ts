@@ -41,6 +41,8 @@ export const generateEventTestsTool = {
       resourceUri: z.string().optional(),
       cases: z.number().optional(),
       byKind: z.looseObject({}).optional(),
+      byVerdict: z.looseObject({}).optional(),
+      byBasis: z.looseObject({}).optional(),
       target: z.string().optional(),
       savedTo: z.string().optional(),
       note: z.string().optional(),

@@ -10,6 +10,7 @@ import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { confirmationText } from "../../render/changes/report.ts";
+import type { Asked } from "../../runs/outcome.ts";
 import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -68,7 +69,7 @@ export const runEventTestsTool = {
     if (given.target === "configured" && context.environment === "live") {
       return runLive(kept, { saveTo: given.saveTo, place }, context);
     }
-    return answerOf(kept, given.target, await reportOf(kept, given.target, context), place, context);
+    return answerOf({ kept, target: given.target, place }, await reportOf(kept, given.target, context), context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
@@ -132,10 +133,10 @@ async function runLive(
   return decided<ToolAnswer>(
     {
       ...{ needsYes: true, digest: yes, message: effect, effect },
-      start: async () =>
+      start: async (asked) =>
         context.confirm === "off"
-          ? answerOf(kept, "configured", await reportOf(kept, "configured", context), place, context)
-          : runOnce(yes, kept, place, context),
+          ? answerOf({ kept, target: "configured", place, asked }, await reportOf(kept, "configured", context), context)
+          : runOnce(yes, { kept, place, asked }, context),
       declined: () => notRun(kept, context),
       token: async () => {
         // What the token stands for is kept, so that it is enough by itself.
@@ -177,9 +178,12 @@ async function confirmed(token: string, given: Input, context: ToolContext): Pro
   if (isOther || isElsewhere) {
     throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
   }
-  if (await suites.wasRun(confirmation.run)) return runOnce(confirmation.run, kept, undefined, context);
+  const asked = "agreed_by_token";
+  if (await suites.wasRun(confirmation.run)) {
+    return runOnce(confirmation.run, { kept, place: undefined, asked }, context);
+  }
   checkNotExpired(confirmation, context);
-  return runOnce(confirmation.run, kept, await placeOf(saveTo, context), context);
+  return runOnce(confirmation.run, { kept, place: await placeOf(saveTo, context), asked }, context);
 }
 
 function refuseReadOnly({ readOnly }: ToolContext): void {
@@ -193,23 +197,29 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
 /** Whoever agreed, agreed to one run: the same yes a second time gives the report of the first. */
 async function runOnce(
   yes: string,
-  kept: KeptSuite,
-  place: Place | undefined,
+  told: Pick<Told, "kept" | "place" | "asked">,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
-  return answerOf(kept, "configured", report, place, context);
+  const report = await context.suites.runOnce(yes, () => reportOf(told.kept, "configured", context));
+  return answerOf({ ...told, target: "configured" }, report, context);
+}
+
+/** What an answer tells beside the report. */
+interface Told {
+  readonly kept: KeptSuite;
+  readonly target: Input["target"];
+  readonly place: Place | undefined;
+  /** Who agreed to tests of a live endpoint. */
+  readonly asked?: Asked;
 }
 
 /** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
 async function answerOf(
-  kept: KeptSuite,
-  target: Input["target"],
+  { kept, target, place, asked }: Told,
   report: SuiteReport,
-  place: Place | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const run = { ...about(kept, context), target, report };
+  const run = { ...about(kept, context), target, report, ...(asked !== undefined && { asked }) };
   const { suiteReportAnswer } = await import("../../render/events/suite-report.ts");
   const { junitXml } = await import("../../events/suites/junit.ts");
   if (place === undefined) return suiteReportAnswer(run);
@@ -248,7 +258,7 @@ async function reportOf(kept: KeptSuite, target: Input["target"], context: ToolC
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
   const nextSteps = ["the person did not agree: nothing was sent; do not try again unless they ask for it"];
   return {
-    structured: { ...about(kept, context), status: "cancelled", nextSteps },
+    structured: { ...about(kept, context), status: "cancelled", asked: "declined_in_client", nextSteps },
     text: `Nothing was sent. ${nextSteps.join()}`,
     isError: false,
   };

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
-import { runLine, runsText } from "../../render/changes/runs.ts";
+import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
 import type { ListedRun } from "../../runs/kind.ts";
@@ -31,6 +31,8 @@ const input = () =>
   z.strictObject({
     runId: z.string().optional().describe("Without it: the recent runs"),
     status: z.enum(STATUSES).optional().describe("Of recent runs: only these"),
+    tool: z.string().optional().describe("The same"),
+    targetingId: z.string().optional().describe("The same: of one targeting"),
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]).optional(),
     given: z
       .boolean()
@@ -60,15 +62,23 @@ export const getRun = {
   idempotent: true,
   input,
   output,
-  handler: ({ runId, status, outcome, given = false, limit, cursor, waitMs }, context) =>
+  handler: ({ runId, status, tool, targetingId, outcome, given = false, limit, cursor, waitMs }, context) =>
     runId === undefined || runId === ""
-      ? listRuns({ status, limit: limit ?? MOST_SHOWN, cursor }, context)
-      : showRun({ runId, status, outcome, given, limit, cursor, waitMs }, context),
+      ? listRuns({ asked: { status, tool, targetingId }, limit: limit ?? MOST_SHOWN, cursor }, context)
+      : showRun({ runId, ofList: { status, tool, targetingId }, outcome, given, limit, cursor, waitMs }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Which of the recent runs are listed. */
+interface ListQuery {
+  readonly status: RunStatus | undefined;
+  readonly tool: string | undefined;
+  readonly targetingId: string | undefined;
+}
 
 interface RunQuery {
   readonly runId: string;
-  readonly status: RunStatus | undefined;
+  /** What is for the list of runs, and wrong beside `runId`. */
+  readonly ofList: ListQuery;
   readonly outcome: (typeof OUTCOMES)[number] | "pending" | undefined;
   readonly given: boolean;
   readonly limit: number | undefined;
@@ -78,9 +88,10 @@ interface RunQuery {
 
 async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswer> {
   const { runId, outcome, given } = query;
-  if (query.status !== undefined) {
+  const strange = Object.entries(query.ofList).find(([, value]) => value !== undefined)?.[0];
+  if (strange !== undefined) {
     throw new ToolError(
-      "status and runId were both given, but status is for the list of runs",
+      `${strange} and runId were both given, but ${strange} is for the list of runs`,
       "Give one of them. outcome chooses among the items of one run.",
     );
   }
@@ -145,24 +156,26 @@ function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResul
 }
 
 async function listRuns(
-  {
-    status,
-    limit,
-    cursor,
-  }: { readonly status: RunStatus | undefined; readonly limit: number; readonly cursor: string | undefined },
+  { asked, limit, cursor }: { readonly asked: ListQuery; readonly limit: number; readonly cursor: string | undefined },
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { environment } = context;
-  const asked = { status };
+  const { environment, memory } = context;
   const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
   if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
-  const runs: ReturnType<typeof listedRow>[] = [];
+  const { status, tool, targetingId } = asked;
+  const isWanted = (run: ListedRun): boolean =>
+    (before === undefined || run.runId < before) &&
+    (status === undefined || run.status === status) &&
+    (tool === undefined || run.tool === tool) &&
+    (targetingId === undefined || run.targetingId === targetingId);
+  const names = new Map((await memory.recent()).map(({ _id, name }) => [_id, name]));
+  const runs: RunRow[] = [];
   let more = false;
   for await (const run of context.runs.list(context.caller)) {
-    if ((before !== undefined && run.runId >= before) || (status !== undefined && run.status !== status)) continue;
+    if (!isWanted(run)) continue;
     more = runs.length === limit;
     if (more) break;
-    runs.push(listedRow(run));
+    runs.push(listedRow(run, names));
   }
   const fitting = rowsThatFit(runs, runLine);
   const shown = runs.slice(0, fitting);
@@ -175,7 +188,14 @@ async function listRuns(
   };
 }
 
-function listedRow({ runId, tool, status, counts, startedAt, updatedAt }: ListedRun) {
+function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {
+  const { runId, tool, status, targetingId, counts, startedAt, updatedAt } = run;
   const at = (ms: number): string => new Date(ms).toISOString();
-  return { runId, tool, status, counts, startedAt: at(startedAt), updatedAt: at(updatedAt) };
+  const targetingName = targetingId === undefined ? undefined : names.get(targetingId);
+  return {
+    ...{ runId, tool, status },
+    ...(targetingId !== undefined && { targetingId }),
+    ...(targetingName !== undefined && { targetingName }),
+    ...{ counts, startedAt: at(startedAt), updatedAt: at(updatedAt) },
+  };
 }

@@ -4,6 +4,7 @@ import { type ChangeRun, isChangeRun, isWithdrawn } from "../../changes/change-r
 import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
+import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import {
@@ -54,8 +55,12 @@ async function resumeChange(
   // One that died after its last answer has nothing left to send, but no end yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
-  const goOn = async (): Promise<ToolAnswer> => reportRun(await context.runs.resume(runId), context);
-  if (run.status() === "running") return goOn();
+  const goOn = async (asked: Asked): Promise<ToolAnswer> => {
+    // Where nobody had to be asked now, what they said before counts.
+    const told = asked === "not_needed" ? (run.state.facts.asked ?? asked) : asked;
+    return reportRun(await context.runs.resume(runId), context, [], { asked: told, tellsAsked: true });
+  };
+  if (run.status() === "running") return goOn("not_needed");
   await checkAllowed(call, context.runs.part(runId, "input"), context);
   return askedAgain(run, confirmation, context, goOn);
 }
@@ -93,7 +98,7 @@ async function askedAgain(
   run: ChangeRun,
   confirmation: string | undefined,
   context: ToolContext,
-  goOn: () => Promise<ToolAnswer>,
+  goOn: (asked: Asked) => Promise<ToolAnswer>,
 ): Promise<ToolOutcome> {
   const { runId, call, createdAt } = run.header;
   const { planned } = run.state;
@@ -107,7 +112,7 @@ async function askedAgain(
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
     checkNotExpired(given, context);
-    if (given.standsFor(digest)) return goOn();
+    if (given.standsFor(digest)) return goOn("agreed_by_token");
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
   const message = planned
@@ -117,12 +122,17 @@ async function askedAgain(
     {
       ...{ needsYes: asks, digest, message, effect: message, start: goOn },
       undecided: (why) => undecided(run, why, context),
-      declined: () => {
-        throw new ToolError(
-          "the person did not agree; nothing was deleted",
-          "Do not try again unless they ask for it.",
-        );
-      },
+      declined: () =>
+        renderReport({
+          ...reported(run, context.environment),
+          status: "cancelled",
+          asked: "declined_in_client",
+          tellsAsked: true,
+          nextSteps: [
+            "the person did not agree: nothing more was sent; do not try again unless they ask for it",
+            `they were shown: ${message}`,
+          ],
+        }),
       token: async () =>
         renderReport({
           ...reported(run, context.environment),

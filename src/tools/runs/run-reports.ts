@@ -36,15 +36,22 @@ export async function reportWhenAtRest(
   return reportedRun(run, context, nextSteps);
 }
 
+/** Who agreed to it anew, where a run was taken up again. */
+type AskedAnew = Pick<ReportedRun, "asked" | "tellsAsked">;
+
 /** The same for a write, whose answer names the runs that were cut short before. */
 export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
   nextSteps: readonly string[] = [],
+  more: AskedAnew = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   await followRun(run, context);
-  return reportedRun(run, context, [...nextSteps, ...(await interruptedHints(context, run.header.runId))], "totals");
+  return reportedRun(run, context, [...nextSteps, ...(await interruptedHints(context, run.header.runId))], {
+    ...more,
+    withTotals: true,
+  });
 }
 
 /** The report about a run as it stands. */
@@ -52,11 +59,11 @@ export async function reportedRun(
   run: Run,
   context: ToolContext,
   nextSteps: readonly string[] = [],
-  withTotals?: "totals",
+  { withTotals = false, ...more }: AskedAnew & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
   if (isEventRun(run)) return eventRunReport(run, context, nextSteps);
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
-  return renderReport({ ...(await reportOf(run, context)), ...(totals && { totals }), nextSteps });
+  return renderReport({ ...(await reportOf(run, context)), ...more, ...(totals && { totals }), nextSteps });
 }
 
 /** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
