@@ -102,7 +102,9 @@ describe("tokens of the access file", () => {
     const reader = await connect({ url, headers: bearer(READER) });
     expect(await reader.toolNames()).not.toContain("create_targetings");
     expect(await reader.toolNames()).toContain("get_targeting");
-    await expect(reader.callTool("create_targetings", { items: [{ name: "Spring" }] })).rejects.toThrow();
+    const refused = await reader.callTool("create_targetings", { items: [{ name: "Spring" }] });
+    expect(refused.isError).toBe(true);
+    expect(textOf(refused)).toContain("the caller's token is read-only");
     expect(await service.count("createTargetings")).toBe(0);
   });
 

@@ -60,9 +60,10 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
     const planned = await call(client, "delete_targeting", { ids: [targetingId] });
     expect(planned.status).toBe("needs_confirmation");
     const { token } = planned.confirmation;
-    // Not the last character: of that some bits mean nothing.
-    const altered = `${token.slice(0, -5)}${token.at(-5) === "A" ? "B" : "A"}${token.slice(-4)}`;
-    for (const bad of [altered, "made.up", token.split(".")[0] ?? "", `${token}.more`]) {
+    const altered = [0, 10, 22, 28].map(
+      (at) => `${token.slice(0, at)}${token[at] === "B" ? "C" : "B"}${token.slice(at + 1)}`,
+    );
+    for (const bad of [...altered, "made.up", token.slice(0, -1), `${token}A`, `${token}.more`]) {
       const refused = await client.callTool("delete_targeting", { confirmation: bad });
       expect(textOf(refused)).toContain("not a token that this server gave");
     }
