@@ -14,6 +14,7 @@ const input = () =>
     ...targetingArguments(),
     targetingName: z.string().optional().describe("Or the name of one seen before, or a part of it"),
     summary: z.boolean().optional().describe("Also count options by kind, empty ones, Context IDs"),
+    cursor: z.string().optional().describe("From a summary cut short"),
   });
 
 /** Reads one targeting, or lists those seen before. */
@@ -34,28 +35,33 @@ export const getTargeting = {
       summary: z.looseObject({}).optional(),
       targetings: z.array(z.looseObject({})).optional(),
     }),
-  async handler({ summary = false, ...reference }, context) {
+  async handler({ summary = false, cursor, ...reference }, context) {
     const candidates = await withPart(reference, context);
     if (candidates !== undefined) return candidates;
     const found = await findTargeting(reference, context);
     if (found === undefined) return seenBefore(context);
-    return noting(found.note, await readOne(found._id, summary, context));
+    return noting(found.note, await readOne(found._id, summary || cursor ? { cursor } : undefined, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-async function readOne(targetingId: string, isSummed: boolean, context: ToolContext): Promise<ToolAnswer> {
+/** `counting`: its options are counted, too, from the cursor on. */
+async function readOne(
+  targetingId: string,
+  counting: { readonly cursor: string | undefined } | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
   const { environment, memory, signal } = context;
   const api = managementOf(context);
   try {
     const targeting = await api.getTargeting(targetingId, { signal });
     await memory.remember([targeting]);
     const row = targetingRow(targeting);
-    const summary = isSummed
-      ? await (await import("./targeting-summary.ts")).summaryOf(targetingId, api, context)
-      : undefined;
+    const counted =
+      counting &&
+      (await (await import("./targeting-summary.ts")).summaryOf(targetingId, counting.cursor, api, context));
     return {
-      structured: { environment, targeting: row, ...(summary && { summary }) },
-      text: targetingText(row, summary),
+      structured: { environment, targeting: row, ...counted },
+      text: targetingText(row, counted?.summary, counted?.cursor),
       isError: false,
     };
   } catch (thrown) {
