@@ -30,22 +30,14 @@ const STATUSES = [
 const input = () =>
   z.strictObject({
     runId: z.string().optional().describe("Without it: the recent runs"),
-    status: z.enum(STATUSES).optional().describe("Of recent runs: only these"),
-    tool: z.string().optional().describe("The same"),
-    targetingId: z.string().optional().describe("The same: of one targeting"),
+    status: z.enum(STATUSES).optional().describe("Filters the list, as do tool and targetingId"),
+    tool: z.string().optional(),
+    targetingId: z.string().optional(),
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]).optional(),
-    given: z
-      .boolean()
-      .optional()
-      .describe("With what was given for each item that did not succeed: an event's body, a row of a file"),
+    given: z.boolean().optional().describe("With what was given for each item that did not succeed, such as an event"),
     limit: z.int().min(1).max(1000).optional().describe("Default 20, with given 50"),
-    cursor: z.string().optional().describe("From the last answer"),
-    waitMs: z
-      .int()
-      .min(0)
-      .max(LONGEST_WAIT_MS)
-      .optional()
-      .describe(`Milliseconds, at most ${LONGEST_WAIT_MS}, to wait for a running run to finish`),
+    cursor: z.string().optional(),
+    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Milliseconds to wait for a running run to finish"),
   });
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });

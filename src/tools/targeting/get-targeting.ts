@@ -14,7 +14,7 @@ const input = () =>
     ...targetingArguments(),
     targetingName: z.string().optional().describe("Or the name of one seen before, or a part of it"),
     summary: z.boolean().optional().describe("Also count options by kind, empty ones, Context IDs"),
-    cursor: z.string().optional().describe("From a summary cut short"),
+    cursor: z.string().optional(),
   });
 
 /** Reads one targeting, or lists those seen before. */
