@@ -1,13 +1,6 @@
 import * as z from "zod";
-import { RejectedError } from "../../api/errors.ts";
-import { rowsThatFit } from "../../render/page.ts";
-import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../render/reading.ts";
-import type { SeenTargeting } from "../../runs/targeting-names.ts";
-import { folded } from "../../spec/name-match.ts";
-import { managementOf } from "../apis.ts";
-import type { ToolContext } from "../context.ts";
-import type { ToolAnswer, ToolDefinition } from "../definition.ts";
-import { findTargeting, noting, type TargetingReference, targetingArguments } from "./targeting-name.ts";
+import type { ToolDefinition } from "../definition.ts";
+import { targetingArguments } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
@@ -35,69 +28,7 @@ export const getTargeting = {
       summary: z.looseObject({}).optional(),
       targetings: z.array(z.looseObject({})).optional(),
     }),
-  async handler({ summary = false, cursor, ...reference }, context) {
-    const candidates = await withPart(reference, context);
-    if (candidates !== undefined) return candidates;
-    const found = await findTargeting(reference, context);
-    if (found === undefined) return seenBefore(context);
-    return noting(found.note, await readOne(found._id, summary || cursor ? { cursor } : undefined, context));
-  },
+  // Loaded late: a server that is only asked for its tools does not need it.
+  handler: async ({ summary = false, cursor, ...reference }, context) =>
+    (await import("./targeting-read.ts")).readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
-
-/** `counting`: its options are counted, too, from the cursor on. */
-async function readOne(
-  targetingId: string,
-  counting: { readonly cursor: string | undefined } | undefined,
-  context: ToolContext,
-): Promise<ToolAnswer> {
-  const { environment, memory, signal } = context;
-  const api = managementOf(context);
-  try {
-    const targeting = await api.getTargeting(targetingId, { signal });
-    await memory.remember([targeting]);
-    const row = targetingRow(targeting);
-    const counted =
-      counting &&
-      (await (await import("./targeting-summary.ts")).summaryOf(targetingId, counting.cursor, api, context));
-    return {
-      structured: { environment, targeting: row, ...counted },
-      text: targetingText(row, counted?.summary, counted?.cursor),
-      isError: false,
-    };
-  } catch (thrown) {
-    if (thrown instanceof RejectedError && thrown.errorCode === "TARGETING_NOT_FOUND")
-      await memory.forget([targetingId]);
-    throw thrown;
-  }
-}
-
-async function seenBefore({ environment, memory }: ToolContext): Promise<ToolAnswer> {
-  const all = await memory.recent();
-  const { seen, omitted } = fitting(all);
-  return {
-    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: seenText(seen, omitted),
-    isError: false,
-  };
-}
-
-/** The targetings whose names have the given one as a part, where none has it as its name. */
-async function withPart(
-  { targetingId, targetingName }: TargetingReference,
-  { environment, memory }: ToolContext,
-): Promise<ToolAnswer | undefined> {
-  if (targetingId || !targetingName || (await memory.resolve(targetingName)).kind !== "unknown") return undefined;
-  const part = folded(targetingName);
-  const { seen, omitted } = fitting((await memory.recent()).filter(({ name }) => folded(name).includes(part)));
-  if (seen.length === 0) return undefined;
-  return {
-    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: candidatesText(targetingName, seen, omitted),
-    isError: false,
-  };
-}
-
-function fitting(all: readonly SeenTargeting[]): { readonly seen: readonly SeenTargeting[]; readonly omitted: number } {
-  const seen = all.slice(0, rowsThatFit(all, seenLine));
-  return { seen, omitted: all.length - seen.length };
-}
