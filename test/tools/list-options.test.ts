@@ -13,6 +13,9 @@ const structured = z.object({
   options: z.array(z.looseObject({ _id: z.string(), name: z.string() })),
   total: z.number().optional(),
   scanned: z.number().optional(),
+  complete: z.boolean().optional(),
+  topLevel: z.number().optional(),
+  subOptions: z.number().optional(),
   cursor: z.string().optional(),
   note: z.string().optional(),
 });
@@ -206,6 +209,44 @@ describe("a scan for a Context ID", () => {
     const { names, pages } = await callAll({ targetingId, contextId: "context 55" });
     expect(names).toEqual(["Option 55"]);
     expect(pages).toBeGreaterThan(1);
+  });
+
+  test("sorts nothing before everything was looked at, and goes on looking with its cursor", async () => {
+    const groups = Array.from({ length: 40 }, (_, index) =>
+      group(
+        1000 + index,
+        plain(3, 100 + 3 * index).map((one) => ({ ...one, contextCount: (index * 7) % 40 })),
+      ),
+    );
+    const { call, reads } = caller(groups, (pass) => pass(60));
+    const given = { targetingId, sortBy: "contextCount", limit: 5 } as const;
+    const found: { name: string; contextCount?: unknown }[] = [];
+    let page = await call(given);
+    expect(page).toMatchObject({ options: [], complete: false, note: expect.stringContaining("nothing is sorted") });
+    for (let calls = 1; found.length < 10; calls += 1) {
+      // In this context a later call has time for one read only.
+      expect(calls).toBeLessThan(400);
+      expect(page.cursor).toBeDefined();
+      if (page.options.length > 0)
+        expect(page).toMatchObject({ complete: true, total: 160, topLevel: 40, subOptions: 120 });
+      page = await call({ ...given, ...(page.cursor !== undefined && { cursor: page.cursor }) });
+      found.push(...page.options);
+    }
+    const most = groups.flatMap(({ subOptions = [] }) => subOptions).map(({ contextCount = 0 }) => contextCount);
+    const largest = most.toSorted((one, other) => other - one).slice(0, 10);
+    expect(found.slice(0, 10).map(({ contextCount }) => contextCount)).toEqual(largest);
+    // What was looked at is not looked at again for the first page.
+    expect(new Set(reads).size).toBeGreaterThan(40);
+  });
+
+  test("begins anew where the process that began is gone, and says so", async () => {
+    const groups = Array.from({ length: 40 }, (_, index) => group(1000 + index, plain(3, 100 + 3 * index)));
+    const { call } = caller(groups, (pass) => pass(60));
+    const given = { targetingId, sortBy: "name", limit: 5 } as const;
+    const { cursor = "" } = await call(given);
+    for (let other = 0; other < 16; other += 1) await call({ ...given, parent: ulidOf(1000 + other) });
+    for (let other = 0; other < 16; other += 1) await call(given);
+    expect((await call({ ...given, cursor })).note).toContain("it began anew");
   });
 });
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { OPENING, startCommand } from "../support/server-process.ts";
 
 /** What the list of tools may cost a model (o200k): with output schemas, and without. */
-const MOST_TOKENS = 8000;
+const MOST_TOKENS = 7200;
 const MOST_TOKENS_WITHOUT_OUTPUT = 5500;
 
 const schema = z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()).optional() });

@@ -1,6 +1,3 @@
-import { walkOptions } from "../../reading/option-walk.ts";
-import { steadily } from "../../reading/pages.ts";
-import { optionRow } from "../../render/reading.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { managementOf } from "../../tools/apis.ts";
 import { matching } from "../prompts/completion.ts";
@@ -56,6 +53,10 @@ async function readOptions(
   if (management === undefined || !isUlid(targetingId)) return undefined;
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const end = clock.now() + PART_MS;
+  // Loaded late, with the first of these resources that is read.
+  const { walkOptions } = await import("../../reading/option-walk.ts");
+  const { steadily } = await import("../../reading/pages.ts");
+  const { optionRow } = await import("../../render/reading.ts");
   const text = await steadily(async (walk) => {
     const lines: string[] = [];
     let size = 0;

@@ -1,17 +1,6 @@
 import * as z from "zod";
-import { renderReport } from "../../render/changes/report.ts";
-import { resultLine } from "../../render/changes/result-rows.ts";
-import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
-import type { ToldFailure } from "../../render/failures/failures.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import type { ListedRun } from "../../runs/kind.ts";
-import type { OUTCOMES } from "../../runs/outcome.ts";
-import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
-import { type ToolContext, timeLeft } from "../context.ts";
-import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
-import { restOrTime } from "../writing/follow-run.ts";
+import type { ToolDefinition } from "../definition.ts";
 import { runOutput } from "../writing/write.ts";
-import { ownRun, reportOf } from "./run-reports.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
@@ -30,22 +19,14 @@ const STATUSES = [
 const input = () =>
   z.strictObject({
     runId: z.string().optional().describe("Without it: the recent runs"),
-    status: z.enum(STATUSES).optional().describe("Of recent runs: only these"),
-    tool: z.string().optional().describe("The same"),
-    targetingId: z.string().optional().describe("The same: of one targeting"),
+    status: z.enum(STATUSES).optional().describe("Filters the list, as do tool and targetingId"),
+    tool: z.string().optional(),
+    targetingId: z.string().optional(),
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]).optional(),
-    given: z
-      .boolean()
-      .optional()
-      .describe("With what was given for each item that did not succeed: an event's body, a row of a file"),
+    given: z.boolean().optional().describe("With what was given for each item that did not succeed, such as an event"),
     limit: z.int().min(1).max(1000).optional().describe("Default 20, with given 50"),
-    cursor: z.string().optional().describe("From the last answer"),
-    waitMs: z
-      .int()
-      .min(0)
-      .max(LONGEST_WAIT_MS)
-      .optional()
-      .describe(`Milliseconds, at most ${LONGEST_WAIT_MS}, to wait for a running run to finish`),
+    cursor: z.string().optional(),
+    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Milliseconds to wait for a running run to finish"),
   });
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });
@@ -62,140 +43,12 @@ export const getRun = {
   idempotent: true,
   input,
   output,
-  handler: ({ runId, status, tool, targetingId, outcome, given = false, limit, cursor, waitMs }, context) =>
-    runId === undefined || runId === ""
-      ? listRuns({ asked: { status, tool, targetingId }, limit: limit ?? MOST_SHOWN, cursor }, context)
-      : showRun({ runId, ofList: { status, tool, targetingId }, outcome, given, limit, cursor, waitMs }, context),
+  // Loaded late: a server that is only asked for its tools does not need it.
+  handler: async ({ runId, status, tool, targetingId, outcome, given = false, limit, cursor, waitMs }, context) => {
+    const { listRuns, showRun } = await import("./shown-runs.ts");
+    const ofList = { status, tool, targetingId };
+    return runId === undefined || runId === ""
+      ? listRuns({ asked: ofList, limit, cursor }, context)
+      : showRun({ runId, ofList, outcome, given, limit, cursor, waitMs }, context);
+  },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
-
-/** Which of the recent runs are listed. */
-interface ListQuery {
-  readonly status: RunStatus | undefined;
-  readonly tool: string | undefined;
-  readonly targetingId: string | undefined;
-}
-
-interface RunQuery {
-  readonly runId: string;
-  /** What is for the list of runs, and wrong beside `runId`. */
-  readonly ofList: ListQuery;
-  readonly outcome: (typeof OUTCOMES)[number] | "pending" | undefined;
-  readonly given: boolean;
-  readonly limit: number | undefined;
-  readonly cursor: string | undefined;
-  readonly waitMs: number | undefined;
-}
-
-async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswer> {
-  const { runId, outcome, given } = query;
-  const strange = Object.entries(query.ofList).find(([, value]) => value !== undefined)?.[0];
-  if (strange !== undefined) {
-    throw new ToolError(
-      `${strange} and runId were both given, but ${strange} is for the list of runs`,
-      "Give one of them. outcome chooses among the items of one run.",
-    );
-  }
-  const run = await ownRun(runId, context);
-  if (query.waitMs !== undefined && run.status() === "running")
-    await restOrTime(run, Math.min(query.waitMs, timeLeft(context)), context);
-  const asked = given ? { runId, outcome, given } : { runId, outcome };
-  const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
-  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
-  const { state } = run;
-  const isWanted = (object: number): boolean => {
-    const standing = state.standing(object);
-    if (outcome !== undefined) return standing === outcome;
-    // Of what succeeded nothing is kept.
-    return !given || (standing !== "succeeded" && standing !== "alreadyDone");
-  };
-  const wanted: number[] = [];
-  for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
-  const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
-  const { rowsBeside, shortened } = await import("../../render/changes/given-rows.ts");
-  const { givenOf } = await import("../given.ts");
-  const bodies = given ? await givenOf(run, page, context) : undefined;
-  const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), given));
-  const whole = await reportOf(run, context);
-  // The rows themselves say where they are.
-  const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
-  const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
-  const fitting = given
-    ? rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text])
-    : rowsThatFit(rows, resultLine, FAILURES_ROOM);
-  const end = wanted[fitting];
-  const cursor = end === undefined ? undefined : writeCursor(asked, end);
-  return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
-}
-
-/** A group of failures with its first places only. */
-function inShort(failure: ToldFailure): ToldFailure {
-  const { indexes, places } = failure;
-  if (places.length <= PLACES_BESIDE) return failure;
-  return {
-    ...failure,
-    indexes: indexes.slice(0, PLACES_BESIDE),
-    places: places.slice(0, PLACES_BESIDE),
-    placesOmitted: true,
-  };
-}
-
-const PLACES_BESIDE = 3;
-
-/** How many rows a page has where it is not said: with what was given as many as fit. */
-const MOST_SHOWN = 20;
-const MOST_GIVEN = 50;
-const CURSOR_LETTERS = 110;
-/** What the failures beside a page may take. */
-const FAILURES_ROOM = "x".repeat(2500);
-
-/** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
-function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
-  if (!given) return result;
-  const { uid, name, predicted, rule, observed, reason, ...place } = result;
-  return body === undefined ? result : { ...place, given: body };
-}
-
-async function listRuns(
-  { asked, limit, cursor }: { readonly asked: ListQuery; readonly limit: number; readonly cursor: string | undefined },
-  context: ToolContext,
-): Promise<ToolAnswer> {
-  const { environment, memory } = context;
-  const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
-  if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
-  const { status, tool, targetingId } = asked;
-  const isWanted = (run: ListedRun): boolean =>
-    (before === undefined || run.runId < before) &&
-    (status === undefined || run.status === status) &&
-    (tool === undefined || run.tool === tool) &&
-    (targetingId === undefined || run.targetingId === targetingId);
-  const names = new Map((await memory.recent()).map(({ _id, name }) => [_id, name]));
-  const runs: RunRow[] = [];
-  let more = false;
-  for await (const run of context.runs.list(context.caller)) {
-    if (!isWanted(run)) continue;
-    more = runs.length === limit;
-    if (more) break;
-    runs.push(listedRow(run, names));
-  }
-  const fitting = rowsThatFit(runs, runLine);
-  const shown = runs.slice(0, fitting);
-  const last = shown.at(-1);
-  const next = (more || fitting < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
-  return {
-    structured: { environment, runs: shown, ...(next !== undefined && { cursor: next }) },
-    text: runsText(shown, next),
-    isError: false,
-  };
-}
-
-function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {
-  const { runId, tool, status, targetingId, counts, startedAt, updatedAt } = run;
-  const at = (ms: number): string => new Date(ms).toISOString();
-  const targetingName = targetingId === undefined ? undefined : names.get(targetingId);
-  return {
-    ...{ runId, tool, status },
-    ...(targetingId !== undefined && { targetingId }),
-    ...(targetingName !== undefined && { targetingName }),
-    ...{ counts, startedAt: at(startedAt), updatedAt: at(updatedAt) },
-  };
-}

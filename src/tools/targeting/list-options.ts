@@ -26,7 +26,7 @@ const input = () =>
     empty: z.boolean().optional().describe("Only those without Context IDs (and sub-options)"),
     sortBy: z.enum(["contextCount", "name"]).optional().describe("contextCount: the largest first"),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
-    cursor: z.string().optional().describe("From the last answer, with the same arguments"),
+    cursor: z.string().optional().describe("With the same arguments"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
     fresh: z.boolean().optional().describe("Read all Context IDs anew"),
     saveTo: z

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { ManagementApi } from "../../api/management.ts";
 import { readCursor } from "../../render/page.ts";
@@ -7,14 +8,44 @@ import type { Part } from "./option-page.ts";
 import { type ListForm, type OptionsQuery, strangeCursor } from "./option-query.ts";
 import { type FoundOption, searchOptions } from "./option-search.ts";
 
-/** What decides the order of two options: of the last one shown, so that a cursor stays right while others change. */
-const place = z.strictObject({ after: z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]) });
+const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
+/**
+ * What decides the order of two options: of the last one shown, so that a cursor stays right while others change. With
+ * `scan`, where looking at all of them goes on, and under which name what was found before is kept.
+ */
+const place = z.strictObject({
+  after: key.optional(),
+  scan: z
+    .strictObject({
+      id: z.string(),
+      top: z.int().min(0),
+      inside: z.int().min(0).optional(),
+      counted: z.tuple([z.int(), z.int(), z.int()]),
+    })
+    .optional(),
+});
 type Place = z.output<typeof place>;
+type Key = z.output<typeof key>;
+
+/** No answer shows more options. */
+const MOST_SORTED = 100;
+const MOST_SCANS = 16;
+
+/**
+ * The first options in order of lists that one wait was too short for, by caller and name: too many for a cursor. They
+ * live as long as the process; where they are gone, looking begins anew.
+ */
+const begun = new Map<string, readonly FoundOption[]>();
+
+function keep(id: string, hits: readonly FoundOption[]): void {
+  begun.set(id, hits);
+  for (const oldest of [...begun.keys()].slice(0, Math.max(0, begun.size - MOST_SCANS))) begun.delete(oldest);
+}
 
 /**
  * The next options in order of their Context IDs, the most first, or of their names by code points; what is the same goes
- * by creation. All are looked at first: where one wait is too short for that, none is given. Throws ApiErrors, and a
- * ToolError for a cursor of another list.
+ * by creation. All are looked at first: where one wait is too short for that, none is given, and the cursor goes on
+ * looking. Throws ApiErrors, and a ToolError for a cursor of another list.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -23,32 +54,46 @@ export async function sortedPart(
   context: ToolContext,
 ): Promise<Part<Place>> {
   const { targetingId, parent, sortBy } = query;
-  const start = cursor ? readCursor(cursor, query, place) : undefined;
-  if (cursor && start === undefined) throw strangeCursor();
+  const start: Place | undefined = cursor ? readCursor(cursor, query, place) : {};
+  if (start === undefined) throw strangeCursor();
+  const { after } = start;
+  const keptAs = (id: string): string => JSON.stringify([context.caller, id]);
+  const kept = start.scan && begun.get(keptAs(start.scan.id));
+  const scan = kept === undefined ? undefined : start.scan;
+  const [top, sub, before] = scan?.counted ?? [0, 0, 0];
   const found = await searchOptions(api, context, {
     walk: { targetingId, parent, signal: context.signal },
-    from: { top: 0 },
+    from: { top: scan?.top ?? 0, inside: scan?.inside },
     wanted: query,
     most: Number.POSITIVE_INFINITY,
+    counted: { topLevel: top, subOptions: sub, found: before },
     fresh,
   });
+  const compare = sortBy === "name" ? byName : byContextCount;
+  const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
+  // An option that moved in the list between two calls is looked at twice.
+  const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
+  const rest = [...all.values()].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
   const { topLevel, subOptions } = found.counted;
   const scanned = topLevel + subOptions;
-  if (found.stopped) {
-    const note =
-      `One wait was too short to look at all options, and nothing is sorted before that: ${scanned} were looked at. ` +
-      "Narrow it down with parent or search, or let TARGETING_MCP_WAIT_MS be longer.";
-    return { hits: [], next: undefined, limit, scanned, complete: false, note, isFiltered: true };
+  if (found.stopped && found.next !== undefined) {
+    const id = randomBytes(6).toString("base64url");
+    keep(keptAs(id), rest.slice(0, MOST_SORTED + 1));
+    const { top: at, inside } = found.next;
+    const counted: [number, number, number] = [topLevel, subOptions, found.counted.found];
+    const next: Place = {
+      ...(after !== undefined && { after }),
+      scan: { id, top: at, ...(inside !== undefined && { inside }), counted },
+    };
+    return { hits: [], next, limit, scanned, complete: false, note: soFar(scanned, start, kept), isFiltered: true };
   }
-  const compare = sortBy === "name" ? byName : byContextCount;
-  const sorted = [...found.hits].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
-  const rest = start === undefined ? sorted : sorted.filter((hit) => compare(keyOf(hit, sortBy), start.after) > 0);
-  const hits = rest.slice(0, limit).map((hit) => ({ ...hit, behind: { after: keyOf(hit, sortBy) } }));
+  const shown = rest.slice(0, kept === undefined ? limit : Math.min(limit, MOST_SORTED));
+  const hits = shown.map((hit) => ({ ...hit, behind: { after: keyOf(hit, sortBy) } }));
   return {
     hits,
     next: rest.length > hits.length ? hits.at(-1)?.behind : undefined,
     limit,
-    total: sorted.length,
+    total: found.counted.found,
     topLevel,
     subOptions,
     scanned,
@@ -57,7 +102,10 @@ export async function sortedPart(
   };
 }
 
-type Key = Place["after"];
+function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | undefined): string {
+  const anew = start.scan !== undefined && kept === undefined ? " What was found before was gone: it began anew." : "";
+  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor goes on.${anew}`;
+}
 
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {
   const { _id, name, contextCount = 0, createdAt = "" }: OptionRecord = option;

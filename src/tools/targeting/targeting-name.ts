@@ -1,7 +1,6 @@
 import * as z from "zod";
 import type { NamedTargeting } from "../../changes/plan/targeting-names.ts";
 import { fenced, shown } from "../../render/fence.ts";
-import { seenLine } from "../../render/reading.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
@@ -46,6 +45,8 @@ export async function findTargeting(
     found.kind === "unknown"
       ? `no targeting named ${shown(targetingName)} has been seen`
       : `several targetings named ${shown(targetingName)} have been seen`;
+  // Loaded late, with the first name that is not found.
+  const { seenLine } = await import("../../render/reading.ts");
   const candidates =
     found.candidates.length === 0
       ? "No targeting has been seen yet."

@@ -1,35 +1,69 @@
+import * as z from "zod";
 import type { ManagementApi } from "../../api/management.ts";
 import { isEmpty } from "../../reading/option-scan.ts";
-import { walkOptions } from "../../reading/option-walk.ts";
+import { type WalkPosition, walkOptions } from "../../reading/option-walk.ts";
 import { steadily } from "../../reading/pages.ts";
+import { readCursor, writeCursor } from "../../render/page.ts";
 import type { TargetingSummary } from "../../render/reading.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { TookTooLong } from "../within-wait.ts";
+import { strangeCursor } from "./option-query.ts";
+
+const counted = z.strictObject({
+  topLevel: z.int(),
+  groups: z.int(),
+  subOptions: z.int(),
+  withoutContexts: z.int(),
+  contextIds: z.int(),
+});
+/** Where the counting goes on, and what was counted before. */
+const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional(), counted });
+
+const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
+
+/** What was counted, and the cursor with which a further call goes on; absent where all was. */
+export interface CountedSoFar {
+  readonly summary: TargetingSummary;
+  readonly cursor?: string;
+}
 
 /**
- * Counts what a targeting holds (contract, `summary`), or as much of it as one wait is long enough for. Throws ApiErrors.
+ * Counts what a targeting holds (contract, `summary`), or as much of it as one wait is long enough for: a cursor goes on
+ * from there. Throws ApiErrors, and a ToolError for a cursor of something else.
  */
 export function summaryOf(
   targetingId: string,
+  given: string | undefined,
   api: ManagementApi,
   context: Pick<ToolContext, "clock" | "signal" | "arrivedAt" | "waitMs">,
-): Promise<TargetingSummary> {
+): Promise<CountedSoFar> {
   const { clock, signal } = context;
   const end = clock.now() + timeLeft(context);
+  const query = { summary: targetingId };
+  const start = given ? readCursor(given, query, place) : { top: 0, counted: NOTHING };
+  if (start === undefined) throw strangeCursor();
+  const before = start.counted;
+  const stoppedAt = ({ top, inside }: WalkPosition, counts: typeof before): CountedSoFar => ({
+    summary: { ...counts, complete: false },
+    cursor: writeCursor(query, { top, ...(inside !== undefined && { inside }), counted: counts }),
+  });
   return steadily(async (walk) => {
-    const counts = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
+    const counts = { ...before };
+    let behind: WalkPosition = start;
     try {
-      for await (const { option, walked } of walkOptions(api, { targetingId, signal, ...walk }, { top: 0 })) {
-        Object.assign(counts, walked);
+      for await (const { option, walked, next } of walkOptions(api, { targetingId, signal, ...walk }, start)) {
+        counts.topLevel = before.topLevel + walked.topLevel;
+        counts.subOptions = before.subOptions + walked.subOptions;
         if (option.type === "collection") counts.groups += 1;
         if (isEmpty(option)) counts.withoutContexts += 1;
         counts.contextIds += option.contextCount ?? 0;
-        if (clock.now() >= end) return { ...counts, complete: false };
+        behind = next;
+        if (clock.now() >= end) return stoppedAt(behind, counts);
       }
     } catch (thrown) {
-      if (thrown instanceof TookTooLong) return { ...counts, complete: false };
+      if (thrown instanceof TookTooLong) return stoppedAt(behind, counts);
       throw thrown;
     }
-    return { ...counts, complete: true };
+    return { summary: { ...counts, complete: true } };
   });
 }

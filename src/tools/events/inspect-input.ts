@@ -1,0 +1,35 @@
+import * as z from "zod";
+
+const VERDICTS = ["recorded", "ignored", "rejected"] as const;
+const MOST_EXPECTATIONS = 30;
+
+const expectation = () =>
+  z.strictObject({
+    eventName: z.string().max(64),
+    where: z.record(z.string(), z.unknown()).optional().describe("Parameters that it has"),
+    count: z.int().min(0).optional().describe("Exactly so many; at least one where absent"),
+    verdict: z.enum(VERDICTS).optional().describe("Absent: recorded, and none of them ignored or rejected"),
+  });
+
+/** What `inspect_events` takes. */
+export const inspectInput = () =>
+  z.strictObject({
+    uid: z.string().optional(),
+    uids: z.array(z.string()).min(1).max(50).optional(),
+    platform: z.string().optional(),
+    eventName: z.string().optional(),
+    verdict: z.enum(VERDICTS).optional(),
+    since: z.union([z.string(), z.number()]).optional().describe("ISO 8601, or milliseconds since 1970"),
+    limit: z.int().min(1).max(1000).default(20).describe("Events of one answer, the newest"),
+    cursor: z.string().optional(),
+    expect: z.array(expectation()).max(MOST_EXPECTATIONS).optional(),
+    inOrder: z.boolean().optional(),
+    withinMs: z.int().min(0).optional().describe("All within so many milliseconds of the first"),
+    coverage: z.boolean().optional().describe("Counts for each event, instead of the list"),
+  });
+
+/** What an inspection is asked for. */
+export type InspectInput = z.output<ReturnType<typeof inspectInput>>;
+
+/** An expectation as it is given. */
+export type GivenExpectation = z.output<ReturnType<typeof expectation>>;

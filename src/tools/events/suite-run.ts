@@ -1,0 +1,231 @@
+import { randomBytes } from "node:crypto";
+import { junitXml } from "../../events/suites/junit.ts";
+import { runSuite, type SuiteReport } from "../../events/suites/run-suite.ts";
+import { type EventSuite, eventSuite } from "../../events/suites/suite.ts";
+import type { KeptSuite } from "../../events/suites/suite-store.ts";
+import { observerOf } from "../../events/watch/observe.ts";
+import { findFile, findFreePlace, type Place } from "../../files/folders.ts";
+import { inOnePiece, saveFile } from "../../files/save-file.ts";
+import { textOf } from "../../files/text.ts";
+import { bytesAt } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { confirmationText } from "../../render/changes/report.ts";
+import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
+import type { Asked } from "../../runs/outcome.ts";
+import { ulidOfBytes } from "../../spec/ulid.ts";
+import { eventsOf, testBenchOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
+import { decided } from "../writing/agreement.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { atMostOneWait } from "../writing/follow-run.ts";
+import { readQuestion } from "../writing/question-token.ts";
+import type { RunTestsInput } from "./run-tests-input.ts";
+
+/** Runs a suite as it was asked for, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */
+export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
+  if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
+  const kept = await suiteOf(given, context);
+  const { reply, suites } = context;
+  const isRepeated = reply !== undefined && (await suites.wasRun(reply.token));
+  const place = isRepeated ? undefined : await placeOf(given.saveTo, context);
+  if (given.target === "configured" && context.environment === "live") {
+    return runLive(kept, { saveTo: given.saveTo, place }, context);
+  }
+  return answerOf({ kept, target: given.target, place }, await reportOf(kept, given.target, context), context);
+}
+
+async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolContext): Promise<KeptSuite> {
+  const { suites, caller, allowedDirs } = context;
+  if ([suite, suiteId, file].filter((one) => one !== undefined).length !== 1) {
+    throw new ToolError("give either suite, suiteId or file", "generate_event_tests gives a suiteId.");
+  }
+  if (suite !== undefined) return suites.keep(caller, readSuite(suite, "suite"), "json");
+  if (file !== undefined) return suites.keep(caller, readSuite(await jsonIn(file, allowedDirs), "the file"), "json");
+  const kept = await suites.find(caller, suiteId ?? "");
+  if (kept !== undefined) return kept;
+  throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
+}
+
+const PROBLEMS_SHOWN = 3;
+const LONGEST_FILE = 64 * 1_048_576;
+
+/** What a JSON file in an allowed folder holds. Throws a FileError where it may not or cannot be read. */
+async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
+  const bytes = bytesAt(await findFile(file, allowedDirs));
+  let text = "";
+  for await (const piece of textOf(bytes, "utf-8")) {
+    text += piece;
+    if (text.length > LONGEST_FILE) throw new ToolError("the file is too long for a suite", "Give a smaller suite.");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ToolError("the file is no JSON", "Give one that generate_event_tests saved with format json.");
+  }
+}
+
+/** Where the report is to be written; looked at before anything is sent. */
+async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
+  return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
+}
+
+function readSuite(given: unknown, what: string): EventSuite {
+  const read = eventSuite.safeParse(given);
+  if (read.success) return read.data;
+  const problems = read.error.issues
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => `${path.join(".")}: ${message}`);
+  throw new ToolError(
+    `${what} does not have the form of a suite (${problems.join("; ")})`,
+    "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
+  );
+}
+
+/** Asks before test events go to a live endpoint, where they count. */
+async function runLive(
+  kept: KeptSuite,
+  { saveTo, place }: { readonly saveTo: string | undefined; readonly place: Place | undefined },
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  refuseReadOnly(context);
+  const effect = liveTestsText(kept.suite);
+  const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
+  return decided<ToolAnswer>(
+    {
+      ...{ needsYes: true, digest: yes, message: effect, effect },
+      start: async (asked) =>
+        context.confirm === "off"
+          ? answerOf({ kept, target: "configured", place, asked }, await reportOf(kept, "configured", context), context)
+          : runOnce(yes, { kept, place, asked }, context),
+      declined: () => notRun(kept, context),
+      token: async () => {
+        // What the token stands for is kept, so that it is enough by itself.
+        const run = ulidOfBytes(randomBytes(16));
+        await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
+        const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
+        const nextSteps = ["show the effect to the person and wait for their decision"];
+        return {
+          structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+          text: ["Not done yet: a person has to agree first.", confirmationText(confirmation)].join("\n"),
+          isError: false,
+        };
+      },
+      refusal: () =>
+        new ToolError(
+          `this needs a person's yes, and this client cannot ask one. ${effect}`,
+          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
+        ),
+    },
+    context,
+  );
+}
+
+/** What a person agrees to, beside the suite that the planned run names. */
+const LIVE_TESTS = "live tests";
+
+/** Runs the tests that a token stands for; used again it gives the report of that run. */
+async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
+  refuseReadOnly(context);
+  const { suites, caller } = context;
+  const confirmation = await confirmationIn(token, context);
+  const planned = confirmation.standsFor(LIVE_TESTS) ? await suites.planned(caller, confirmation.run) : undefined;
+  const kept = planned && (await suites.find(caller, planned.suiteId));
+  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
+  const saveTo = planned?.saveTo ?? "";
+  const isGiven = given.suite !== undefined || given.suiteId !== undefined || given.file !== undefined;
+  const isOther = isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId;
+  const isElsewhere = given.saveTo !== undefined && given.saveTo !== saveTo;
+  if (isOther || isElsewhere) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+  const asked = "agreed_by_token";
+  if (await suites.wasRun(confirmation.run)) {
+    return runOnce(confirmation.run, { kept, place: undefined, asked }, context);
+  }
+  checkNotExpired(confirmation, context);
+  return runOnce(confirmation.run, { kept, place: await placeOf(saveTo, context), asked }, context);
+}
+
+function refuseReadOnly({ readOnly }: ToolContext): void {
+  if (!readOnly) return;
+  throw new ToolError(
+    "test events for a live endpoint change it, and this server only reads (TARGETING_MCP_READ_ONLY)",
+    'Run them against the sandbox: target "sandbox".',
+  );
+}
+
+/** Whoever agreed, agreed to one run: the same yes a second time gives the report of the first. */
+async function runOnce(
+  yes: string,
+  told: Pick<Told, "kept" | "place" | "asked">,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const report = await context.suites.runOnce(yes, () => reportOf(told.kept, "configured", context));
+  return answerOf({ ...told, target: "configured" }, report, context);
+}
+
+/** What an answer tells beside the report. */
+interface Told {
+  readonly kept: KeptSuite;
+  readonly target: RunTestsInput["target"];
+  readonly place: Place | undefined;
+  /** Who agreed to tests of a live endpoint. */
+  readonly asked?: Asked;
+}
+
+/** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
+async function answerOf(
+  { kept, target, place, asked }: Told,
+  report: SuiteReport,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const run = { ...about(kept, context), target, report, ...(asked !== undefined && { asked }) };
+  if (place === undefined) return suiteReportAnswer(run);
+  try {
+    await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
+    return suiteReportAnswer({ ...run, savedTo: place.path });
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    return suiteReportAnswer({ ...run, notSaved: thrown.message });
+  }
+}
+
+/** Runs a suite for as long as a call may take, and keeps the report. */
+async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], context: ToolContext): Promise<SuiteReport> {
+  const { environment, suites, caller, clock } = context;
+  const isLive = target === "configured" && environment === "live";
+  const bench = isLive ? { events: eventsOf(context) } : testBenchOf(context);
+  const late = new AbortController();
+  const running = runSuite(kept.suite, {
+    api: bench.events,
+    clock,
+    observe: "sandbox" in bench ? observerOf(bench.sandbox) : undefined,
+    signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
+    onProgress: (done, cases) => context.progress?.(done, cases, undefined),
+  });
+  // The tests cannot go on after the answer.
+  await atMostOneWait(running, context);
+  late.abort();
+  const report = await running;
+  await suites.keepReport(caller, kept, report);
+  return report;
+}
+
+/** The person said no: nothing is sent, and that is no error. */
+function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
+  const nextSteps = ["the person did not agree: nothing was sent; do not try again unless they ask for it"];
+  return {
+    structured: { ...about(kept, context), status: "cancelled", asked: "declined_in_client", nextSteps },
+    text: `Nothing was sent. ${nextSteps.join()}`,
+    isError: false,
+  };
+}
+
+function about({ suiteId }: KeptSuite, { environment }: ToolContext) {
+  return { environment, suiteId, target: "configured" };
+}
+
+function newToken(): string {
+  return randomBytes(16).toString("base64url");
+}

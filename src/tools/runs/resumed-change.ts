@@ -1,0 +1,138 @@
+import { changeOf } from "../../changes/change-kinds.ts";
+import { type ChangeRun, isWithdrawn } from "../../changes/change-run.ts";
+import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { undecidedStep } from "../../render/changes/undecided.ts";
+import type { Asked } from "../../runs/outcome.ts";
+import { changesOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
+import { decided } from "../writing/agreement.ts";
+import { checkAllowed } from "../writing/allowed-targetings.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { reported, reportRun } from "./run-reports.ts";
+
+/**
+ * Takes up a run of changes where it stopped, after a person's yes where one is needed. Throws a ToolError where it was
+ * never started, or nobody can be asked.
+ */
+export async function resumeChange(
+  run: ChangeRun,
+  confirmation: string | undefined,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  const { runId, call } = run.header;
+  await checkStarted(run, context);
+  const counts = run.state.counts();
+  const left = counts.pending + counts.unattempted + counts.unknown + counts.failed;
+  // One that died after its last answer has nothing left to send, but no end yet.
+  const open = left > 0 || run.status() === "interrupted";
+  if (!open) return reportRun(run, context);
+  const goOn = async (asked: Asked): Promise<ToolAnswer> => {
+    // Where nobody had to be asked now, what they said before counts.
+    const told = asked === "not_needed" ? (run.state.facts.asked ?? asked) : asked;
+    return reportRun(await context.runs.resume(runId), context, [], { asked: told, tellsAsked: true });
+  };
+  if (run.status() === "running") return goOn("not_needed");
+  await checkAllowed(call, context.runs.part(runId, "input"), context);
+  return askedAgain(run, confirmation, context, goOn);
+}
+
+/** Throws a ToolError where a run was never started. */
+async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
+  if (run.status() === "needs_confirmation" && run.state.objects.length === 0) {
+    throw new ToolError(
+      "this run was never started: its server ended before, and nothing was sent",
+      "Make the call again.",
+    );
+  }
+  if (run.status() === "needs_confirmation") {
+    throw new ToolError(
+      "this run was never started: it waits for a person's yes",
+      `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+    );
+  }
+  if (isWithdrawn(run.state)) {
+    throw new ToolError(
+      "this run was cancelled before it was started; nothing was sent",
+      "Make the call again if it is wanted after all.",
+    );
+  }
+  if (run.header.unplanned && (await changesOf(context).runs.stored(run.header.runId))?.started === false) {
+    throw new ToolError(
+      "this run was never planned: its server ended before; nothing was sent",
+      "Make the call again.",
+    );
+  }
+}
+
+/** Goes on with a run; a deletion that a person agreed to more than ten minutes ago is asked about anew. */
+async function askedAgain(
+  run: ChangeRun,
+  confirmation: string | undefined,
+  context: ToolContext,
+  goOn: (asked: Asked) => Promise<ToolAnswer>,
+): Promise<ToolOutcome> {
+  const { runId, call, createdAt } = run.header;
+  const { planned } = run.state;
+  const { deletes, mayTakeAway } = changeOf(call);
+  // What was not planned yet would be planned anew: that may be something else than what they agreed to.
+  const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS && planned;
+  const { pending, unattempted, unknown } = run.state.counts();
+  const open = pending + unattempted + unknown;
+  const asks = (deletes || (!planned && mayTakeAway)) && !isRecent && !(planned && open === 0);
+  const digest = `resume ${runId}`;
+  if (asks && context.confirm !== "off" && confirmation !== undefined) {
+    const given = await confirmationIn(confirmation, context);
+    checkNotExpired(given, context);
+    if (given.standsFor(digest)) return goOn("agreed_by_token");
+    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+  }
+  const message = planned
+    ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
+    : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
+  return decided<ToolAnswer>(
+    {
+      ...{ needsYes: asks, digest, message, effect: message, start: goOn },
+      undecided: (why) => undecided(run, why, context),
+      declined: () =>
+        renderReport({
+          ...reported(run, context.environment),
+          status: "cancelled",
+          asked: "declined_in_client",
+          tellsAsked: true,
+          nextSteps: [
+            "the person did not agree: nothing more was sent; do not try again unless they ask for it",
+            `they were shown: ${message}`,
+          ],
+        }),
+      token: async () =>
+        renderReport({
+          ...reported(run, context.environment),
+          status: "needs_confirmation",
+          confirmation: await askFor({ run: runId, digest }, message, context),
+          nextSteps: [
+            `show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`,
+          ],
+        }),
+      refusal: () =>
+        new ToolError("this needs a person's yes, and this client cannot ask one", "Use a client that can ask."),
+    },
+    context,
+  );
+}
+
+/** The answer where nobody has decided whether a run may go on. A later yes to an open question takes it up. */
+async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
+  const { runId } = run.header;
+  const answer = renderReport({
+    ...reported(run, context.environment),
+    status: "needs_confirmation",
+    nextSteps: [undecidedStep(why, why === "unanswered" ? runId : undefined)],
+  });
+  if (why === "closed") return { answer };
+  const later = async (accepted: boolean): Promise<void> => {
+    if (accepted) await context.runs.resume(runId);
+  };
+  return { answer, later };
+}

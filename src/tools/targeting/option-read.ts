@@ -1,0 +1,119 @@
+import * as z from "zod";
+import type { ManagementApi } from "../../api/management.ts";
+import { freePlaceFor, saveFile } from "../../files/save-file.ts";
+import { readOptionContents } from "../../reading/option-contents.ts";
+import { contextLines } from "../../reading/saved-rows.ts";
+import { shown } from "../../render/fence.ts";
+import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
+import { optionRow, optionText, savedText } from "../../render/reading.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import { managementOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
+import { compareOptions, otherOption } from "./compare-options.ts";
+import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
+import { optionsNamed } from "./option-name.ts";
+import { findTargeting, noting, type TargetingReference, ulidArgument } from "./targeting-name.ts";
+
+const position = z.int().min(0).max(LIMITS.getOffset.value);
+
+/** An option by ID, or by name in its targeting. */
+interface OptionReference extends TargetingReference {
+  readonly optionId?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+/** What of an option is asked for. */
+interface ReadAsked extends OptionReference {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+  readonly saveTo?: string | undefined;
+  readonly compareWith?: string | undefined;
+}
+
+/**
+ * One option with a page of its Context IDs; or with `saveTo` all of them in a file, or with `compareWith` what it shares
+ * with another. Throws ApiErrors, a FileError where the file may not be written, and a ToolError for bad arguments.
+ */
+export async function readOption(
+  { limit, cursor, saveTo, compareWith, ...given }: ReadAsked,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const api = managementOf(context);
+  const found = await optionAsked(given, api, context);
+  if (saveTo) return noting(found.note, await saveContexts(found._id, saveTo, api, context));
+  if (!compareWith) return noting(found.note, await pageOf(found._id, { limit, cursor }, api, context));
+  const other = await otherOption(compareWith, found, api, context);
+  const compared = await compareOptions(found._id, other._id, { limit, cursor }, api, context);
+  return noting(found.note, noting(other.note, compared));
+}
+
+async function optionAsked(
+  { optionId, name, ...reference }: OptionReference,
+  api: ManagementApi,
+  context: ToolContext,
+): Promise<AskedOption> {
+  if (optionId && name) throw new ToolError("optionId and name were both given", "Give one of the two.");
+  const targeting = await findTargeting(reference, context);
+  const targetingId = targeting?._id;
+  if (optionId) return { _id: ulidArgument("optionId", optionId), targetingId, note: targeting?.note };
+  if (!name) throw new ToolError("optionId is missing", "Give optionId, or name with targetingId or targetingName.");
+  if (targetingId === undefined) {
+    throw new ToolError("name was given without its targeting", "Give targetingId (or targetingName) too.");
+  }
+  const found = await optionsNamed(targetingId, api, context.signal)(name);
+  const notes = [targeting?.note, found.note].filter((note) => note !== undefined);
+  return { _id: found._id, targetingId, ...(notes.length > 0 && { note: notes.join(" ") }) };
+}
+
+async function pageOf(
+  optionId: string,
+  { limit, cursor: given }: PageAsked,
+  api: ManagementApi,
+  { environment, signal }: ToolContext,
+): Promise<ToolAnswer> {
+  const query = { optionId };
+  const offset = given ? readCursor(given, query, position) : 0;
+  if (offset === undefined) throw strangeCursor();
+  const { option, contexts: page } = await api.getOption(optionId, { limit, offset }, { signal });
+  const row = optionRow(option, "detailed");
+  const contexts = page.slice(0, rowsThatFit(page, shown, [row, row]));
+  const end = offset + contexts.length;
+  const total = option.contextCount ?? offset + page.length;
+  const hasMore = contexts.length > 0 && (end < total || contexts.length < page.length);
+  const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, end) : undefined;
+  const isShort = contexts.length < page.length;
+  const note = isShort
+    ? `This page ends after ${contexts.length} of ${limit}, since an answer holds no more.`
+    : undefined;
+  return {
+    structured: {
+      environment,
+      option: row,
+      contexts,
+      total,
+      ...(note !== undefined && { note }),
+      ...(cursor !== undefined && { cursor }),
+    },
+    text: optionText({ row, contexts, total, note, cursor }),
+    isError: false,
+  };
+}
+
+/** Saves all Context IDs of an option to a file that `update_contexts` reads. */
+async function saveContexts(
+  optionId: string,
+  saveTo: string,
+  api: ManagementApi,
+  { environment, signal, allowedDirs }: ToolContext,
+): Promise<ToolAnswer> {
+  const place = await freePlaceFor(saveTo, allowedDirs);
+  const { option, contexts } = await readOptionContents(api, optionId, signal);
+  await saveFile(place, contextLines(option, contexts, place.format));
+  const saved = { savedTo: place.path, counts: { options: 1, contextIds: contexts.length } };
+  return {
+    structured: { environment, option: optionRow(option, "concise"), total: contexts.length, ...saved },
+    text: savedText(saved),
+    isError: false,
+  };
+}
