@@ -1,9 +1,9 @@
 import type { ByteSource } from "../platform/bytes.ts";
+import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
+import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
-import { oneOf } from "../runs/same-call.ts";
-import { orUnreadable, type RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
@@ -51,7 +51,7 @@ export class Changes {
   async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
     // Only a dry run needs it, so that no start pays for it.
-    const { foresee } = await import("./plan/foresee.ts");
+    const { foresee } = await import("./plan/foresee/foresee.ts");
     return foresee(plan, { api, memory, signal });
   }
 

@@ -1,6 +1,6 @@
+import type { RunHeader } from "../runs/backend/store.ts";
 import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
-import type { RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
 import type { Plan } from "./plan/plan.ts";

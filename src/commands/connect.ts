@@ -12,7 +12,7 @@ import { systemClock } from "../platform/clock.ts";
 import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
-import type { Backend } from "../runs/backend.ts";
+import type { Backend } from "../runs/backend/backend.ts";
 import { fileBackend } from "../runs/file/backend.ts";
 import { Runs } from "../runs/registry.ts";
 import { type Audit, auditInto } from "../server/audit.ts";

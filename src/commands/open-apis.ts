@@ -4,7 +4,7 @@ import type { Log, LogFields } from "../server/log.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
-import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
+import { acceptedKeys, embeddedSandbox, type Named } from "./sandbox/embedded-sandbox.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */
 export interface Apis {

@@ -1,4 +1,4 @@
-import type { SeenTargeting } from "../runs/targeting-names.ts";
+import type { SeenTargeting } from "../runs/backend/targeting-names.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, shown } from "./fence.ts";
 

@@ -1,9 +1,9 @@
+import type { RunHeader, RunJournal, RunStore, RunSummary } from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import type { Reason } from "./outcome.ts";
+import { type Reins, reinsOf } from "./processes/reins.ts";
 import { ownReason } from "./reasons.ts";
-import { type Reins, reinsOf } from "./reins.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
-import type { RunHeader, RunJournal, RunStore, RunSummary } from "./store.ts";
 import type { Lease } from "./turn.ts";
 
 /** What driving a run begins with. */

@@ -1,6 +1,6 @@
 import { parseJson } from "../platform/json.ts";
+import { RunStoreError, type StoredRun } from "./backend/store.ts";
 import type { RunForm } from "./kind.ts";
-import { RunStoreError, type StoredRun } from "./store.ts";
 
 const START_ANEW = "Look at what was applied with list_options, and start anew.";
 

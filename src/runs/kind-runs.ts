@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
+import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
-import { KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
-import { leaseToResume } from "./reins.ts";
-import { type MadeBefore, madeBefore } from "./same-call.ts";
-import { type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
+import { KeptRuns } from "./processes/kept-runs.ts";
+import { leaseToResume } from "./processes/reins.ts";
+import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
 import type { Lease } from "./turn.ts";
 
 /** Nothing but its call is there of a run: its process died before more was kept, and nothing was sent. */

@@ -1,9 +1,9 @@
 import type * as z from "zod";
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { Line, RunHeader, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
 import type { Reason, StopCause } from "./outcome.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
-import type { Line, RunHeader, RunPart, RunStore, RunSummary, StoredRun } from "./store.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 
 /** A call that a run carries out. */

@@ -1,4 +1,4 @@
-import type { Revision } from "./store.ts";
+import type { Revision } from "./backend/store.ts";
 
 const MOST_RUNS = 4;
 /** Of what lies on the disk; in memory it takes several times as much. */

@@ -1,8 +1,8 @@
 import type { ByteSource } from "../platform/bytes.ts";
+import { orUnreadable, type RunPart, type RunStore } from "./backend/store.ts";
 import { isOfKind, toolOf } from "./entries.ts";
 import type { ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
-import { orUnreadable, type RunPart, type RunStore } from "./store.ts";
 
 /** The runs of one kind, for those who know no kind. */
 export interface AnyKindRuns {

@@ -1,6 +1,6 @@
+import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { Did, KnownChange, Outcome, Reason, ReportedObject, Standing, StopCause } from "./outcome.ts";
 import { type Counts, OUTCOMES } from "./outcome.ts";
-import type { RunHeader, RunSummary } from "./store.ts";
 
 /** Where a run as a whole stands (contract, "The result of a tool that writes"). */
 export type RunStatus =

@@ -1,5 +1,5 @@
 import { hkdfSync } from "node:crypto";
-import { RunStoreError } from "../runs/store.ts";
+import { RunStoreError } from "../runs/backend/store.ts";
 import { SettingsError } from "../settings/error.ts";
 
 const KEY_BYTES = 32;

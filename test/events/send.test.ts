@@ -4,7 +4,12 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { AmbiguousError, BusyError, NotSentError, RejectedError, type RejectionKind } from "../../src/api/errors.ts";
 import type { EventAnswer, EventApi } from "../../src/api/events.ts";
-import { type IndexedEvent, type SendOptions, type SendReport, sendEvents } from "../../src/events/run/send-events.ts";
+import {
+  type IndexedEvent,
+  type SendOptions,
+  type SendReport,
+  sendEvents,
+} from "../../src/events/run/send/send-events.ts";
 import type { Settlement } from "../../src/events/run/settlement.ts";
 import { virtualClock } from "./virtual-clock.ts";
 

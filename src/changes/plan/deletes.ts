@@ -10,9 +10,9 @@ import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { noteWithin } from "./before.ts";
 import { badId } from "./checks.ts";
-import { found, isOption } from "./option-names.ts";
+import { found, isOption } from "./names/option-names.ts";
+import { type NamedTargeting, renamedSince, unnamed } from "./names/targeting-names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
-import { type NamedTargeting, renamedSince, unnamed } from "./targeting-names.ts";
 
 /** The input of `delete_targeting`. */
 export interface DeleteTargetingsInput {

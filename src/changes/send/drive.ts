@@ -4,7 +4,7 @@ import type { Turn } from "../../runs/turn.ts";
 import { nextRequests, type Requests } from "../pack/requests.ts";
 import { StepMaker } from "../rows/step-maker.ts";
 import type { Driver } from "../settle/driver.ts";
-import { noteNewest } from "../settle/evidence.ts";
+import { noteNewest } from "../settle/lost-answers/evidence.ts";
 import { takeBack } from "../settle/take-back.ts";
 import { breakCircles, inTurn, type Turns, turnsOf } from "./rename-order.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";

@@ -5,7 +5,7 @@ import type { Step } from "../rows/entries.ts";
 import { StepMaker } from "../rows/step-maker.ts";
 import { targetOf, wantedName } from "../settle/defer.ts";
 import type { Driver } from "../settle/driver.ts";
-import { existingIds } from "../settle/reconcile.ts";
+import { existingIds } from "../settle/lost-answers/reconcile.ts";
 import type { RunState } from "../state/change-state.ts";
 
 /** A refused change that may work once another change of the same run is applied. */

@@ -7,7 +7,7 @@ import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import { settleAnswer } from "../settle/answered.ts";
 import { type Batch, stepsOf, unlessSuspect } from "../settle/batch.ts";
 import type { Driver } from "../settle/driver.ts";
-import { handleError } from "../settle/unanswered.ts";
+import { handleError } from "../settle/lost-answers/unanswered.ts";
 
 /** How an attempt of a batch ended. */
 type Attempt =

@@ -1,5 +1,5 @@
 import type { Reason } from "../../runs/outcome.ts";
-import { contextParts } from "../plan/context-parts.ts";
+import { contextParts } from "../plan/contexts/context-parts.ts";
 import type { Step } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
 import { targetOf } from "./defer.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Reason } from "../../runs/outcome.ts";
 import type { Step } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
-import { existingIds } from "./reconcile.ts";
+import { existingIds } from "./lost-answers/reconcile.ts";
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 

@@ -6,7 +6,7 @@ import type { BulkOperation } from "../../spec/routes.ts";
 import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../rows/entries.ts";
 import type { OnExisting } from "../rows/inputs.ts";
 import type { RunState } from "../state/change-state.ts";
-import type { ServerClock } from "./service-clock.ts";
+import type { ServerClock } from "./lost-answers/service-clock.ts";
 
 /** What an answer leads to. */
 export interface Consequences {

@@ -9,9 +9,9 @@ import { itemReason } from "../state/api-reasons.ts";
 import { cutAnew } from "./cut-anew.ts";
 import { mayWorkLater } from "./defer.ts";
 import type { Consequences, Driver } from "./driver.ts";
-import { existingOption } from "./existing-option.ts";
-import { type Made, withInsideIds } from "./inside-ids.ts";
-import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
+import { existingOption } from "./lost-answers/existing-option.ts";
+import { type Made, withInsideIds } from "./lost-answers/inside-ids.ts";
+import { existingIds, type MetItsName, reconcileCreates } from "./lost-answers/reconcile.ts";
 import { takeBack } from "./take-back.ts";
 import { unbundle } from "./unbundle.ts";
 

@@ -1,6 +1,6 @@
 import type { Redactor } from "../../render/redact.ts";
 import { redactorFor } from "../../render/redact.ts";
-import { RunStoreError } from "../../runs/store.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
 import { listedTools, type Offer } from "../../server/listing.ts";
 import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
@@ -11,7 +11,7 @@ import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
 import { backendOf, type Connected, connect } from "../connect.ts";
-import { checkAccess } from "../http-access.ts";
+import { checkAccess } from "../http/http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";

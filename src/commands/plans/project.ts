@@ -7,7 +7,7 @@ import { readTargeting } from "../../plans/read-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
-import type { TargetingMemory } from "../../runs/targeting-names.ts";
+import type { TargetingMemory } from "../../runs/backend/targeting-names.ts";
 import { failureOf } from "../../server/failures.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";

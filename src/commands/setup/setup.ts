@@ -6,7 +6,6 @@ import { SettingsError } from "../../settings/error.ts";
 import { toggle } from "../../settings/forms.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
 import { inputOf } from "../settings-input.ts";
-import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
 import {
   bytesOf,
   checkWritable,
@@ -17,7 +16,8 @@ import {
   modeForOthers,
   targetOf,
   textOf,
-} from "./file.ts";
+} from "./config/file.ts";
+import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
 import { hostsFound, isHere } from "./found.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 import { launchOf } from "./launch.ts";

@@ -1,16 +1,16 @@
 import { isApiError } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
 import type { Driving } from "../../runs/kind.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import { RunStoreError } from "../../runs/store.ts";
 import type { Verdict } from "../check/rules.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./event-run-state.ts";
 import { eventsIn, objectOf } from "./event-source.ts";
-import { fencedEvents } from "./fenced-events.ts";
-import { type IndexedEvent, sendEvents } from "./send-events.ts";
+import { fencedEvents } from "./send/fenced-events.ts";
+import { type IndexedEvent, sendEvents } from "./send/send-events.ts";
 import type { Settlement } from "./settlement.ts";
 import { type EventVerdict, verdictOf } from "./verdict-kinds.ts";
 

@@ -4,7 +4,6 @@ import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { addSuspect, checkRows } from "./check-rows.ts";
 import { readContextsFiles } from "./contexts-file.ts";
-import { readCsv } from "./csv.ts";
 import {
   type Desired,
   type DesiredTargeting,
@@ -14,8 +13,9 @@ import {
   UnreadableFile,
 } from "./desired.ts";
 import type { Drafts } from "./draft.ts";
-import { jsonNodes } from "./json-nodes.ts";
-import { readNdjson } from "./ndjson.ts";
+import { readCsv } from "./forms/csv.ts";
+import { jsonNodes } from "./forms/json-nodes.ts";
+import { readNdjson } from "./forms/ndjson.ts";
 import { readTree } from "./tree.ts";
 
 /** The forms of a desired state. */
@@ -98,7 +98,7 @@ async function readRows(
   if (format === "ndjson") return { ...NO_SUSPECTS, targeting: readNdjson(text, drafts) };
   const unmarked = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   if (format === "json") return { ...NO_SUSPECTS, targeting: readTree(jsonNodes(unmarked), drafts) };
-  const { yamlNodes } = await import("./yaml-nodes.ts");
+  const { yamlNodes } = await import("./forms/yaml-nodes.ts");
   const targeting = readTree(await yamlNodes(unmarked), drafts);
   const beyond = drafts.options[MOST_YAML_OPTIONS];
   if (beyond !== undefined) {

@@ -1,5 +1,5 @@
 import { hasCode } from "../../platform/file-error.ts";
-import type { RunStore } from "../store.ts";
+import type { RunStore } from "../backend/store.ts";
 import { runsIn } from "./run-folder.ts";
 import { usable } from "./run-store.ts";
 

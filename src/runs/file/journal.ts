@@ -3,7 +3,7 @@ import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
-import type { Line, RunJournal } from "../store.ts";
+import type { Line, RunJournal } from "../backend/store.ts";
 import type { Lease } from "../turn.ts";
 
 const NEWLINE = Buffer.from("\n");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { hasCode } from "../../platform/file-error.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import type { KeptMark } from "./caller-runs.ts";
-import { isLeased } from "./lease.ts";
+import { isLeased } from "./leases/lease.ts";
 import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-folder.ts";
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
-import type { RunSummary } from "../store.ts";
+import type { RunSummary } from "../backend/store.ts";
 
 /** What lies in the folder of a run. */
 export const FILES = {

@@ -7,7 +7,6 @@ import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import { damaged } from "../entries.ts";
 import {
   type Line,
   type Revision,
@@ -16,11 +15,12 @@ import {
   RunStoreError,
   type StoredRun,
   type Which,
-} from "../store.ts";
+} from "../backend/store.ts";
+import { damaged } from "../entries.ts";
 import type { Lease } from "../turn.ts";
 import { journalLines, openJournal, partJournal } from "./journal.ts";
-import { isLeased, tryLease } from "./lease.ts";
-import { machineLock } from "./project-lock.ts";
+import { isLeased, tryLease } from "./leases/lease.ts";
+import { machineLock } from "./leases/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
 import { FILES, isRunId, isUnfinished, keptHeader, namesIn, readSummary, readText } from "./run-folder.ts";
 import { INDEX_FOLDER, isOfCall, type OpenMark, runIndex, scopeOf } from "./run-index.ts";
@@ -44,15 +44,8 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const index = runIndex(folder);
   const old = sweeper({ folder, index, keep }, now);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  let adopting: Promise<void> | undefined;
   /** The index knows every run once this process has looked for those without a mark. */
-  const known = (): Promise<void> => {
-    adopting ??= adoptRuns(folder, index).catch((thrown: unknown) => {
-      adopting = undefined;
-      throw thrown;
-    });
-    return adopting;
-  };
+  const known = onceDone(() => adoptRuns(folder, index));
   return {
     async create(given) {
       await usable(folder, async () => {
@@ -116,6 +109,18 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         await old.all();
       });
     },
+  };
+}
+
+/** The work is done once for all callers; after a failure the next caller starts it again. */
+function onceDone(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => {
+    done ??= work().catch((thrown: unknown) => {
+      done = undefined;
+      throw thrown;
+    });
+    return done;
   };
 }
 

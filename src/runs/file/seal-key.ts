@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { hasCode } from "../../platform/file-error.ts";
-import { RunStoreError } from "../store.ts";
+import { RunStoreError } from "../backend/store.ts";
 
 /** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import { RunStoreError } from "../store.ts";
-import type { SuiteTexts } from "../suite-texts.ts";
+import { RunStoreError } from "../backend/store.ts";
+import type { SuiteTexts } from "../backend/suite-texts.ts";
 
 /** How many suites of one caller, and how many uses of a yes, are kept. */
 const MOST_SUITES = 100;

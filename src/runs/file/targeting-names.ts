@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import * as z from "zod";
 import { moveOver } from "../../platform/move-over.ts";
 import { NameIndex } from "../../spec/name-match.ts";
-import type { SeenTargeting, TargetingMemory } from "../targeting-names.ts";
+import type { SeenTargeting, TargetingMemory } from "../backend/targeting-names.ts";
 
 /** Where and how a memory is kept. */
 export interface MemoryOptions {
