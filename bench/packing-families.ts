@@ -1,6 +1,6 @@
 import type { Columns } from "../src/changes/pack/packing-input.ts";
+import { REQUEST_LIMITS } from "../src/changes/pack/request-limits.ts";
 import type { Weight } from "../src/changes/rows/entries.ts";
-import { REQUEST_LIMITS } from "../src/changes/rows/weight.ts";
 
 /** The limits that the families are packed against. */
 export const LIMITS = REQUEST_LIMITS.addOptions;

@@ -19,7 +19,7 @@ const PLANNING = [
   "changes/plan/creating",
   "changes/plan/contexts",
   "changes/plan/names",
-  "changes/plan/foresee",
+  "changes/plan/dry-run",
 ];
 const SETTLING = ["changes/settle", "changes/settle/lost-answers"];
 const CHANGES = ["changes", "changes/send", ...SETTLING, "changes/pack", ...PLANNING, ...PARTS];
@@ -140,7 +140,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "tools/writing",
-    holds: "the flow of a write: plan, ask a person, start, wait, report",
+    holds: "the flow of a write: plan, ask a person or take a confirmation token, start, wait, report",
     uses: ["tools", "tools/runs", ...ANSWERS],
   },
   {
@@ -167,12 +167,12 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "changes/send",
-    holds: "drives a planned change: one request after another, waits and resends",
+    holds: "drives a planned change: one request after another; waits, resends, and halves what is too large (413)",
     uses: [...SETTLING, "changes/pack", ...PARTS, ...READING],
   },
   {
     path: "changes/settle",
-    holds: "what an answer proves for each item, and what follows: items are resent, split (413) or taken back",
+    holds: "what an answer proves for each item, and what follows: items are resent, split or taken back",
     uses: ["changes/settle/lost-answers", ...PLANNING, ...PARTS, ...READING],
   },
   {
@@ -188,7 +188,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "changes/plan/creating",
     holds: "plans new options and targetings, from items or from rows of a file",
-    uses: [...PLANNING, ...PARTS, ...READING],
+    uses: [...PLANNING, "changes/pack", ...PARTS, ...READING],
   },
   {
     path: "changes/plan/contexts",
@@ -201,11 +201,15 @@ export const ROOMS: readonly Room[] = [
     uses: [...PLANNING, ...PARTS, ...READING],
   },
   {
-    path: "changes/plan/foresee",
-    holds: "what a dry run says each step would do, from reads alone",
+    path: "changes/plan/dry-run",
+    holds: "what a dry run foresees of each step, from reads alone",
     uses: [...PLANNING, ...PARTS, ...READING],
   },
-  { path: "changes/pack", holds: "the fewest requests that respect every limit", uses: ["changes/rows", ...RUNS] },
+  {
+    path: "changes/pack",
+    holds: "the limits of a request, and the fewest requests that respect all of them",
+    uses: ["changes/rows", ...RUNS],
+  },
   {
     path: "changes/state",
     holds: "how each step and each object of a change stands: the sum of its journal",
@@ -268,7 +272,11 @@ export const ROOMS: readonly Room[] = [
     holds: "rows in and out: CSV, NDJSON, JSON, encodings, allowed folders; knows no API",
     uses: [...RUNS],
   },
-  { path: "api", holds: "one call is one HTTP request; its answer is a value or a typed error", uses: [...GROUND] },
+  {
+    path: "api",
+    holds: "one call is one HTTP request; its answer is a value or a typed error; reads are tried again",
+    uses: [...GROUND],
+  },
   {
     path: "runs/file",
     holds: "runs, journals, the list of runs and names, kept in files",
@@ -281,7 +289,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "runs",
-    holds: "what survives: work that is journaled, leased and reported; knows no kind of it",
+    holds: "what survives: work that is journaled, leased, listed and reported; knows no kind of it",
     uses: RUNS,
   },
   {

@@ -1,5 +1,5 @@
 import {
-  type Given,
+  type GivenItem,
   givenItems,
   type InputFile,
   itemsIn,
@@ -11,23 +11,23 @@ import {
 import type { ByteSource } from "../platform/bytes.ts";
 
 /** What a call gives: items, or a file that holds them. */
-interface Rows<Item> {
+interface CallContent<Item> {
   readonly items: readonly Item[];
   readonly file?: InputFile | undefined;
 }
 
 /** What a call gives: its items, or those that `bytes`, the content of its file, holds. */
 export async function givenIn<Item, Full extends Item>(
-  { items, file }: Rows<Item>,
+  { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
-): Promise<readonly Given<Item>[]> {
+): Promise<readonly GivenItem<Item>[]> {
   return file === undefined ? givenItems(items) : itemsIn(contentOf(bytes), file, shape);
 }
 
 /** The items of a call that can be read. */
 export async function itemsOf<Item, Full extends Item>(
-  rows: Rows<Item>,
+  rows: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
 ): Promise<readonly Item[]> {
@@ -36,7 +36,7 @@ export async function itemsOf<Item, Full extends Item>(
 
 /** What a call gives, row by row. */
 export function rowsIn<Item, Full extends Item>(
-  { items, file }: Rows<Item>,
+  { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
 ): AsyncIterable<readonly Row<Item>[]> {

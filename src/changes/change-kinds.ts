@@ -191,9 +191,9 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   return {
     async plan(context: PlanningContext): Promise<Plan> {
       const plan = await kind.plan(input, context);
-      const { noteWhatWasThere } = await planners();
+      const { noteFormerValues } = await planners();
       // What changes Context IDs has read each option before.
-      if (tool !== "update_contexts") await noteWhatWasThere(plan, context);
+      if (tool !== "update_contexts") await noteFormerValues(plan, context);
       return plan;
     },
     objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),

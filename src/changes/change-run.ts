@@ -19,7 +19,7 @@ import { isGoing, type Planning } from "./planning.ts";
 import type { JournalEntry } from "./rows/entries.ts";
 import { drive } from "./send/drive.ts";
 import { requestItems } from "./send/request-items.ts";
-import type { Driver } from "./settle/driver.ts";
+import type { ChangeDriver } from "./settle/change-driver.ts";
 import { ServerClock } from "./settle/lost-answers/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
@@ -71,7 +71,10 @@ export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Pl
 /** Makes the kind of runs that change targetings and options. */
 export function changeRunKind(world: ChangeWorld): ChangeRunKind {
   const serverClock = new ServerClock();
-  const goOn = async (run: DrivenChange, begin: (driver: Driver) => Promise<Requests | undefined>): Promise<void> => {
+  const goOn = async (
+    run: DrivenChange,
+    begin: (driver: ChangeDriver) => Promise<Requests | undefined>,
+  ): Promise<void> => {
     const driver = driverOf(run, world, serverClock);
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
@@ -83,7 +86,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     mayWait: true,
     tidies: false,
     readBack,
-    outset: unplannedState,
+    initialState: unplannedState,
     start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),
     resume: (run) =>
       goOn(run, async (driver) => {
@@ -104,7 +107,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       const { unknown, unattempted, pending } = state.counts();
       return !isWithdrawn(state) && unknown + unattempted + pending > 0;
     },
-    confession: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
+    lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
       status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0),
     // A deletion may mean something else by now. What was not planned yet would be planned anew: a person may have to be
@@ -136,13 +139,13 @@ async function readBack({
   const state = started ? await stateFrom(entries) : new RunState();
   if (state.planned) return { state, isProposed: true };
   const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
-  if (state.stopped !== undefined) return { ...anew, state, lacking: () => objectEntries(state) };
+  if (state.stopped !== undefined) return { ...anew, state, unwritten: () => objectEntries(state) };
   const asked = await stateFrom(proposed);
-  if (asked.objects.length > 0) return { ...anew, state: asked, isProposed: true, lacking: () => proposed };
+  if (asked.objects.length > 0) return { ...anew, state: asked, isProposed: true, unwritten: () => proposed };
   // One that is only kept is about to be planned, or to be started with its plan.
   const isOnlyKept = !started && header.unplanned === undefined;
   const given = isOnlyKept ? state : await unplannedState(header.call, part("input"));
-  return { ...anew, state: given, lacking: () => objectEntries(given) };
+  return { ...anew, state: given, unwritten: () => objectEntries(given) };
 }
 
 async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {
@@ -185,7 +188,7 @@ async function begun(
  */
 async function recordPlan(
   run: DrivenChange,
-  driver: Driver,
+  driver: ChangeDriver,
   given: Plan | Planning,
   { api, clock }: ChangeWorld,
 ): Promise<Requests | undefined> {
@@ -227,7 +230,7 @@ function driverOf(
   run: DrivenChange,
   { api, clock, random, retryBudgetMs, routes }: ChangeWorld,
   serverClock: ServerClock,
-): Driver {
+): ChangeDriver {
   const { state, record, lease, signal, header } = run;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {

@@ -19,7 +19,7 @@ import { RunState } from "./state/change-state.ts";
 export type ChangeHeader = RunHeader<WriteCall>;
 
 /** A call that is made, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
-interface MadeCall {
+interface ArrivedWrite {
   readonly call: WriteCall;
   readonly caller: string;
   readonly arrivedAt: number;
@@ -51,7 +51,7 @@ export class Changes {
   async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
     // Only a dry run needs it, so that no start pays for it.
-    const { foresee } = await import("./plan/foresee/foresee.ts");
+    const { foresee } = await import("./plan/dry-run/foresee.ts");
     return foresee(plan, { api, memory, signal });
   }
 
@@ -77,7 +77,7 @@ export class Changes {
    * when it was started before.
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
-    return this.runs.start(header, plan, "plan" in plan ? await this.runs.outset(header) : undefined);
+    return this.runs.start(header, plan, "plan" in plan ? await this.runs.initialState(header) : undefined);
   }
 
   /** Starts a kept run; where another process has started it, gives that. */
@@ -96,7 +96,7 @@ export class Changes {
     meanwhile?: RunState,
   ): Promise<ChangeRun> {
     const { runId } = header;
-    const standing = meanwhile ?? (await this.runs.outset(header)) ?? new RunState();
+    const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
     const driven = this.runs.driven(runId);
     if (driven !== undefined) {
       planning.stop();
@@ -124,7 +124,7 @@ export class Changes {
    * and that waits for a person's yes, or a new one.
    */
   once<T>(
-    { call, caller, arrivedAt, bytes }: MadeCall,
+    { call, caller, arrivedAt, bytes }: ArrivedWrite,
     make: (keep: () => Promise<ChangeHeader>) => Promise<T>,
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);

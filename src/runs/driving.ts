@@ -1,7 +1,7 @@
 import type { RunHeader, RunJournal, RunStore, RunSummary } from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import type { Reason } from "./outcome.ts";
-import { type Reins, reinsOf } from "./processes/reins.ts";
+import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
 import type { Lease } from "./turn.ts";
@@ -27,9 +27,9 @@ export interface DrivenRun<Call extends ToolCall, State extends RunView<never>> 
 }
 
 /** How a driven run is stopped, what it holds meanwhile, and who is told how it stands. */
-interface Held<Call, State> {
+interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
-  readonly reins: Reins;
+  readonly stopRequests: StopRequests;
   lease?: Lease;
   journal?: RunJournal;
   /** To be called once the run is on the disk, or cannot be put there. */
@@ -51,9 +51,9 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  const held: Held<Call, State> = {
+  const held: HeldRun<Call, State> = {
     files: filesOf(context.store, header, state),
-    reins: reinsOf(context.store, header.runId, () => held.lease),
+    stopRequests: stopRequestsOf(context.store, header.runId, () => held.lease),
     isKept,
     progress: (waitingMs = 0) => {
       for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
@@ -74,14 +74,14 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
       return () => watchers.delete(watcher);
     },
     stop: (why) => {
-      held.reins.stop(why);
+      held.stopRequests.stop(why);
       return !isLost(held);
     },
   };
 }
 
 /** Whether another process has taken over a run that this one drove. */
-function isLost({ lease }: Pick<Held<unknown, unknown>, "lease">): boolean {
+function isLost({ lease }: Pick<HeldRun<unknown, unknown>, "lease">): boolean {
   return lease?.lost.aborted === true;
 }
 
@@ -90,9 +90,9 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   kind: RunKind<Call, Entry, State, Given>,
   { store }: Pick<RunsContext, "store">,
   { header: { runId }, state, meanwhile, first = [], open, carryOut: work }: DrivenParts<Call, Entry, State>,
-  held: Held<Call, State>,
+  held: HeldRun<Call, State>,
 ): Promise<void> {
-  const { reins, files, progress } = held;
+  const { stopRequests, files, progress } = held;
   const lease = await open();
   held.lease = lease;
   const journal = await store.journal(runId, lease);
@@ -101,7 +101,12 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   for (const entry of first) append(entry);
   await work({
     ...{ ...files, meanwhile, lease, append, progress },
-    ...{ signal: reins.signal, cause: reins.cause, stop: reins.stop, mayLeave: reins.mayLeave },
+    ...{
+      signal: stopRequests.signal,
+      cause: stopRequests.cause,
+      stop: stopRequests.stop,
+      mayLeave: stopRequests.mayLeave,
+    },
     record: (entry) => {
       append(entry);
       state.apply(entry);
@@ -109,7 +114,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
     flush: () => journal.flush(),
     intend: (turn) => journal.intend(turn),
     write: () => journal.write(),
-    started: async () => {
+    markStarted: async () => {
       await store.start(runId);
       held.isKept();
     },
@@ -121,7 +126,7 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   kind: RunKind<Call, Entry, State, Given>,
   context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
-  held: Held<Call, State>,
+  held: HeldRun<Call, State>,
 ): Promise<void> {
   const { store, clock } = context;
   const { header, state } = parts;
@@ -129,7 +134,7 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   const steps = [
     () => carryOut(kind, context, parts, held),
     async () => held.journal?.close(),
-    () => held.reins.end(),
+    () => held.stopRequests.end(),
     ifHeld(() => kind.finish(held.files)),
     ifHeld((lease) => lease.check()),
     ifHeld(() => store.summarise(header.runId, inShort(kind, header, state))),
@@ -153,14 +158,14 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   state: State,
-  { journal, reins }: Held<Call, State>,
+  { journal, stopRequests }: HeldRun<Call, State>,
   at: number,
 ): Promise<void> {
   await journal?.close().catch(() => undefined);
-  await reins.end();
-  const entry = kind.confession?.(state, at);
+  await stopRequests.end();
+  const entry = kind.lateEntry?.(state, at);
   // One that cannot be written leaves what the other process finds out by itself.
-  if (entry !== undefined) await journal?.confess(kind.line(entry)).catch(() => undefined);
+  if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
 /** What the kind of a run may keep of it. */

@@ -4,8 +4,8 @@ import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.t
 import { type DrivenParts, drivenRun } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { KeptRuns } from "./processes/kept-runs.ts";
-import { leaseToResume } from "./processes/reins.ts";
 import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
+import { leaseToResume } from "./processes/stop-requests.ts";
 import type { Lease } from "./turn.ts";
 
 /** Nothing but its call is there of a run: its process died before more was kept, and nothing was sent. */
@@ -43,7 +43,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   fingerprint(call: Call, caller: string): string {
     const { project, environment } = this.#context;
     return createHash("sha256")
-      .update(JSON.stringify([this.kind.sameness?.(call) ?? call, caller, project, environment]))
+      .update(JSON.stringify([this.kind.identity?.(call) ?? call, caller, project, environment]))
       .digest("base64url");
   }
 
@@ -130,7 +130,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
       const { header, state, from, first } = found;
       await store.reopen(header);
-      const meanwhile = from && (await this.outset(header));
+      const meanwhile = from && (await this.initialState(header));
       return { header, state: from ?? state, meanwhile, first };
     });
     const open = async () => lease;
@@ -138,8 +138,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** How a run stands of which only the call is known. */
-  async outset({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
-    return this.kind.outset?.(call, this.#context.store.part(runId, "input"));
+  async initialState({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
+    return this.kind.initialState?.(call, this.#context.store.part(runId, "input"));
   }
 
   /**

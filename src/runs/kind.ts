@@ -56,7 +56,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    */
   readBack(kept: KeptParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   /** How a run stands of which only the call is known, with the content that was given with it; absent: it never does. */
-  outset?(call: Call, input: ByteSource): Promise<State>;
+  initialState?(call: Call, input: ByteSource): Promise<State>;
   /** Begins a run whose log is open, and drives it until it stops, which it records. */
   start(run: Driving<Call, Entry, State>, given: Given): Promise<void>;
   /** As `start`, for a run that goes on where it stopped. */
@@ -72,9 +72,9 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   /** Whether `resume_run` could take anything up of a run at rest; absent: what is not known to be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /** What was done too late, for the process that has taken the run over. */
-  confession?(state: State, at: number): Entry | undefined;
+  lateEntry?(state: State, at: number): Entry | undefined;
   /** What makes a call the same as another one; absent: all of it. */
-  sameness?(call: Call): unknown;
+  identity?(call: Call): unknown;
   /** Whether the same call, made again, means a run that came to rest, a short while ago or not, rather than a new one. */
   isMeant(told: RunSummary, isRecent: boolean): boolean;
   /** Whether a run may go on for the same call; absent: always. */
@@ -100,7 +100,7 @@ export interface ReadBack<Entry, State> {
   /** What its journal takes first when it goes on; `state`, or `from`, knows it already. */
   readonly first?: readonly Entry[];
   /** What its journal lacks besides `first`, so that it tells of what is not attempted. */
-  readonly lacking?: () => AsyncIterable<Entry> | Iterable<Entry>;
+  readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
 /** What is left to do for a run that came to rest. */
@@ -132,7 +132,7 @@ export interface Driving<Call, Entry, State> extends Finishing<Call, State> {
   /** Begins to put on the disk what was recorded. */
   write(): void;
   /** Marks the run as one that is started, where that was not done before. */
-  started(): Promise<void>;
+  markStarted(): Promise<void>;
   /** Whether a request may leave whose intent is on the disk. To be asked right before it leaves. */
   mayLeave(): Promise<boolean>;
   /** Stops it by itself. */

@@ -95,7 +95,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
         flush: async () => {},
         intend: (turn) => turn.renew(),
         write: () => {},
-        confess: async (line) => void run.lines.push(textOf(line)),
+        appendLate: async (line) => void run.lines.push(textOf(line)),
         close: async () => {},
       };
     },

@@ -1,5 +1,5 @@
 import type { Weight } from "../rows/entries.ts";
-import { MEASURES } from "../rows/weight.ts";
+import { MEASURES } from "./request-limits.ts";
 
 /**
  * The least share of a limit that makes a weight heavy: few heavy weights fill a request, so that their choice matters.

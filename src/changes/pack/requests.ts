@@ -1,9 +1,9 @@
 import type { BulkOperation } from "../../spec/routes.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/step-list.ts";
-import { REQUEST_LIMITS } from "../rows/weight.ts";
 import { pack } from "./pack.ts";
 import { columnsOf } from "./packing-input.ts";
+import { REQUEST_LIMITS } from "./request-limits.ts";
 
 /** The order in which operations leave: what makes something comes before what uses it. */
 const ORDER: readonly BulkOperation[] = [

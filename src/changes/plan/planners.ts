@@ -1,9 +1,9 @@
-export { noteWhatWasThere } from "./before.ts";
 export { planUpdateContexts, targetsOf } from "./contexts/update-contexts.ts";
 export { planAddOptions } from "./creating/add-options.ts";
 export { planCreateTargetings } from "./creating/create-targetings.ts";
 export { OptionDrafts } from "./creating/option-drafts.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
+export { noteFormerValues } from "./former-values.ts";
 export { optionFinder } from "./names/option-names.ts";
 export { planRenameTargetings, planUpdateOptions } from "./names/renames.ts";
 export { namesNow } from "./names/targeting-names.ts";

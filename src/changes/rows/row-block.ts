@@ -11,7 +11,7 @@ export const rowItem: z.ZodType<RowItem> = z.object({
 });
 
 /** Where a row was given: the position among the items or rows, counted from 0, and the line of a file, from 1. */
-interface RowPlace {
+interface RowOrigin {
   readonly index: number;
   readonly line?: number;
 }
@@ -66,7 +66,7 @@ export class RowBlock {
   }
 
   /** Whether a row would be the next one of this block. */
-  isFollowedBy(targeting: string, { index, line }: RowPlace, object: number, step: number | undefined): boolean {
+  isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
       targeting === this.#targeting &&
@@ -97,7 +97,7 @@ export class RowBlock {
   }
 
   /** Where a row was given. */
-  placeOf(row: number): RowPlace {
+  placeOf(row: number): RowOrigin {
     const line = this.#rows.lines[row];
     return { index: this.#firstIndex + row, ...(line !== undefined && { line }) };
   }
@@ -171,7 +171,7 @@ export class RowWriter {
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
 
   /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
-  add({ targeting, name, contexts = [] }: RowItem, place: RowPlace, object: number, step?: number): RowBlock {
+  add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     const listed = contexts.length > 0 ? `,"contexts":[${contexts.map(quoted).join(",")}]` : "";
     const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}}`;
     const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT + COMMA_BYTES);
@@ -185,7 +185,7 @@ export class RowWriter {
     return block;
   }
 
-  #begin(targeting: string, { index }: RowPlace, object: number, step: number | undefined) {
+  #begin(targeting: string, { index }: RowOrigin, object: number, step: number | undefined) {
     const rows: WrittenRows = { bytes: this.#chunk, start: this.#used, ends: [], contextIds: [], lines: [] };
     this.#last = { block: new RowBlock(targeting, { object, step, index }, rows), rows };
     return this.#last;

@@ -3,7 +3,7 @@ import { ownReason } from "../../runs/reasons.ts";
 import type { Turn } from "../../runs/turn.ts";
 import { nextRequests, type Requests } from "../pack/requests.ts";
 import { StepMaker } from "../rows/step-maker.ts";
-import type { Driver } from "../settle/driver.ts";
+import type { ChangeDriver } from "../settle/change-driver.ts";
 import { noteNewest } from "../settle/lost-answers/evidence.ts";
 import { takeBack } from "../settle/take-back.ts";
 import { breakCircles, inTurn, type Turns, turnsOf } from "./rename-order.ts";
@@ -15,7 +15,7 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
  * are the requests that come first, where they are known.
  */
 export async function drive(
-  driver: Driver,
+  driver: ChangeDriver,
   hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
   cause: () => "cancelled" | "interrupted",
   first?: Requests,
@@ -57,7 +57,7 @@ export async function drive(
 }
 
 /** Waiting for one's turn to write ends as soon as the run is stopped. */
-async function orStopped(driver: Driver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
+async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
   } catch (thrown) {
@@ -78,7 +78,7 @@ function endReason(reason: Reason): Reason {
  * names, and try those again for which something changed; let the rest fail. Gives the turns in which they leave;
  * undefined where there is nothing to go on with.
  */
-function retryDeferred(driver: Driver): Turns | undefined {
+function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
   if (deferred.length === 0) return undefined;
   const temporary = breakCircles(driver, deferred);

@@ -1,7 +1,7 @@
 import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { Step, StepChange } from "../rows/entries.ts";
-import type { Driver } from "./driver.ts";
+import type { ChangeDriver } from "./change-driver.ts";
 
 /** The shortest wait after a 409, in milliseconds: the service may say 0. */
 export const SHORTEST_BUSY_WAIT_MS = 50;
@@ -33,7 +33,7 @@ export type Next =
     };
 
 /** The steps of a batch. */
-export function stepsOf({ state }: Driver, ids: readonly number[]): readonly Step[] {
+export function stepsOf({ state }: ChangeDriver, ids: readonly number[]): readonly Step[] {
   return ids.flatMap((id) => state.steps.at(id) ?? []);
 }
 
@@ -44,7 +44,7 @@ export function idsOf(steps: readonly Step[]): readonly number[] {
 
 /** What is said of a step that was not applied this time, unless an earlier attempt may have been. */
 export function unlessSuspect(
-  driver: Driver,
+  driver: ChangeDriver,
   step: Step,
   change: Extract<
     StepChange,
@@ -57,7 +57,7 @@ export function unlessSuspect(
 }
 
 /** Exponential, with up to a fifth taken off at random, so that two servers do not resend in step. */
-export function backoff(driver: Driver, failures: number): number {
+export function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));
 }

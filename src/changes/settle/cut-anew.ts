@@ -2,8 +2,8 @@ import type { Reason } from "../../runs/outcome.ts";
 import { contextParts } from "../plan/contexts/context-parts.ts";
 import type { Step } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
+import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { targetOf } from "./defer.ts";
-import type { Consequences, Driver } from "./driver.ts";
 
 /** In between, an option may not grow at all. */
 const NO_GROWTH = { ids: 0, bytes: 0 };
@@ -14,7 +14,7 @@ const NO_GROWTH = { ids: 0, bytes: 0 };
  * of the change is cut anew: into parts that take away as much as they add, and where one of these is refused, into parts
  * that only take away or only add. Undefined where that would not help.
  */
-export function cutAnew(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+export function cutAnew(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
   const id = targetOf(step);
   const isLimit = reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED" && step.operation === "updateOptions";

@@ -5,7 +5,7 @@ import { ownReason } from "../../runs/reasons.ts";
 import type { Binding, OptionItem, Settlement, Step, StepOf } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import type { Consequences, Driver } from "./driver.ts";
+import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
 type Child = NonNullable<OptionItem["children"]>[number];
 
@@ -31,7 +31,7 @@ interface Means {
  * sub-option or option fails alone and the rest is made (contract, "each is counted and reported by itself").
  */
 export async function unbundle(
-  driver: Driver,
+  driver: ChangeDriver,
   step: StepOf<"createTargetings" | "addOptions">,
   reason: Reason,
   means: Means,
@@ -76,7 +76,7 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
 
 /** A name in the group's item is taken: the group's own, or those of some sub-options. */
 async function nameTaken(
-  driver: Driver,
+  driver: ChangeDriver,
   group: Group,
   reason: Reason,
   { maker, namesIn }: Means,
@@ -123,13 +123,19 @@ async function namesOrReason(
 }
 
 /** Without the names nothing can be told apart: the group is left for a resumed run. */
-function unread(driver: Driver, step: Step, reason: Reason): Consequences {
+function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "unattempted" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
 /** The group is there already: `onExisting` decides, and its sub-options are added to the existing one. */
-function groupExists(driver: Driver, group: Group, existing: string, reason: Reason, maker: StepMaker): Consequences {
+function groupExists(
+  driver: ChangeDriver,
+  group: Group,
+  existing: string,
+  reason: Reason,
+  maker: StepMaker,
+): Consequences {
   const { item, object, step } = group;
   if (driver.onExisting === "fail") {
     return failed(step, { ...reason, detail: { ...reason.detail, existingIds: [existing] } });

@@ -1,5 +1,5 @@
 import { planOf } from "../../plans/diff/diff.ts";
-import { isApplicable, itemCount, type Plan } from "../../plans/diff/plan.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { type PlanExitCode, type PlanJson, planDocument, planJson } from "../../plans/plan-document.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
@@ -77,7 +77,7 @@ async function plan(asked: Asked, project: PlanProject): Promise<number> {
   return exitCode;
 }
 
-function exitCodeOf(plan: Plan): PlanExitCode {
+function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }

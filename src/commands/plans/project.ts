@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
-import type { There } from "../../plans/base/there.ts";
+import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
@@ -88,7 +88,7 @@ export function tell(text: string): void {
 const OPTIONS_PER_LINE = 10_000;
 
 /** Reads a whole targeting and shows how far it is; its name is remembered for later calls. */
-export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<There> {
+export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<ServiceTargeting> {
   const isTerminal = process.stderr.isTTY;
   const there = await readTargeting(api, targetingId, {
     signal: new AbortController().signal,

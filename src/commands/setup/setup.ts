@@ -26,7 +26,7 @@ import type { Person } from "./person.ts";
 import { takeOut } from "./remove.ts";
 import { checkAsServer, entryOf, givenKeys, keysHeld } from "./settings.ts";
 import { linesChanged } from "./shown.ts";
-import { askInTerminal, Interrupted } from "./terminal.ts";
+import { askInTerminal, QuestionInterrupted } from "./terminal.ts";
 
 /** What a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;
@@ -46,7 +46,7 @@ export async function runSetup(line: CommandLine): Promise<number> {
     };
     return await (isRemoval ? remove : setUp)(line.words[0], inputOf(line), person);
   } catch (thrown) {
-    if (!(thrown instanceof Interrupted)) throw thrown;
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
     say("\nNothing was written.");
     return INTERRUPTED_CODE;
   }

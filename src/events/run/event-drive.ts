@@ -8,10 +8,10 @@ import type { Verdict } from "../check/rules.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./event-run-state.ts";
+import type { EventSettlement } from "./event-settlement.ts";
 import { eventsIn, objectOf } from "./event-source.ts";
 import { fencedEvents } from "./send/fenced-events.ts";
 import { type IndexedEvent, sendEvents } from "./send/send-events.ts";
-import type { Settlement } from "./settlement.ts";
 import { type EventVerdict, verdictOf } from "./verdict-kinds.ts";
 
 /** What sending events needs of the world besides what all runs do. */
@@ -44,7 +44,7 @@ export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<vo
   const api = fencedEvents(world.api, lease, () => clock.monotonic());
   const { record, settle, flush, end } = recorder(run, clock);
   let settled = 0;
-  const look = async (object: number, settlement: Settlement, event: unknown): Promise<void> => {
+  const look = async (object: number, settlement: EventSettlement, event: unknown): Promise<void> => {
     const verdict = await verdictSeen(world, event, settlement);
     if (verdict !== undefined) record({ t: "predicted", object, verdict, at: clock.now() });
   };
@@ -114,7 +114,7 @@ async function* eventsLeft(
 async function verdictSeen(
   { observe }: EventWorld,
   event: unknown,
-  { outcome, predicted, observed }: Settlement,
+  { outcome, predicted, observed }: EventSettlement,
 ): Promise<EventVerdict | undefined> {
   if (observe === undefined || outcome !== "succeeded" || observed !== undefined) return undefined;
   try {

@@ -24,7 +24,7 @@ export function eventKind(world: EventWorld): EventKind {
     async start(run) {
       await run.flush();
       // Only now: a run that counts as started has a journal that says what it is about.
-      await run.started();
+      await run.markStarted();
       await sendLeft(run, world);
     },
     async resume(run, again) {
@@ -33,7 +33,7 @@ export function eventKind(world: EventWorld): EventKind {
       const resend = again !== undefined || resends(run.header.call, run.state);
       run.record({ t: "resume", resend, at: clock.now() });
       await run.flush();
-      await run.started();
+      await run.markStarted();
       await sendLeft(run, world);
     },
     lost: lostIn,
@@ -41,7 +41,7 @@ export function eventKind(world: EventWorld): EventKind {
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
     // One event is the same whatever is to become of it when its answer is lost.
-    sameness: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
+    identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
 }

@@ -3,8 +3,8 @@ import type { Counts, Outcome, Reason, ReportedObject, Standing, StopCause } fro
 import { ownReason } from "../../runs/reasons.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { eventReason } from "./event-reason.ts";
+import type { EventSettlement } from "./event-settlement.ts";
 import type { KeptEvents } from "./event-source.ts";
-import type { Settlement } from "./settlement.ts";
 import { type EventVerdict, type VerdictGroup, VerdictKinds, verdictOf } from "./verdict-kinds.ts";
 
 /** A call that sends events, or one event; the events themselves are kept beside it. */
@@ -225,7 +225,7 @@ export function resends({ input }: EventCall, state: EventRunState): boolean {
 }
 
 /** What became of an event, as a line of the journal. */
-export function settledEntry(object: number, settlement: Settlement, at: number): EventEntry {
+export function settledEntry(object: number, settlement: EventSettlement, at: number): EventEntry {
   const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
   const reason = eventReason(settlement);
   const verdict = verdictOf(predicted, observed);

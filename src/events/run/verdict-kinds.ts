@@ -1,7 +1,7 @@
 import type { Prediction } from "../../runs/report.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "../check/rules.ts";
 import { ruleAt } from "./event-reason.ts";
-import type { Settlement } from "./settlement.ts";
+import type { EventSettlement } from "./event-settlement.ts";
 
 /** What was predicted of an event, and observed. */
 export interface EventVerdict {
@@ -116,7 +116,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
 }
 
 /** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
-export function verdictOf(predicted: Validation, observed: Settlement["observed"]): EventVerdict | undefined {
+export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
     return undefined;

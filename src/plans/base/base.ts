@@ -2,7 +2,7 @@ import * as z from "zod";
 import { FileError } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { isUlid } from "../../spec/ulid.ts";
-import type { There, ThereOption } from "./there.ts";
+import type { ServiceOption, ServiceTargeting } from "./service-targeting.ts";
 
 const ulid = z.string().refine(isUlid);
 
@@ -40,12 +40,12 @@ export function basePathOf(path: string): string {
 }
 
 /** The base of a targeting as it is now. */
-export function baseOf({ targeting, options }: There, exportedAt: string): Base {
+export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: string): Base {
   const { _id, name } = targeting;
   return { targeting: { _id, name }, exportedAt, options: new Map(options.map((one) => [one._id, baseOptionOf(one)])) };
 }
 
-function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ThereOption): BaseOption {
+function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
   return {
     _id,
     name,
@@ -100,7 +100,12 @@ type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
  * deleted. Everything else stays, also what others changed in another field of the same option: the next plan would
  * otherwise take that away.
  */
-export function renewedBase(base: Base, there: There, wrote: readonly Wrote[], targetingRenamed: boolean): Base {
+export function renewedBase(
+  base: Base,
+  there: ServiceTargeting,
+  wrote: readonly Wrote[],
+  targetingRenamed: boolean,
+): Base {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const options = new Map(base.options);
   for (const { _id, fields } of wrote) {

@@ -1,6 +1,6 @@
-import { digestOfContexts, type ThereOption } from "../base/there.ts";
+import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { ContextsWish } from "../file/desired.ts";
-import type { Row, Service } from "./match.ts";
+import type { DesiredRow, Service } from "./match.ts";
 import type { Wanted, WantedPlace } from "./places.ts";
 import type { ContextsChange, Difference, DifferingField, Told } from "./plan.ts";
 
@@ -8,7 +8,7 @@ import type { ContextsChange, Difference, DifferingField, Told } from "./plan.ts
 type Verdict = "same" | "wanted" | "drift" | "conflict";
 
 /** The fields of an option that are to change. */
-export interface Changes {
+export interface FieldChanges {
   name?: string;
   place?: WantedPlace;
   exposeChildren?: boolean;
@@ -30,9 +30,13 @@ export interface Compared {
 }
 
 /** Compares a row with its option and its base, field by field. Gives what is to change. */
-export function compareRow(row: Row, there: ThereOption, { wanted, service, told, groupName }: Compared): Changes {
+export function compareRow(
+  row: DesiredRow,
+  there: ServiceOption,
+  { wanted, service, told, groupName }: Compared,
+): FieldChanges {
   const { option, base } = row;
-  const changes: Changes = {};
+  const changes: FieldChanges = {};
   const tell = tellerOf(row, there, told);
   const name = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
@@ -72,7 +76,7 @@ export function compareRow(row: Row, there: ThereOption, { wanted, service, told
 /** What decides about a field, and tells drift and conflicts of it. */
 type Teller = (field: DifferingField, values: Sided) => Verdict;
 
-function tellerOf({ option }: Row, { _id, name }: ThereOption, told: Findings): Teller {
+function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Findings): Teller {
   return (field, values) => {
     const verdict = verdictOf(values);
     if (verdict !== "drift" && verdict !== "conflict") return verdict;
@@ -120,8 +124,8 @@ function verdictOf({ file, base, service }: Sided): Verdict {
 
 function compareContexts(
   wish: ContextsWish | undefined,
-  { base }: Row,
-  there: ThereOption,
+  { base }: DesiredRow,
+  there: ServiceOption,
   tell: Teller,
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);

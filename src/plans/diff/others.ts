@@ -1,11 +1,11 @@
-import { digestOfContexts, type ThereOption } from "../base/there.ts";
+import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { Findings } from "./fields.ts";
-import type { Row, Sides } from "./match.ts";
+import type { DesiredRow, Sides } from "./match.ts";
 import { nameOf, type Wanted } from "./places.ts";
 import { changedSince } from "./since-base.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
-export function compareGone(row: Row, wanted: Wanted, told: Findings): void {
+export function compareGone(row: DesiredRow, wanted: Wanted, told: Findings): void {
   const { option, base } = row;
   if (base === undefined) return;
   const place = wanted.place(row);
@@ -23,8 +23,8 @@ export function compareGone(row: Row, wanted: Wanted, told: Findings): void {
 
 /** What stands in no row: what is to be deleted, and what only one side has. */
 export interface Unnamed {
-  readonly deleted: readonly ThereOption[];
-  readonly onlyThere: readonly ThereOption[];
+  readonly deleted: readonly ServiceOption[];
+  readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
@@ -32,7 +32,7 @@ export interface Unnamed {
  * them since, or gave them sub-options, which is a conflict. What others added is told, and stays.
  */
 export function compareOthers(
-  rows: readonly Row[],
+  rows: readonly DesiredRow[],
   sides: Sides,
   {
     prune,
@@ -44,7 +44,7 @@ export function compareOthers(
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
   const others = service.options.filter(({ _id }) => !named.has(_id));
   if (base === undefined) return { deleted: [], onlyThere: sides.byName ? others : [] };
-  const deleted: ThereOption[] = [];
+  const deleted: ServiceOption[] = [];
   const since = givenSince(sides);
   for (const there of others) {
     const before = base.options.get(there._id);
@@ -82,7 +82,7 @@ function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
 /** What stood in the base and is in neither file nor service: told as drift, unless the file wants it gone as well. */
 function tellGone(
   named: ReadonlySet<string>,
-  rows: readonly Row[],
+  rows: readonly DesiredRow[],
   { base, service }: Sides,
   prune: boolean,
   told: Findings,
@@ -96,8 +96,8 @@ function tellGone(
 
 /** Rows that keep their place in a group that is deleted. */
 export function checkOrphans(
-  rows: readonly Row[],
-  deleted: readonly ThereOption[],
+  rows: readonly DesiredRow[],
+  deleted: readonly ServiceOption[],
   wanted: Wanted,
   sides: Sides,
 ): void {

@@ -107,7 +107,7 @@ export interface PlannedTargeting {
 }
 
 /** What applying a file would do, as plain data. */
-export interface Plan {
+export interface StatePlan {
   readonly targeting: PlannedTargeting;
   readonly items: readonly PlanItem[];
   /** Options that are there under the name of a row without `_id`. */
@@ -123,11 +123,11 @@ export interface Plan {
 }
 
 /** How many objects a plan changes; the targeting itself counts where it is created or renamed. */
-export function itemCount({ items, targeting }: Plan): number {
+export function itemCount({ items, targeting }: StatePlan): number {
   return items.length + (targeting._id === undefined || targeting.rename !== undefined ? 1 : 0);
 }
 
 /** Whether a plan may be applied as far as it can tell itself. */
-export function isApplicable({ conflicts, limits, problems }: Plan): boolean {
+export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {
   return conflicts.length + limits.length + problems.length === 0;
 }

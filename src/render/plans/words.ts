@@ -1,10 +1,10 @@
-import { CHANGE_KINDS, type ChangeKind, type ListedChange } from "../../plans/diff/changes.ts";
+import { CHANGE_KINDS, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
 import type { Difference, ExceededLimit, Told } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { plain, shown } from "../fence.ts";
 
 /** How each kind of change is called where changes are counted. */
-export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
+export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   created: "created",
   renamed: "renamed",
   moved: "moved",

@@ -66,7 +66,7 @@ export interface RunJournal {
    * Puts an entry into the journal as it is now, although another process drives the run: what this one did too late is
    * not to stay unknown.
    */
-  confess(line: Line): Promise<void>;
+  appendLate(line: Line): Promise<void>;
   /** Closes it; entries that were taken and not flushed are written first, as long as the lease is held. */
   close(): Promise<void>;
 }

@@ -11,12 +11,12 @@ export interface KeptMark {
 }
 
 /** What happened to a run of a caller. */
-type Change = "kept" | "removed" | "gone";
+type MarkChange = "kept" | "removed" | "gone";
 
 /** Which runs a caller has. */
 export interface CallerRuns {
   /** Notes that there is a run, that it holds what it took away, or that it is gone. */
-  note(caller: string, runId: string, change: Change): Promise<void>;
+  note(caller: string, runId: string, change: MarkChange): Promise<void>;
   /** The runs of a caller, the newest first. */
   of(caller: string): Promise<readonly KeptMark[]>;
   /** The names of the callers' folders. */
@@ -95,7 +95,7 @@ async function marksIn(folder: string): Promise<readonly KeptMark[]> {
 
 /** A list after some lines of the log. */
 function changed(before: readonly KeptMark[], lines: readonly string[]): readonly KeptMark[] {
-  const fresh = new Map<string, Change>();
+  const fresh = new Map<string, MarkChange>();
   for (const line of lines) {
     const [runId = "", change] = line.split(" ");
     if (isRunId(runId) && (change === "kept" || change === "removed" || change === "gone")) fresh.set(runId, change);

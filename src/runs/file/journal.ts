@@ -51,7 +51,7 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
       if (turn !== lease) await turn.renew();
       return intent;
     },
-    async confess(line) {
+    async appendLate(line) {
       const now = await open(file, "a", 0o600);
       try {
         await now.appendFile(Buffer.concat(bytesOf(line)));

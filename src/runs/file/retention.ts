@@ -23,9 +23,9 @@ export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 /** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
 export interface Sweeper {
   /** Looks at the runs of a caller, of whom one has come to rest. */
-  ended(caller: string): void;
+  sweepCaller(caller: string): void;
   /** Looks at all runs, once those that other versions kept have their marks. */
-  all(): Promise<void>;
+  sweepAll(): Promise<void>;
 }
 
 /**
@@ -52,23 +52,23 @@ export function sweeper(
       await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
     }
   };
-  const all = async (): Promise<void> => {
+  const sweepAll = async (): Promise<void> => {
     lastAll = now();
     for (const [name, marks] of await index.all()) await sweep(name, marks, true);
     await forgetGone({ folder, index, now });
   };
   return {
-    ended(caller) {
+    sweepCaller(caller) {
       waiting.add(caller);
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
       // What cannot be removed now is in nobody's way, and is tried again.
-      void (isDue ? all().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
+      void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
     },
-    all,
+    sweepAll,
   };
 }
 
@@ -92,20 +92,20 @@ function surplus(
   return found.reverse();
 }
 
-interface Place {
+interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
 }
 
-async function removeIfUseless({ folder, index, now }: Place, runId: string, name: string): Promise<void> {
+async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
   const told = await readSummary(folder, runId);
   const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
   const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
   // It came to rest, but its process died before it could say so: it is looked at again as what it is.
-  if (isStarted && isMarkedOpen) return index.rests(runId);
+  if (isStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   await rm(join(folder, runId), { recursive: true, force: true });
   await index.forget(runId, name, fingerprint);
@@ -116,7 +116,7 @@ function isLong(runId: string, now: number, ms: number): boolean {
 }
 
 /** Forgets marks of runs that are gone; a mark comes before its run. Removes what was left of runs without a header. */
-async function forgetGone({ folder, index, now }: Place): Promise<void> {
+async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
   for (const [name, marks] of await index.all()) {
@@ -159,8 +159,8 @@ export async function adoptRuns(folder: string, index: RunIndex): Promise<void> 
 export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
   const told = await readSummary(folder, runId);
   if (told === undefined) return;
-  if (await isThere(join(folder, runId, FILES.removed))) await index.holdsRemoved(runId, told.caller);
-  if (!isUnfinished(told)) await index.rests(runId);
+  if (await isThere(join(folder, runId, FILES.removed))) await index.markHoldsRemoved(runId, told.caller);
+  if (!isUnfinished(told)) await index.markAtRest(runId);
 }
 
 async function isThere(file: string): Promise<boolean> {

@@ -42,9 +42,9 @@ export interface RunIndex {
   /** Notes that a run may be unfinished again. Throws where that cannot be written. */
   reopen(run: IndexedRun): Promise<void>;
   /** Notes that a run came to rest. */
-  rests(runId: string): Promise<void>;
+  markAtRest(runId: string): Promise<void>;
   /** Notes that a run holds what it took away. */
-  holdsRemoved(runId: string, caller: string): Promise<void>;
+  markHoldsRemoved(runId: string, caller: string): Promise<void>;
   /** The runs that may be unfinished, the newest first. */
   open(): Promise<readonly OpenMark[]>;
   /** The runs of a caller, the newest first. */
@@ -75,7 +75,7 @@ export function runIndex(folder: string): RunIndex {
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
   const reopen = ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> =>
     mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
-  const rests = async (runId: string): Promise<void> => {
+  const markAtRest = async (runId: string): Promise<void> => {
     const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));
     await Promise.all(mine.map((name) => unmark(join(open, name))));
   };
@@ -86,8 +86,8 @@ export function runIndex(folder: string): RunIndex {
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
     reopen,
-    rests,
-    holdsRemoved: (runId, caller) => callers.note(callerFolder(caller), runId, "removed"),
+    markAtRest,
+    markHoldsRemoved: (runId, caller) => callers.note(callerFolder(caller), runId, "removed"),
     async open() {
       return (await namesIn(open)).flatMap(openMark).sort(newestFirst);
     },
@@ -103,7 +103,7 @@ export function runIndex(folder: string): RunIndex {
     },
     async forget(runId, name, fingerprint) {
       await callers.note(name, runId, "gone");
-      await rests(runId);
+      await markAtRest(runId);
       if (fingerprint === undefined) return;
       if ((await readText(lastOf(fingerprint))) === runId) await unmark(lastOf(fingerprint));
     },

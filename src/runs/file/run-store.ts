@@ -91,7 +91,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     async summarise(runId, given) {
       await usable(folder, () => writeFile(at(runId, FILES.summary), JSON.stringify(given), { mode: 0o600 }));
       await usable(folder, () => noteRest(folder, index, runId));
-      if (!isUnfinished(given)) old.ended(given.caller);
+      if (!isUnfinished(given)) old.sweepCaller(given.caller);
     },
     summary: (runId) => readSummary(folder, runId),
     lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
@@ -106,7 +106,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     async tidy() {
       await usable(folder, async () => {
         await known();
-        await old.all();
+        await old.sweepAll();
       });
     },
   };

@@ -6,8 +6,8 @@ import { LastRead } from "../last-read.ts";
 import { ownReason } from "../reasons.ts";
 import { type RunStatus, restingStatus } from "../report.ts";
 import type { Lease } from "../turn.ts";
-import { elsewhere } from "./elsewhere.ts";
-import { cancelKept } from "./reins.ts";
+import { followedRun } from "./followed-run.ts";
+import { cancelKept } from "./stop-requests.ts";
 
 /** How a run ends that is cancelled before it was started. */
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
@@ -154,7 +154,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /** Ends a run in its journal and its state. What it was only to do so far is in the journal, too, then. */
   async #end(
-    { header, state, first = [], lacking }: KeptRun<Call, Entry, State>,
+    { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
     ending: Ending,
     lease: Lease,
     lost: readonly Entry[] = [],
@@ -163,7 +163,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const append = (entry: Entry): void => journal.append(this.#kind.line(entry));
     try {
       for (const entry of first) append(entry);
-      for await (const entry of lacking?.() ?? []) append(entry);
+      for await (const entry of unwritten?.() ?? []) append(entry);
       const stop = this.#kind.stop(ending, this.#of.clock.now());
       for (const entry of [...lost, stop]) append(entry);
       state.apply(stop);
@@ -207,7 +207,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   /** A run that another process drives; looked at by one for all who wait for it. */
   #follow({ header, state }: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { runId } = header;
-    const driven = elsewhere(state, {
+    const driven = followedRun(state, {
       clock: this.#of.clock,
       signal: this.#ending.signal,
       isDriven,

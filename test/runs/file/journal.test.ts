@@ -128,7 +128,7 @@ describe("a lost lease", () => {
     await journal.flush();
     expect(await entriesOf(file)).toEqual([1]);
     // But for the confession that a request left too late: it goes to the journal as it is by now.
-    await journal.confess(FORM.line({ n: 3 }));
+    await journal.appendLate(FORM.line({ n: 3 }));
     expect(await entriesOf(file)).toEqual([1, 3]);
   });
 });

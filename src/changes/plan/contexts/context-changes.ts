@@ -19,7 +19,7 @@ export interface ContextWish {
 }
 
 /** A wish, and what it comes to: against what the option holds, where that was read. */
-interface Change {
+interface PlannedChange {
   readonly wish: ContextWish;
   readonly contents: OptionContents | undefined;
   readonly held: ReadonlySet<string>;
@@ -51,7 +51,7 @@ export function planContextChanges(
   }
 }
 
-function changeOf(wish: ContextWish, contents: OptionContents | undefined): Change {
+function changeOf(wish: ContextWish, contents: OptionContents | undefined): PlannedChange {
   const held = new Set(contents?.contexts ?? []);
   const wanted = wish.set;
   return {
@@ -72,7 +72,7 @@ interface Together {
 }
 
 /** A project may hold 200,000 Context IDs (management-api 8.1), of which those of the options that were read are known. */
-function roomInProject(changes: readonly Change[]): { left: number } {
+function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
     left -= held.size + Math.max(0, newOf(add, held) - keptFrom(remove, held));
@@ -84,14 +84,14 @@ const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number 
   remove.filter((id) => held.has(id)).length;
 
 /** Two groups never hold the same own Context ID (management-api 7.2): it has to leave one before the other gets it. */
-function movingBetweenGroups(changes: readonly Change[]): ReadonlySet<string> {
+function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
   const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
   return new Set(groups.flatMap(({ held, add }) => add.filter((id) => !held.has(id) && leaving.has(id))));
 }
 
 /** In one step where one request can carry it, else in parts. */
-function planChange(plan: Plan, change: Change, together: Together): void {
+function planChange(plan: Plan, change: PlannedChange, together: Together): void {
   const { wish, held, add, remove } = change;
   const whole: ContextChanges =
     wish.set === undefined
@@ -117,7 +117,7 @@ function planChange(plan: Plan, change: Change, together: Together): void {
   for (const contexts of sequence) previous = [addStep(plan, change, contexts, previous)];
 }
 
-function workOf({ contents, held, ...change }: Change, moving: ReadonlySet<string>): ContextWork {
+function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySet<string>): ContextWork {
   const add = change.add.filter((id) => !held.has(id));
   const remove = change.remove.filter((id) => held.has(id));
   if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
@@ -134,7 +134,7 @@ function workOf({ contents, held, ...change }: Change, moving: ReadonlySet<strin
 }
 
 /** By how much an option may grow on the way: to its own limits, as far as the project has room for it. */
-function growthOf({ held, add }: Change, after: ReadonlySet<string>, room: Together["room"]): Growth {
+function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
   const more = Math.min(room.left, Math.max(0, peak - needed));
@@ -149,13 +149,13 @@ function bytesOf(ids: ReadonlySet<string>): number {
   return bytes;
 }
 
-function addStep(plan: Plan, { wish }: Change, contexts: ContextChanges, after: readonly number[]): number {
+function addStep(plan: Plan, { wish }: PlannedChange, contexts: ContextChanges, after: readonly number[]): number {
   const { optionId: id, objects } = wish;
   const fields = after.length > 0 ? { objects, after } : { objects };
   return plan.add(plan.make.updateOption({ id }, { contexts }, fields)).id;
 }
 
-function noteLoss(plan: Plan, { wish, contents, held, add, remove }: Change): void {
+function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChange): void {
   const removed = remove.filter((id) => held.has(id));
   if (contents === undefined || removed.length === 0) return;
   const empties = removed.length === contents.contexts.length && add.length === 0;

@@ -1,15 +1,15 @@
 import { RejectedError } from "../../../api/errors.ts";
-import { type Given, type InputFile, placeOf, rowCounts } from "../../../files/rows.ts";
+import { type GivenItem, type InputFile, placeOf, rowCounts } from "../../../files/rows.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../../reading/option-contents.ts";
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import type { UpdateContextsItem } from "../../rows/inputs.ts";
 import { requestReason } from "../../state/api-reasons.ts";
-import { noteWithin } from "../before.ts";
 import { badId, checkContextIds, tooManyForOption } from "../checks.ts";
-import { gentleReads } from "../gentle-reads.ts";
+import { noteWithin } from "../former-values.ts";
 import { optionFinder } from "../names/option-names.ts";
+import { optionalReads } from "../optional-reads.ts";
 import { Plan, type PlanningContext } from "../plan.ts";
 import { type ContextWish, planContextChanges } from "./context-changes.ts";
 import { noteRows } from "./context-effects.ts";
@@ -29,7 +29,7 @@ export interface UpdateContextsInput {
  */
 export async function planUpdateContexts(
   input: UpdateContextsInput,
-  given: readonly Given<UpdateContextsItem>[],
+  given: readonly GivenItem<UpdateContextsItem>[],
   context: PlanningContext,
 ): Promise<Plan> {
   const plan = new Plan();
@@ -65,7 +65,7 @@ export async function planUpdateContexts(
   const contents = await readWhereNeeded(all, context);
   planContextChanges(plan, all, contents);
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
-  const there = await gentleReads(context).contents(unread.map(({ optionId }) => optionId));
+  const there = await optionalReads(context).contents(unread.map(({ optionId }) => optionId));
   for (const { optionId, asked } of unread) {
     const held = there.get(optionId);
     if (held !== undefined) noteRows(plan, asked, held);

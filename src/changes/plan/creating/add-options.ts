@@ -8,7 +8,7 @@ import type { RowRange } from "../../rows/row-block.ts";
 import { parts } from "../checks.ts";
 import { found, isOption } from "../names/option-names.ts";
 import { Plan, type PlanningContext } from "../plan.ts";
-import { type Candidate, OptionDrafts } from "./option-drafts.ts";
+import { type OptionCandidate, OptionDrafts } from "./option-drafts.ts";
 import { type NewOption, planOption } from "./options.ts";
 
 /** The input of `bulk_add_options`, once the targeting is known: options as `items`, or in a file. */
@@ -97,7 +97,7 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 async function intoGroups(
   plan: Plan,
   targetingId: string,
-  candidates: readonly Candidate[],
+  candidates: readonly OptionCandidate[],
   context: PlanningContext,
 ): Promise<readonly Placed[]> {
   const groups = new Map<string, NewOption>();

@@ -10,7 +10,7 @@ export interface CreateTargetingsInput {
   readonly items: readonly { readonly name: string; readonly options?: readonly OptionInput[] | undefined }[];
 }
 
-interface Candidate {
+interface TargetingCandidate {
   readonly object: number;
   readonly name: string;
   readonly options: readonly NewOption[];
@@ -22,7 +22,7 @@ interface Candidate {
  */
 export function planCreateTargetings(input: CreateTargetingsInput): Plan {
   const plan = new Plan();
-  const candidates: Candidate[] = [];
+  const candidates: TargetingCandidate[] = [];
   const names = new Map<string, number>();
   input.items.forEach((item, index) => {
     const object = plan.object({ index, name: item.name });
@@ -57,7 +57,7 @@ export function planCreateTargetings(input: CreateTargetingsInput): Plan {
   return plan;
 }
 
-function planAll(plan: Plan, candidates: readonly Candidate[]): void {
+function planAll(plan: Plan, candidates: readonly TargetingCandidate[]): void {
   const requests = Math.ceil(candidates.length / LIMITS.targetingItems.value);
   const room = {
     options: requests * LIMITS.targetingCreateOptions.value,

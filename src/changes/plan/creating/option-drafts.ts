@@ -13,7 +13,7 @@ import { type CheckedOption, checkOne, checkOption, type NamesInUse, type NewOpt
 const ROW_CONTEXT_IDS = 100;
 
 /** An option or group that can be made, and what the caller gave. */
-export interface Candidate {
+export interface OptionCandidate {
   readonly item: AddOptionInput;
   readonly object: number;
   readonly option: NewOption;
@@ -41,7 +41,7 @@ export class OptionDrafts {
   readonly #open = new Map<string, OpenOption>();
   /** Keys of rows that failed: further rows of theirs fail with them. */
   readonly #failed = new Set<string>();
-  readonly #candidates: Candidate[] = [];
+  readonly #candidates: OptionCandidate[] = [];
   readonly #otherNames = new Map<string, number>();
   /** The lines of what is not plain, by index. */
   readonly #otherLines = new Map<number, number>();
@@ -99,7 +99,7 @@ export class OptionDrafts {
   }
 
   /** The options and groups that need a closer look, once all rows were taken. */
-  candidates(): readonly Candidate[] {
+  candidates(): readonly OptionCandidate[] {
     for (const { place, object, item } of this.#open.values()) {
       this.#check({ ...place, object, child: () => object }, item, new Map());
     }

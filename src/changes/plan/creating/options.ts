@@ -1,9 +1,9 @@
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import type { OptionToCreate } from "../../../spec/records.ts";
+import { REQUEST_LIMITS } from "../../pack/request-limits.ts";
 import type { Binding } from "../../rows/entries.ts";
 import type { ChildInput, OptionInput } from "../../rows/inputs.ts";
-import { REQUEST_LIMITS } from "../../rows/weight.ts";
 import { badName, checkContextIds, parts, tooManyForOption } from "../checks.ts";
 import type { Plan } from "../plan.ts";
 

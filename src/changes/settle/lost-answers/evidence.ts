@@ -1,7 +1,7 @@
 import { isApiError } from "../../../api/errors.ts";
 import { ulidTime } from "../../../spec/ulid.ts";
 import type { Step } from "../../rows/entries.ts";
-import type { Driver } from "../driver.ts";
+import type { ChangeDriver } from "../change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
 /** A thing that has the name of a step in doubt, by its ID. */
@@ -14,7 +14,7 @@ export interface Claim {
  * Whether a thing was made before or after the first attempt of a step, which is known for top-level options by what
  * was the newest before the run, and otherwise by the service's clock.
  */
-export function orderOf(driver: Driver, { id, step }: Claim): Order {
+export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const newest = newestBefore(driver, step);
   const byClock = clockOrderOf(driver, { id, step });
   if (newest === undefined || byClock === "before") return byClock;
@@ -22,17 +22,17 @@ export function orderOf(driver: Driver, { id, step }: Claim): Order {
 }
 
 /** As `orderOf`, by the clock alone: for what may be no top-level option. */
-export function clockOrderOf(driver: Driver, { id, step }: Claim): Order {
+export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return driver.serverClock.order(ulidTime(id), firstAttempt(driver, step));
 }
 
 /** Whether a thing was made after the first attempt of a step, or, where no reading can tell, most likely so. */
-export function isNewer(driver: Driver, claim: Claim): boolean {
+export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   return driver.serverClock.isLikelyAfter(ulidTime(claim.id), firstAttempt(driver, claim.step));
 }
 
-function firstAttempt({ state }: Driver, step: Step): number {
+function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
 }
 
@@ -40,13 +40,13 @@ function firstAttempt({ state }: Driver, step: Step): number {
  * The newest top-level option before the run, for steps that make top-level options: what is newer was not there before,
  * whatever the clocks say. Undefined where that is not known.
  */
-function newestBefore(driver: Driver, step: Step): string | null | undefined {
+function newestBefore(driver: ChangeDriver, step: Step): string | null | undefined {
   if (step.bindings.some(({ field }) => field === "parent")) return undefined;
   const targeting = targetingOf(driver, step);
   return targeting === undefined ? undefined : driver.state.newest.get(targeting);
 }
 
-function targetingOf({ state }: Driver, step: Step): string | undefined {
+function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
   const place = step.bindings.find(({ field }) => field === "targeting");
   return place === undefined ? undefined : state.boundId(place);
 }
@@ -56,7 +56,7 @@ function targetingOf({ state }: Driver, step: Step): string | undefined {
  * or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope), only
  * the clocks can tell old from new later.
  */
-export async function noteNewest(driver: Driver): Promise<void> {
+export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const targetings = new Set<string>();
   const looked = new Set<string>();
   const { state } = driver;
@@ -87,7 +87,7 @@ const CLOCK_READINGS = 12;
  * helps. Gives `unread` where a reading failed, or the run was stopped, so that a later one may tell.
  */
 export async function sharpen(
-  driver: Driver,
+  driver: ChangeDriver,
   claims: readonly Claim[],
   order: typeof orderOf = orderOf,
 ): Promise<"read" | "unread"> {
@@ -119,7 +119,7 @@ export async function sharpen(
 }
 
 /** Waits; false where the run was stopped instead. */
-async function waited({ clock, signal }: Driver, ms: number): Promise<boolean> {
+async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<boolean> {
   try {
     if (ms > 0) await clock.sleep(ms, signal);
     return !signal.aborted;

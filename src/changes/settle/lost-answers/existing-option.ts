@@ -1,7 +1,7 @@
 import type { Reason } from "../../../runs/outcome.ts";
 import type { StepOf } from "../../rows/entries.ts";
 import type { StepMaker } from "../../rows/step-maker.ts";
-import type { Consequences, Driver } from "../driver.ts";
+import type { ChangeDriver, Consequences } from "../change-driver.ts";
 import { existingIds } from "./reconcile.ts";
 
 /**
@@ -9,7 +9,7 @@ import { existingIds } from "./reconcile.ts";
  * existing one the Context IDs. Undefined where the answer is that it fails.
  */
 export function existingOption(
-  driver: Driver,
+  driver: ChangeDriver,
   step: StepOf<"addOptions">,
   reason: Reason,
   maker: StepMaker,

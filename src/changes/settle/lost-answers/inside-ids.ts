@@ -2,7 +2,7 @@ import { isApiError } from "../../../api/errors.ts";
 import { mapConcurrently } from "../../../reading/option-contents.ts";
 import { readOptionNames } from "../../../reading/option-lists.ts";
 import type { OptionItem, Step, StepChange } from "../../rows/entries.ts";
-import type { Driver } from "../driver.ts";
+import type { ChangeDriver } from "../change-driver.ts";
 
 /** Something that was made, and what its answer told about it. */
 export interface Made {
@@ -16,7 +16,7 @@ export interface Made {
  * request has them in the order in which they were sent, the others are taken to have, too. A read that fails leaves the
  * IDs out.
  */
-export async function withInsideIds(driver: Driver, made: readonly Made[]): Promise<readonly StepChange[]> {
+export async function withInsideIds(driver: ChangeDriver, made: readonly Made[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
   const read = first === undefined ? undefined : await readInside(driver, first);
   const isInOrder = first !== undefined && isSame(first.change, read);
@@ -45,7 +45,7 @@ function withoutIds(change: StepChange): StepChange {
 }
 
 /** The change with IDs that were read; undefined where they cannot be. */
-async function readInside(driver: Driver, { step, change }: Made): Promise<StepChange | undefined> {
+async function readInside(driver: ChangeDriver, { step, change }: Made): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {
     const names = await namesInside(driver, step, change._id);
@@ -56,7 +56,11 @@ async function readInside(driver: Driver, { step, change }: Made): Promise<StepC
   }
 }
 
-async function namesInside(driver: Driver, step: Step, id: string): Promise<ReadonlyMap<string, string> | undefined> {
+async function namesInside(
+  driver: ChangeDriver,
+  step: Step,
+  id: string,
+): Promise<ReadonlyMap<string, string> | undefined> {
   if (step.operation === "createTargetings") return readOptionNames(driver.api, id, driver.signal);
   const place = step.bindings.find(({ field }) => field === "targeting");
   const targetingId = place === undefined ? undefined : driver.state.boundId(place);

@@ -9,7 +9,7 @@ import { LIMITS } from "../../../spec/limits.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
 import { isUlid } from "../../../spec/ulid.ts";
 import type { Step, StepChange } from "../../rows/entries.ts";
-import type { Driver } from "../driver.ts";
+import type { ChangeDriver } from "../change-driver.ts";
 import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
@@ -28,7 +28,7 @@ export interface MetItsName {
   readonly reason: Reason;
 }
 
-interface Candidate extends MetItsName {
+interface OpenCreate extends MetItsName {
   /** What may be ours: everything that has the name and is not older than the first attempt. */
   readonly ids: readonly string[];
 }
@@ -40,7 +40,7 @@ interface Candidate extends MetItsName {
  * `unknown`. Reads List Options pages, newest first; for targetings each one.
  */
 export async function reconcileCreates(
-  driver: Driver,
+  driver: ChangeDriver,
   met: readonly MetItsName[],
   madeNow: boolean,
 ): Promise<readonly StepChange[]> {
@@ -49,7 +49,7 @@ export async function reconcileCreates(
   const claims = met.flatMap((each) => ids(each).map((id) => ({ id, step: each.step })));
   const readings = await sharpen(driver, claims);
   const changes: StepChange[] = [];
-  const open: Candidate[] = [];
+  const open: OpenCreate[] = [];
   for (const each of met) {
     const candidates = ids(each);
     const [first] = candidates;
@@ -74,7 +74,7 @@ export async function reconcileCreates(
   return changes;
 }
 
-function claimsOf({ step, ids }: Candidate): readonly Claim[] {
+function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
   return ids.map((id) => ({ id, step }));
 }
 
@@ -120,8 +120,8 @@ function isAsSent(step: Step, made: Made): boolean {
 
 /** Leaves out of what was found the options that hold other Context IDs than were sent. */
 async function withSameContexts(
-  driver: Driver,
-  wanted: readonly Candidate[],
+  driver: ChangeDriver,
+  wanted: readonly OpenCreate[],
   { found, unread }: LookedUp,
 ): Promise<LookedUp> {
   const alike = wanted.flatMap(({ step, ids }) => {
@@ -151,7 +151,7 @@ interface LookedUp {
   readonly unread: ReadonlySet<string>;
 }
 
-async function lookUp(driver: Driver, wanted: readonly Candidate[]): Promise<LookedUp> {
+async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Promise<LookedUp> {
   const found = new Map<string, Made>();
   const unread = new Set<string>();
   const places = new Map<

@@ -4,14 +4,14 @@ import { type BulkResult, itemError } from "../../../spec/records.ts";
 import type { Step } from "../../rows/entries.ts";
 import { requestReason } from "../../state/api-reasons.ts";
 import { type Batch, backoff, type Next, SHORTEST_BUSY_WAIT_MS, stepsOf, unlessSuspect } from "../batch.ts";
-import type { Driver } from "../driver.ts";
+import type { ChangeDriver } from "../change-driver.ts";
 import { settleAnswers } from "../settle-items.ts";
 
 /** How often an item in doubt is sent again although its request is refused as a whole. */
 const REFUSED_TRIES = 3;
 
 /** Puts the end of a request that got no results into effect; gives what is to be done about it. */
-export async function handleError(driver: Driver, batch: Batch, error: ApiError): Promise<Next> {
+export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
   const steps = stepsOf(driver, batch.ids);
   const [first] = steps;
   if (first === undefined) return { kind: "settled" };
@@ -59,7 +59,7 @@ export async function handleError(driver: Driver, batch: Batch, error: ApiError)
  * Whether the refusal of a request leaves it open what an earlier attempt of its item did. What is refused once more, by
  * a resumed run, is refused for what it is: then the earlier attempt was, too.
  */
-function isLeftInDoubt({ state }: Driver, { id }: Step): boolean {
+function isLeftInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
 

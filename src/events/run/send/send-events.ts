@@ -8,12 +8,12 @@ import { validateEvent } from "../../check/validate.ts";
 import {
   type Attempts,
   type EventOutcome,
+  type EventSettlement,
   type RunEnd,
   runEndOf,
-  type Settlement,
   settleByAnswer,
   settleByError,
-} from "../settlement.ts";
+} from "../event-settlement.ts";
 import { type KeyedLines, keyedLines } from "./keyed-lines.ts";
 import { type KeyedQueue, keyedQueue } from "./keyed-queue.ts";
 
@@ -60,7 +60,7 @@ export interface SendOptions {
   /** Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
   /** Awaited with what became of each event, before a later event of its `uid` is sent. */
-  readonly onSettled?: (index: number, settlement: Settlement, event: unknown) => Promise<void> | void;
+  readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
 /** How many events are read and judged at once. */
@@ -79,7 +79,7 @@ const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 
 /** What one run of the sender knows and changes. */
-interface Run {
+interface SenderState {
   readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
   readonly nearest: NearestName;
@@ -105,7 +105,7 @@ export async function sendEvents(
 ): Promise<SendReport> {
   const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, unattempted: 0, sent: 0, resent: 0, waitedMs: 0 };
   const nearest = rememberingNearestName();
-  const run: Run = { options, counts, nearest, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
+  const run: SenderState = { options, counts, nearest, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<Prepared>(concurrency, (event) => sendInTurn(run, event));
   const waiting = keyedLines<Prepared>();
@@ -123,7 +123,7 @@ export async function sendEvents(
 }
 
 /** Announces the next events, as many as may wait for their turn, and puts them into the queue. */
-async function announce(run: Run, waiting: KeyedLines<Prepared>, queue: KeyedQueue<Prepared>): Promise<void> {
+async function announce(run: SenderState, waiting: KeyedLines<Prepared>, queue: KeyedQueue<Prepared>): Promise<void> {
   const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
   if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
   for (const event of group) queue.add(uidOf(event), event);
@@ -144,7 +144,7 @@ async function* groupsOf<Entry>(
 }
 
 /** Settles what is not to be sent, and gives the rest. */
-async function admit(run: Run, group: readonly IndexedEvent[]): Promise<readonly Prepared[]> {
+async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly Prepared[]> {
   const admitted: Prepared[] = [];
   for (const event of group) {
     const predicted = validateEvent(event.event, run.nearest);
@@ -161,12 +161,15 @@ function uidOf({ event }: Prepared): string {
   return isJsonObject(event) && typeof event.uid === "string" ? event.uid : "";
 }
 
-async function sendInTurn(run: Run, prepared: Prepared): Promise<void> {
+async function sendInTurn(run: SenderState, prepared: Prepared): Promise<void> {
   const settlement = isOver(run) ? unattempted(run, prepared.predicted) : await sendUntilSettled(run, prepared);
   return settle(run, prepared, settlement);
 }
 
-async function sendUntilSettled(run: Run, { event, text, predicted, isDoubted }: Prepared): Promise<Settlement> {
+async function sendUntilSettled(
+  run: SenderState,
+  { event, text, predicted, isDoubted }: Prepared,
+): Promise<EventSettlement> {
   const body = text ?? JSON.stringify(event);
   const firstAt = run.options.clock.now();
   const giveUpAt = firstAt + (run.options.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
@@ -202,7 +205,7 @@ function pauseAfter(error: ApiError, attempt: number): number {
 }
 
 /** Waits before a repetition; false when the budget does not allow it or the run is over. */
-async function pausedFor(run: Run, ms: number, giveUpAt: number): Promise<boolean> {
+async function pausedFor(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   try {
     await run.options.clock.sleep(ms, run.options.signal);
@@ -214,16 +217,16 @@ async function pausedFor(run: Run, ms: number, giveUpAt: number): Promise<boolea
   return !isOver(run);
 }
 
-function isOver(run: Run): boolean {
+function isOver(run: SenderState): boolean {
   return run.ended !== undefined || run.options.signal?.aborted === true;
 }
 
-function unattempted(run: Run, predicted: Validation): Settlement {
+function unattempted(run: SenderState, predicted: Validation): EventSettlement {
   const reason = run.ended === undefined ? "stopped" : "runEnded";
   return { outcome: "unattempted", reason, predicted, attempts: 0 };
 }
 
-async function settle(run: Run, { index, event }: IndexedEvent, settlement: Settlement): Promise<void> {
+async function settle(run: SenderState, { index, event }: IndexedEvent, settlement: EventSettlement): Promise<void> {
   run.counts[settlement.outcome] += 1;
   const told = run.options.onSettled?.(index, settlement, event);
   if (told !== undefined) await told;

@@ -6,7 +6,7 @@ import { LIMITS } from "../../../spec/limits.ts";
 import type { OptionChanges, OptionRecord } from "../../../spec/records.ts";
 import type { Settlement, Step } from "../../rows/entries.ts";
 import { requestReason } from "../../state/api-reasons.ts";
-import { badParent, type Reader, refusal } from "./there.ts";
+import { badParent, type ContentsReader, refusal } from "./targeting-contents.ts";
 
 /** A change of an option that exists. */
 interface Update {
@@ -18,7 +18,7 @@ interface Update {
 /** What would fail of changes to options, as far as reads can tell. Throws the ApiError of a read that fails. */
 export async function foreseeUpdates(
   steps: readonly Step[],
-  reader: Reader,
+  reader: ContentsReader,
   context: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ): Promise<readonly Settlement[]> {
   const idOf = ({ bindings }: Step): string | undefined => bindings.find(({ field }) => field === "_id")?.id;
@@ -52,7 +52,7 @@ function renames(option: OptionRecord, name: string | undefined): boolean {
 async function badChange(
   { step, option, wanted }: Update,
   renamed: ReadonlySet<string>,
-  reader: Reader,
+  reader: ContentsReader,
 ): Promise<Reason | undefined> {
   const isGroup = option.type === "collection";
   const unfit = refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED");

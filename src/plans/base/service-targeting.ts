@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { OptionType } from "../../spec/records.ts";
 
 /** An option as the service holds it. */
-export interface ThereOption {
+export interface ServiceOption {
   readonly _id: string;
   readonly name: string;
   readonly type: OptionType;
@@ -17,9 +17,9 @@ export interface ThereOption {
 }
 
 /** A targeting as the service holds it: each group stands before its sub-options, in the service's order otherwise. */
-export interface There {
+export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
-  readonly options: readonly ThereOption[];
+  readonly options: readonly ServiceOption[];
 }
 
 /** What tells whether two options hold the same Context IDs, whatever their order: SHA-256 in base64url. */

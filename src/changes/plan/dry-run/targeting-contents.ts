@@ -9,7 +9,7 @@ import type { Step } from "../../rows/entries.ts";
 import { sentFields } from "../../rows/step-maker.ts";
 
 /** What a targeting holds, as it was read. */
-export interface Held {
+export interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
   /** The IDs of the options that have a name, sub-options included. */
   readonly names: ReadonlyMap<string, readonly string[]>;
@@ -18,11 +18,11 @@ export interface Held {
 }
 
 /** Reads targetings, each once; one that is not there gives the error that says so. */
-export type Reader = (targetingId: string) => Promise<Held | RejectedError>;
+export type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
 
 /** Reads everything of a targeting, once. Throws the ApiError of a read that fails for another reason. */
-export function readingTargetings(api: ManagementApi, signal: AbortSignal): Reader {
-  const known = new Map<string, Promise<Held | RejectedError>>();
+export function readingTargetings(api: ManagementApi, signal: AbortSignal): ContentsReader {
+  const known = new Map<string, Promise<TargetingContents | RejectedError>>();
   return (targetingId) => {
     const held = known.get(targetingId) ?? readHeld(api, targetingId, signal);
     known.set(targetingId, held);
@@ -30,7 +30,11 @@ export function readingTargetings(api: ManagementApi, signal: AbortSignal): Read
   };
 }
 
-async function readHeld(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<Held | RejectedError> {
+async function readHeld(
+  api: ManagementApi,
+  targetingId: string,
+  signal: AbortSignal,
+): Promise<TargetingContents | RejectedError> {
   const options = new Map<string, OptionRecord>();
   const names = new Map<string, string[]>();
   let contextIds = 0;
@@ -55,7 +59,7 @@ export function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<st
 }
 
 /** Why an option cannot be the `parent` of others in a targeting (management-api 7.4 case 4), or undefined. */
-export function badParent(step: Step, { options }: Held, parent: string): Reason | undefined {
+export function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
   const group = options.get(parent);
   if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");
   const isTopLevelGroup = group.type === "collection" && typeof group.parent !== "string";

@@ -8,7 +8,7 @@ const READ_SHARE = 10;
 const READ_AT_MOST_EVERY_MS = 1000;
 
 /** A run that another process drives. */
-export interface Elsewhere<S> {
+export interface FollowedRun<S> {
   /** As it was read last. */
   state(): S;
   isDriven(): boolean;
@@ -18,7 +18,7 @@ export interface Elsewhere<S> {
 }
 
 /** Follows a run that another process drives, by what it keeps of it, until it rests or the signal is aborted. */
-export function elsewhere<S extends ReportedState>(
+export function followedRun<S extends ReportedState>(
   first: S,
   {
     read,
@@ -34,7 +34,7 @@ export function elsewhere<S extends ReportedState>(
     /** Told when looking begins, with what resolves when it ends. */
     readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
   },
-): Elsewhere<S> {
+): FollowedRun<S> {
   const watchers = new Set<(counts: ReportCounts, waitingMs: number) => void>();
   let state = first;
   let driven = true;

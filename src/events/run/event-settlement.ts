@@ -28,7 +28,7 @@ export type SettlementReason =
   | "stopped";
 
 /** What became of one event of a batch. */
-export interface Settlement {
+export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
   /** What the service's answer shows; absent where it shows nothing, since `ok` is said of ignored events too. */
@@ -58,7 +58,7 @@ export interface Attempts {
 }
 
 /** Settles an event by the service's answer (event-tracking-api 4, 7). */
-export function settleByAnswer(attempts: Attempts, { statusCode, message }: EventAnswer): Settlement {
+export function settleByAnswer(attempts: Attempts, { statusCode, message }: EventAnswer): EventSettlement {
   const { predicted, count, lost } = attempts;
   if (message === EVENT_MESSAGES.invalid) {
     return { outcome: "failed", reason: "invalid", observed: "rejected", predicted, statusCode, attempts: count };
@@ -71,7 +71,7 @@ export function settleByAnswer(attempts: Attempts, { statusCode, message }: Even
 }
 
 /** Settles an event by the error that its last attempt ended in. */
-export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): Settlement {
+export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): EventSettlement {
   const settled = { predicted, attempts: count, ...(error.statusCode && { statusCode: error.statusCode }) };
   if (lost) return { ...settled, outcome: "unknown", reason: "answerLost" };
   switch (error.effect) {

@@ -6,7 +6,7 @@ import { LeaseLostError } from "../turn.ts";
 const LOOK_MS = 100;
 
 /** What keeps a driven run from going on. */
-export interface Reins {
+export interface StopRequests {
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
   /** What it means when it is stopped. */
@@ -25,11 +25,11 @@ export interface Reins {
  * Makes the reins of a run. Any process may have asked to stop it; then it is stopped as cancelled. `lease` is the run's
  * once there is one: a run that another process has taken over is stopped, too.
  */
-export function reinsOf(
+export function stopRequestsOf(
   store: Pick<RunStore, "stopAsked" | "forgetStop">,
   runId: string,
   lease: () => Pick<Lease, "check"> | undefined,
-): Reins {
+): StopRequests {
   const controller = new AbortController();
   let cause: "cancelled" | "interrupted" = "interrupted";
   const stop = (why: "cancelled" | "interrupted"): void => {

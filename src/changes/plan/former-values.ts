@@ -1,25 +1,25 @@
 import type { KnownChange } from "../../runs/outcome.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { Step } from "../rows/entries.ts";
-import { type GentleReads, gentleReads } from "./gentle-reads.ts";
+import { type OptionalReads, optionalReads } from "./optional-reads.ts";
 import type { Plan, PlanningContext } from "./plan.ts";
 
-type Change = { readonly step: Step; readonly id: string };
+type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
  * Adds to a plan what was there before its renames and moves, and before Context IDs are added to options that exist, for
  * the rows of its report; and in which targeting all of that is. Where it cannot be read, the plan stays as it is.
  */
-export async function noteWhatWasThere(plan: Plan, context: PlanningContext): Promise<void> {
+export async function noteFormerValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
   if (changes.length === 0) return;
-  const reads = gentleReads(context);
+  const reads = optionalReads(context);
   await noteTargetings(plan, changes, reads);
   await noteOptions(plan, changes, reads);
   await noteAdded(plan, changes, reads);
 }
 
-function* changesIn({ steps }: Plan): Generator<Change> {
+function* changesIn({ steps }: Plan): Generator<ChangingStep> {
   for (let id = 0; id < steps.length; id += 1) {
     const operation = steps.partAt(id)?.operation;
     if (operation !== "updateOptions" && operation !== "renameTargetings") continue;
@@ -29,7 +29,7 @@ function* changesIn({ steps }: Plan): Generator<Change> {
   }
 }
 
-async function noteTargetings(plan: Plan, changes: readonly Change[], reads: GentleReads): Promise<void> {
+async function noteTargetings(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
   const renames = changes.filter(({ step }) => step.operation === "renameTargetings");
   if (renames.length === 0) return;
   const there = await reads.targetings(renames.map(({ id }) => id));
@@ -40,7 +40,7 @@ async function noteTargetings(plan: Plan, changes: readonly Change[], reads: Gen
   }
 }
 
-async function noteOptions(plan: Plan, changes: readonly Change[], reads: GentleReads): Promise<void> {
+async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
   const updates = changes.flatMap(({ step, id }) =>
     step.operation === "updateOptions" && step.item.contexts === undefined ? [{ step, item: step.item, id }] : [],
   );
@@ -75,7 +75,7 @@ function isId(parent: string | null | undefined): parent is string {
   return typeof parent === "string";
 }
 
-async function noteAdded(plan: Plan, changes: readonly Change[], reads: GentleReads): Promise<void> {
+async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
   // What was read before for another reason stands in the plan already.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;

@@ -17,7 +17,7 @@ export interface Consequences {
 }
 
 /** What the parts of the engine share while a run is being driven. */
-export interface Driver {
+export interface ChangeDriver {
   readonly api: ManagementApi;
   readonly state: RunState;
   readonly clock: Clock;

@@ -11,14 +11,14 @@ const MOST_READ = 200;
 const GENTLY = { mostTries: 2, timeoutMs: 5000 } as const;
 
 /** Reads that say what was there before a change. Each gives what there is by then, and nothing where a read fails. */
-export interface GentleReads {
+export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
 /** Makes reads that a plan can go without: after one failed retry nothing more is read (contract, Settled details). */
-export function gentleReads({ api, signal }: PlanningContext): GentleReads {
+export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently: ManagementApi = {
     ...api,
     getTargeting: (id, options) => api.getTargeting(id, { ...options, ...GENTLY }),

@@ -9,7 +9,13 @@ import type { Settlement, Step, StepOf } from "../../rows/entries.ts";
 import { requestReason } from "../../state/api-reasons.ts";
 import type { Plan } from "../plan.ts";
 import { foreseeUpdates } from "./foresee-updates.ts";
-import { badParent, type Held, type Reader, readingTargetings, refusal } from "./there.ts";
+import {
+  badParent,
+  type ContentsReader,
+  readingTargetings,
+  refusal,
+  type TargetingContents,
+} from "./targeting-contents.ts";
 
 /** What foreseeing may use of the world: reads only. */
 export interface Foreseeing {
@@ -53,7 +59,7 @@ function idIn({ bindings }: Step, field: "targeting" | "parent" | "_id"): string
 async function foreseeAdds(
   targetingId: string,
   steps: readonly StepOf<"addOptions">[],
-  reader: Reader,
+  reader: ContentsReader,
 ): Promise<readonly Settlement[]> {
   const held = await reader(targetingId);
   if (held instanceof Error) {
@@ -72,7 +78,7 @@ async function foreseeAdds(
 function foreseeAdd(
   step: StepOf<"addOptions">,
   targetingId: string,
-  held: Held,
+  held: TargetingContents,
   room: { options: number; contextIds: number },
 ): readonly Settlement[] {
   const { item } = step;
@@ -98,7 +104,7 @@ function foreseeAdd(
   });
 }
 
-function takenBy(step: Step, { names }: Held, name: string): Reason | undefined {
+function takenBy(step: Step, { names }: TargetingContents, name: string): Reason | undefined {
   const existingIds = names.get(name);
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
@@ -107,7 +113,7 @@ function takenBy(step: Step, { names }: Held, name: string): Reason | undefined 
 function overLimit(
   step: Step,
   targeting: string,
-  held: Held,
+  held: TargetingContents,
   room: { readonly options: number; readonly contextIds: number },
 ): Reason | undefined {
   if (step.weight.options > room.options) {
