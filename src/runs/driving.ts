@@ -10,34 +10,34 @@ import type { Lease } from "./turn.ts";
 export interface DrivenParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
-  /** How it stands as long as `state` has no objects. */
+  /** The state that is shown as long as `state` has no objects. */
   readonly meanwhile?: State | undefined;
-  /** What the journal takes first; `state` knows it. */
+  /** The first entries for the journal; `state` contains them already. */
   readonly first?: readonly Entry[] | undefined;
-  /** How this process comes to drive it. */
+  /** Takes the lease by which this process drives the run. */
   readonly open: () => Promise<Lease>;
-  /** Begins it, or goes on with it, and drives it until it stops. */
+  /** Starts or resumes the run, and drives it until it stops. */
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
 }
 
 /** A run that this process drives. */
 export interface DrivenRun<Call extends ToolCall, State extends RunView<never>> extends Run<Call, State> {
-  /** Whether another process has taken it over: then that one knows how it stands. */
+  /** Whether another process has taken it over: then the state is that of the other process. */
   isTakenOver(): boolean;
 }
 
-/** How a driven run is stopped, what it holds meanwhile, and who is told how it stands. */
+/** What a driven run holds: its requests to stop, its lease and its watchers. */
 interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
   readonly stopRequests: StopRequests;
   lease?: Lease;
   journal?: RunJournal;
-  /** To be called once the run is on the disk, or cannot be put there. */
+  /** To be called once the run is on the disk, or could not be written. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
 }
 
-/** Drives a run in the background. It never rejects: what goes wrong on this machine stops the run, and says so in it. */
+/** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -121,7 +121,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   });
 }
 
-/** Carries a run out and brings it to rest. What belongs to one that another process has taken over is for that one. */
+/** Carries a run out and brings it to rest. A run that another process has taken over is left to that process. */
 async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -154,7 +154,7 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   if (isLost(held)) await handOver(kind, state, held, clock.now());
 }
 
-/** Ends what this process does with a run that another one has taken over, and confesses what it did too late. */
+/** Ends the driving of a run that another process has taken over, and tells it of requests that left too late. */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   state: State,
@@ -164,11 +164,11 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // One that cannot be written leaves what the other process finds out by itself.
+  // If the entry cannot be written, the other process still settles the items by their evidence.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
-/** What the kind of a run may keep of it. */
+/** Gives the kind of a run access to the parts of the run. */
 export function filesOf<Call, State>(
   store: Pick<RunStore, "part" | "keep">,
   header: RunHeader<Call>,

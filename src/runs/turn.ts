@@ -6,7 +6,7 @@ import { type Fence, HeldBackError } from "../platform/fence.ts";
  * it, in milliseconds.
  */
 export const SEND_WINDOW_MS = 2000;
-/** How long a process waits that took over from one that may still be there: until what that one announced cannot leave. */
+/** How long a process waits that took over from one that may still run: until no request of that one can leave. */
 export const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
 /** Both clocks, read before a request was announced: one does not see a suspended machine, the other one can be set. */
@@ -18,11 +18,11 @@ export interface Intent {
 
 /** The right of this process to send, for as long as it holds a lease. */
 export interface Turn {
-  /** Grows with every holding of the lease. */
+  /** Larger for every later holding of the lease. */
   readonly epoch: bigint;
   /**
-   * Reads both clocks, then shows life, and makes sure that the lease is still held by this very holding. Waits first for
-   * as long as a request of the holder before may still leave. Throws a LeaseLostError where another process has it.
+   * Reads both clocks, renews the lease, and makes sure that the lease is still held by this very holding. Waits first for
+   * as long as a request of the holder before may still leave. Throws a LeaseLostError where another process holds it.
    */
   renew(): Promise<Intent>;
   /** Throws a HeldBackError where the lease is known to be lost, or too much time has passed since the readings. */

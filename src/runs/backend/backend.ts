@@ -15,18 +15,18 @@ export interface Backend {
   readonly suites: SuiteTexts;
   /** The targetings of a project that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
-  /** Appends a line to what is written down about writes. */
+  /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
-  /** A key of at least 32 bytes, the same for all who share the backend. Throws a RunStoreError where it cannot be had. */
+  /** A key of at least 32 bytes, the same for all who share the backend. Throws a RunStoreError where it can be neither read nor made. */
   readonly sealKey: () => Promise<Uint8Array>;
 }
 
 /** How the names of targetings are remembered. */
 export interface NamesOptions {
-  /** Whether they outlive this process: what a sandbox holds that ends with it does not. */
+  /** Whether names outlive this process: those of a sandbox inside this process end with it. */
   readonly lasting: boolean;
   /** Targetings that are known from the beginning. Read once, when the memory is first used. */
   readonly known?: (() => Promise<readonly { readonly _id: string; readonly name: string }[]>) | undefined;
-  /** Told when they could not be read or written; the memory then goes on without. */
+  /** Called when the names could not be read or written; the memory then works without the stored ones. */
   readonly onProblem: (problem: unknown) => void;
 }

@@ -11,7 +11,7 @@ export class RunStoreError extends Error {
   }
 }
 
-/** What is known of a run before it starts; kept so that it can be finished without its caller. */
+/** The header of a run: all that is needed to finish it without its caller. Written before it starts. */
 export interface RunHeader<Call = unknown> {
   readonly runId: string;
   /** The name of its kind. Versions before wrote none: then the tool of the call says it. */
@@ -26,7 +26,7 @@ export interface RunHeader<Call = unknown> {
   readonly createdAt: number;
   /** The same for the same call of the same caller. */
   readonly fingerprint: string;
-  /** Its call had answered before it was planned, so that nobody was asked anything yet. */
+  /** Its call had answered before it was planned, so that no person was asked to confirm it yet. */
   readonly unplanned?: true;
 }
 
@@ -51,7 +51,7 @@ export interface RunJournal {
   /** Takes an entry; it is on the disk once `flush` has resolved. */
   append(line: Line): void;
   /**
-   * Resolves when every entry taken is on the disk and the lease of the run is still held. Throws when that cannot be had:
+   * Resolves when every entry taken is on the disk and the lease of the run is still held. Throws when that fails:
    * a LeaseLostError where another process drives the run.
    */
   flush(): Promise<void>;
@@ -60,47 +60,47 @@ export interface RunJournal {
    * before that, by which it may leave. Throws a LeaseLostError where another process has the run, or the turn.
    */
   intend(turn: Turn): Promise<Intent>;
-  /** Begins to put on the disk what was taken; whoever flushes next learns how that went. */
+  /** Begins to write the entries taken so far to the disk; the next `flush` throws what goes wrong with it. */
   write(): void;
   /**
-   * Puts an entry into the journal as it is now, although another process drives the run: what this one did too late is
-   * not to stay unknown.
+   * Appends an entry although another process drives the run by now: it tells that process of a request that left too
+   * late.
    */
   appendLate(line: Line): Promise<void>;
   /** Closes it; entries that were taken and not flushed are written first, as long as the lease is held. */
   close(): Promise<void>;
 }
 
-/** Changes whenever anything of a run does. */
+/** A mark that differs after every change of a run. */
 export interface Revision {
   readonly text: string;
-  /** How much is read to know the run. */
+  /** How many bytes have to be read to know the run. */
   readonly bytes: number;
 }
 
-/** A run as it is kept: what its call and its lines, which can be read again, mean is for its kind to say. */
+/** A run as it is kept. Its kind reads its call and its lines, which can be read more than once. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   /** Whether it was ever started. */
   readonly started: boolean;
-  /** What is to be done once a person agrees. */
+  /** The entries of the plan that is carried out once a person agrees. */
   readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
 
 /**
- * What belongs to a run beside its journal: the file that it was given, what it took away, and the rows of the file that
- * failed.
+ * A file of a run beside its journal: the file of the call, the Context IDs and options that the run took away, and the
+ * rows of the file that failed.
  */
 export type RunPart = "input" | "removed" | "rejects";
 
-/** Where runs of every kind are kept. Everything throws a RunStoreError where the place cannot be used. */
+/** A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. */
 export interface RunStore {
   /** Keeps a run that is planned but not started. */
   create(header: RunHeader): Promise<void>;
   /** Notes that a run which came to rest is about to be driven again: until it rests it has no summary. */
   reopen(header: RunHeader): Promise<void>;
-  /** Keeps what a run that is not started would do, for those who look at it. */
+  /** Keeps what a run that is not started would do, so that it can be looked at. */
   propose(runId: string, lines: Iterable<Line>): Promise<void>;
   /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
   start(runId: string): Promise<boolean>;
@@ -108,7 +108,7 @@ export interface RunStore {
   journal(runId: string, lease: Lease): Promise<RunJournal>;
   /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
   keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
-  /** Opens what was kept beside a journal. Nothing where nothing was. */
+  /** Opens what was kept beside a journal; empty where nothing was kept. */
   part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun | undefined>;
@@ -132,13 +132,13 @@ export interface RunStore {
    * appends from then on is no part of the journal.
    */
   lease(runId: string): Promise<Lease | undefined>;
-  /** Whether somebody drives the run now. */
+  /** Whether a process drives the run now. */
   isDriven(runId: string): Promise<boolean>;
   /** Asks the driver of a run, in whatever process, to stop it; it is on the disk once this has resolved. */
   askToStop(runId: string): Promise<void>;
-  /** What was asked so and not taken back, each by a name of its own. */
+  /** The requests to stop that were not taken back, each by a name of its own. */
   stopAsked(runId: string): Promise<readonly string[]>;
-  /** Takes back what was asked. */
+  /** Takes back requests to stop. */
   forgetStop(runId: string, asked: readonly string[]): Promise<void>;
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void>;
@@ -149,7 +149,7 @@ export type Which =
   | { readonly fingerprint: string }
   | { readonly caller: string; readonly project: string; readonly environment: string };
 
-/** What is read of a run that may be one of a newer version, damaged, or just being removed: undefined where it cannot be. */
+/** The run that `reading` gives; undefined where it cannot be read: of a newer version, damaged, or being removed. */
 export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

@@ -1,5 +1,5 @@
 /**
- * Where suites of event tests are kept as text, each for the caller who made it, and what came of each yes of a person.
+ * Where suites of event tests are kept as text, each for the caller who made it, and the result of each confirmation by a person.
  * Everything throws a RunStoreError where the place cannot be used.
  */
 export interface SuiteTexts {
@@ -8,10 +8,10 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   /** The caller's texts, those kept last first. */
   list(caller: string): Promise<readonly string[]>;
-  /** Takes a yes: true for the one who may act on it, whichever process is asked, and false ever after. */
+  /** Takes a confirmation: true for the first call in any process, which may act on it, and false for all others. */
   claim(yes: string): Promise<boolean>;
-  /** Keeps what came of a yes. */
+  /** Keeps the result of a confirmation. */
   settle(yes: string, text: string): Promise<void>;
-  /** What came of a yes: an empty text as long as nothing did; undefined where it was not taken. */
+  /** The result of a confirmation: an empty text while there is none yet; undefined where it was not taken. */
   settled(yes: string): Promise<string | undefined>;
 }

@@ -10,9 +10,9 @@ export interface SeenTargeting {
 
 /** The targetings of one project that were seen before: the service has no operation that lists them. */
 export interface TargetingMemory {
-  /** Writes down targetings under their present names. */
+  /** Stores targetings under their present names. */
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
-  /** Strikes out targetings that are no more. */
+  /** Removes targetings that were deleted. */
   forget(ids: readonly string[]): Promise<void>;
   /** All of them, the last seen first. */
   recent(): Promise<readonly SeenTargeting[]>;

@@ -10,7 +10,7 @@ import { sealKeyIn } from "./seal-key.ts";
 import { fileSuites } from "./suite-texts.ts";
 import { targetingMemory } from "./targeting-names.ts";
 
-/** Where, and for how long, everything is kept. */
+/** The folder that everything is kept in, and for how long. */
 interface FileBackendOptions {
   readonly stateDir: string;
   readonly clock: Clock;

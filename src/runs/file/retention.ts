@@ -8,7 +8,7 @@ import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
-/** A planned run that nobody confirmed is of no use once its confirmation has expired. They are looked for as rarely. */
+/** A planned run that was not confirmed is useless once its confirmation has expired. The search for them runs as rarely. */
 const KEEP_PLANNED_MS = DAY_MS;
 
 /** How long finished runs are kept, and how many of each caller. */
@@ -22,15 +22,15 @@ export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
 /** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
 export interface Sweeper {
-  /** Looks at the runs of a caller, of whom one has come to rest. */
+  /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
   sweepCaller(caller: string): void;
-  /** Looks at all runs, once those that other versions kept have their marks. */
+  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
   sweepAll(): Promise<void>;
 }
 
 /**
- * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that hold what was
- * taken away go by age alone. Plans that nobody confirmed go after a day; an unfinished run never does.
+ * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what
+ * they took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never does.
  */
 export function sweeper(
   { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
@@ -42,7 +42,7 @@ export function sweeper(
   const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
     const open = new Set((await index.open()).map(({ runId }) => runId));
     for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
-      // A run that cannot be looked at or removed keeps nobody from the others.
+      // A run that cannot be read or removed must not keep the others from being removed.
       await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
     }
   };
@@ -63,7 +63,7 @@ export function sweeper(
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      // What cannot be removed now is in nobody's way, and is tried again.
+      // What cannot be removed now does no harm, and is tried again at the next run that rests.
       void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
@@ -104,7 +104,7 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
-  // It came to rest, but its process died before it could say so: it is looked at again as what it is.
+  // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
   if (isStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   await rm(join(folder, runId), { recursive: true, force: true });
@@ -115,7 +115,7 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/** Forgets marks of runs that are gone; a mark comes before its run. Removes what was left of runs without a header. */
+/** Removes marks of runs that no longer exist (a mark is made before its run), and folders of runs without a header. */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
@@ -132,7 +132,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** Somebody may have taken up again what was at rest; where that cannot be told it stays. */
+/** Whether a process has resumed a run that was at rest. Where that cannot be found out, the run is kept. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);

@@ -28,7 +28,7 @@ import { keepPart, partIn } from "./run-parts.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
 const VERSION = 1;
-/** Calls take turns in so many groups. */
+/** The number of groups in which calls take turns: calls of one group wait for each other. */
 const TURNS = 64;
 const NEVER = new AbortController().signal;
 
@@ -51,7 +51,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       await usable(folder, async () => {
         await index.add(given);
         await mkdir(join(folder, given.runId), { recursive: true, mode: 0o700 });
-        // In one step: of a run that died before, there is no call that could not be read.
+        // In one step, so that after a crash the header is either whole or absent.
         await replaceDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
     },
@@ -124,10 +124,10 @@ function onceDone(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** What files are called that ask the driver of a run to stop. */
+/** The prefix of the files that ask the driver of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
-/** The journal is parted from a driver that may still be there, so that what it does too late changes nothing. */
+/** Where the driver before may still run, the journal is replaced, so that its late entries change nothing. */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -156,7 +156,7 @@ export async function usable<T>(folder: string, work: () => Promise<T>): Promise
   try {
     return await work();
   } catch (thrown) {
-    // What was to be kept may come from elsewhere, and fail there.
+    // The content to be kept may come from a source of its own, whose errors are passed on.
     if (!isSystemError(thrown)) throw thrown;
     throw new RunStoreError(
       `runs cannot be kept in ${folder} (${thrown.message}); nothing was sent`,

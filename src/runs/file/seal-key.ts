@@ -8,7 +8,7 @@ import { RunStoreError } from "../backend/store.ts";
 /** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** Another process may just be writing the file. */
+/** Another process may be writing the file at this moment, so that it is read again after a short wait. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 

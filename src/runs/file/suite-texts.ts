@@ -7,13 +7,13 @@ import { removeFile } from "../../platform/remove-file.ts";
 import { RunStoreError } from "../backend/store.ts";
 import type { SuiteTexts } from "../backend/suite-texts.ts";
 
-/** How many suites of one caller, and how many uses of a yes, are kept. */
+/** How many suites of one caller, and how many confirmations, are kept. */
 const MOST_SUITES = 100;
 const MOST_YES = 1000;
 const YES = "yes";
 
 /**
- * Keeps suites in files below `folder`, readable by the owner only, so that whatever shares the folder knows them.
+ * Keeps suites in files below `folder`, readable by the owner only, so that all processes that share the folder find them.
  * Nothing is made before it is needed.
  */
 export function fileSuites(folder: string): SuiteTexts {

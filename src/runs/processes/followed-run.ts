@@ -1,7 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import { countsOf, type ReportCounts, type ReportedState } from "../report.ts";
 
-/** How often it is looked whether another process still drives a run, in milliseconds. */
+/** How often this process checks whether another one still drives a run, in milliseconds. */
 const LOOK_MS = 100;
 /** Reading a run takes at most this part of the time. */
 const READ_SHARE = 10;
@@ -12,12 +12,12 @@ export interface FollowedRun<S> {
   /** As it was read last. */
   state(): S;
   isDriven(): boolean;
-  /** Resolves when nobody drives it any more. Looking begins when this is first called. */
+  /** Resolves when no process drives it any more. The checks begin when this is first called. */
   rest(): Promise<void>;
   watch(watcher: (counts: ReportCounts, waitingMs: number) => void): () => void;
 }
 
-/** Follows a run that another process drives, by what it keeps of it, until it rests or the signal is aborted. */
+/** Follows a run that another process drives, by its journal, until it rests or the signal is aborted. */
 export function followedRun<S extends ReportedState>(
   first: S,
   {
@@ -31,7 +31,7 @@ export function followedRun<S extends ReportedState>(
     readonly isDriven: () => Promise<boolean>;
     readonly clock: Clock;
     readonly signal: AbortSignal;
-    /** Told when looking begins, with what resolves when it ends. */
+    /** Called when following begins, with a promise that resolves when it ends. */
     readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
   },
 ): FollowedRun<S> {
@@ -59,7 +59,7 @@ export function followedRun<S extends ReportedState>(
   return {
     state: () => state,
     isDriven: () => driven,
-    // What cannot be read is told by whoever reads it next; nobody waits for it.
+    // An error of reading ends the following; the next read of the run throws it.
     rest: () => {
       if (resting === undefined) {
         resting = follow().catch(() => undefined);

@@ -22,7 +22,7 @@ interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly started: boolean;
 }
 
-/** The runs of a kind that this process does not drive: reads them, and ends those that nobody drives. */
+/** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
 export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given> {
   readonly #kind: RunKind<Call, Entry, State, Given>;
   readonly #of: Pick<RunsContext, "store" | "clock">;
@@ -36,7 +36,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     this.#of = of;
   }
 
-  /** A run as it is kept, and as the process that drives it goes on with it; undefined when there is none of this kind. */
+  /** A run as it is kept, followed where another process drives it; undefined when there is none of this kind. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined) return followed;
@@ -45,11 +45,11 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const mayBeDriven = found.started || !this.#kind.mayWait;
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
-    // It may have come to rest in between.
+    // The run may have come to rest between the two checks.
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
-  /** A run without how it stands; undefined when there is none of this kind. */
+  /** A run as it is stored, without its state; undefined when there is none of this kind. */
   async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     const stored = await this.#of.store.read(runId);
     return stored && understood(this.#kind, stored);
@@ -73,7 +73,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a run for the one caller who may drive it first; undefined where somebody else has started it. The lease comes
+   * Starts a run for the one caller who may drive it first; undefined where another caller has started it. The lease comes
    * first: so a run that is started and not driven was cut short.
    */
   async startedBy(runId: string): Promise<Lease | undefined> {
@@ -90,7 +90,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  /** Ends a run that was not started, so that nobody can start it any more: false where somebody has, or it never waits. */
+  /** Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this kind never wait. */
   async withdraw(runId: string, ending = WITHDRAWN): Promise<boolean> {
     if (!this.#kind.mayWait || (await this.#of.store.read(runId))?.started !== false) return false;
     const found = await this.read(runId);
@@ -106,7 +106,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return true;
   }
 
-  /** Cancels a run that another process drives, or nobody. One that waits to be started is left as it is. */
+  /** Cancels a run that another process drives, or none. A run that waits to be started is left as it is. */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined || (!stored.started && this.#kind.mayWait)) return;
@@ -143,7 +143,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     try {
       const found = await this.read(runId, true);
       if (found === undefined) return;
-      // What was never started is removed after a while, but of this one there is something left to do.
+      // A run that was never started is removed after a day; this one counts as started, so that it can be resumed.
       await store.start(runId);
       this.#asLeft(found.state);
       await this.#bringToRest(found);
@@ -152,7 +152,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  /** Ends a run in its journal and its state. What it was only to do so far is in the journal, too, then. */
+  /** Ends a run in its journal and its state. Its plan, which was only proposed so far, is written to the journal, too. */
   async #end(
     { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
     ending: Ending,
@@ -181,7 +181,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#of.store.summarise(header.runId, inShort(this.#kind, header, state));
   }
 
-  /** Puts into effect what a crash left in doubt; gives it. */
+  /** Applies the entries that say what a crash left in doubt; gives them. */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);
@@ -204,7 +204,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     };
   }
 
-  /** A run that another process drives; looked at by one for all who wait for it. */
+  /** A run that another process drives; followed once for all calls that wait for it. */
   #follow({ header, state }: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { runId } = header;
     const driven = followedRun(state, {
@@ -234,7 +234,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 }
 
-/** A run that was not started waits for a yes, unless nobody could be asked for one since it was never planned. */
+/** A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for. */
 function statusOf<Call, Entry, State extends RunView<Entry>>(
   { header, started, isProposed, state }: KeptRun<Call, Entry, State>,
   mayWait: boolean,

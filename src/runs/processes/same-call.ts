@@ -1,35 +1,35 @@
 import { orUnreadable, type RunStore, type RunSummary } from "../backend/store.ts";
 
-/** A call that is made, by what it is known again, and when it arrived: milliseconds since 1970. */
+/** A call: the fingerprint by which it is recognised, and when it arrived, in milliseconds since 1970. */
 export interface MadeCall {
   readonly fingerprint: string;
   readonly arrivedAt: number;
 }
 
-/** What there is of a call that is made again: its run that goes on, or the newest that ended with something left. */
+/** The earlier run of a call that is made again: its run that is driven, or the newest that ended with items left. */
 export interface MadeBefore<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
 }
 
-/** A run that ended a short while ago with something left. */
+/** A run that ended a short while ago with items left. */
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
 /** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
-/** For so long a call that is made again is taken for another try of one that stopped, and an ended one is named. */
+/** Within this time a call that is made again resumes a run that stopped, and an ended run is named in the answer. */
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "alone" | "last" | "summary" | "unfinished" | "isDriven" | "read">;
 
-/** How an engine goes on with a run of a call. */
+/** How the runs of a kind are resumed for a call that is made again. */
 interface Ways<R> {
   readonly now: () => number;
-  /** Whether the same call means this run, which came to rest, a short while ago or not, rather than a new one. */
+  /** Whether the same call resumes this run at rest instead of starting a new one. `isRecent`: it stopped a short while ago. */
   readonly isMeant: (told: RunSummary, isRecent: boolean) => boolean;
-  /** Whether a run that was never started is one that waits for something else, such as a person's yes. */
+  /** Whether a run that was never started may wait, such as for a person's confirmation. */
   readonly unstartedWaits: boolean;
-  /** Takes a run up, or attaches to it where somebody drives it; undefined where the call does not mean it. */
+  /** Resumes a run, or attaches to it where a process drives it; undefined where the call does not mean this run. */
   readonly takeUp: (runId: string) => Promise<R | undefined>;
 }
 
@@ -61,7 +61,7 @@ export function oneOf<R>(
   return store.alone(fingerprint, async () => {
     const last = await store.last(fingerprint);
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      // One that cannot be read, since its process died while it was kept, was never started.
+      // A run that cannot be read was never started: its process died while it was being written.
       const found = await orUnreadable(attach(last));
       if (found !== undefined) return found;
     }

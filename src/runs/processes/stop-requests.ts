@@ -2,28 +2,28 @@ import type { RunStore } from "../backend/store.ts";
 import type { Lease } from "../turn.ts";
 import { LeaseLostError } from "../turn.ts";
 
-/** How often a driver looks whether it is to stop, also while it waits, in milliseconds. */
+/** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */
 const LOOK_MS = 100;
 
-/** What keeps a driven run from going on. */
+/** The requests to stop a driven run, from this process and from others. */
 export interface StopRequests {
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
-  /** What it means when it is stopped. */
+  /** Why the run was stopped. */
   readonly cause: () => "cancelled" | "interrupted";
   readonly stop: (cause: "cancelled" | "interrupted") => void;
   /**
    * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
-   * request that leaves once somebody was told that the run stops had its intent on the disk before.
+   * request that leaves after a caller was told that the run stops had its intent on the disk before.
    */
   readonly mayLeave: () => Promise<boolean>;
-  /** Ends looking, and takes back what was asked, since the run is about to rest. */
+  /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
   readonly end: () => Promise<void>;
 }
 
 /**
- * Makes the reins of a run. Any process may have asked to stop it; then it is stopped as cancelled. `lease` is the run's
- * once there is one: a run that another process has taken over is stopped, too.
+ * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the lease
+ * of the run once it is taken: a run that another process has taken over is stopped, too.
  */
 export function stopRequestsOf(
   store: Pick<RunStore, "stopAsked" | "forgetStop">,
@@ -43,7 +43,7 @@ export function stopRequestsOf(
   const look = async (): Promise<void> => {
     if ((await mayLeave()) && (await isLost(lease()))) stop("interrupted");
   };
-  // What cannot be looked at now is looked at again, and before each request in any case.
+  // A check that fails is repeated, and made before each request in any case.
   const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
   return {
     signal: controller.signal,
@@ -52,7 +52,7 @@ export function stopRequestsOf(
     mayLeave,
     async end() {
       clearInterval(timer);
-      // What was asked of a run that another process has taken over is for that one.
+      // Requests to stop a run that another process has taken over are left for that process.
       if (await isLost(lease())) return;
       await store.forgetStop(runId, await store.stopAsked(runId));
     },
@@ -72,7 +72,7 @@ async function isLost(lease: Pick<Lease, "check"> | undefined): Promise<boolean>
 
 /**
  * Cancels a run that this process does not drive: asks its driver to stop, in whatever process that is, or ends it by
- * `end`, with its lease, where nobody drives it.
+ * `end`, with its lease, where no process drives it.
  */
 export async function cancelKept(
   store: Pick<RunStore, "stopAsked" | "forgetStop" | "askToStop" | "lease" | "isDriven">,
@@ -95,8 +95,8 @@ export async function cancelKept(
 }
 
 /**
- * Takes the lease of a run that is taken up again; undefined where somebody drives it. What was asked of an earlier
- * driver is taken back, but nothing that is asked from now on.
+ * Takes the lease of a run that is resumed; undefined where a process drives it. Requests to stop an earlier driver are
+ * taken back, but none that is made from now on.
  */
 export async function leaseToResume(
   store: Pick<RunStore, "stopAsked" | "forgetStop" | "lease">,

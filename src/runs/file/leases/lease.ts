@@ -10,7 +10,7 @@ import { ownMark, presenceOf } from "../../../platform/process-mark.ts";
 import { removeFile } from "../../../platform/remove-file.ts";
 import { checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../../turn.ts";
 
-/** How often a holder shows that it lives, and after how long without that another one may take over, in milliseconds. */
+/** How often a holder renews its lease, and how long after the last renewal another process may take over, in milliseconds. */
 const BEAT_MS = 2000;
 const TTL_MS = 10_000;
 
@@ -20,7 +20,7 @@ const content = z.object({
   boot: z.string().optional(),
   namespace: z.string().optional(),
   startedAt: z.string().optional(),
-  /** Of this one holding. */
+  /** Identifies this one holding of the lease. */
   token: z.string(),
   released: z.boolean(),
   /** A request of the holder before might still have left when this was written. */
@@ -67,7 +67,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   return heldLease({ folder, name, number, file, mine, isTakenOver }, clock);
 }
 
-/** What there is of a lease that was just taken. */
+/** The files and the content of a lease that was just taken. */
 interface Taken {
   readonly folder: string;
   readonly name: string;
@@ -93,7 +93,7 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
       await clock.sleep(Math.ceil(left), signal);
     }
   };
-  // A lease that cannot be looked at now is looked at before anything leaves by it.
+  // Where the lease cannot be checked now, it is checked again before a request leaves by it.
   const beat = setInterval(
     () =>
       void showLife(file)
@@ -126,7 +126,7 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
   };
 }
 
-/** Whether no other process took a later number, which is there before this one is removed, nor made this one anew. */
+/** Whether this holding is still the newest: no later number exists, and the file has the token of this holding. */
 async function isHeldBy(token: string, { folder, name, number, file }: Omit<Taken, "mine" | "isTakenOver">) {
   const [numbers, text] = await Promise.all([generations(folder, name), textOf(file)]);
   return Math.max(0, ...numbers) === number && text !== undefined && parseContent(text)?.token === token;
@@ -208,7 +208,7 @@ function parseContent(text: string): Content | undefined {
 }
 
 /**
- * Creates a file that nobody else has created; false when somebody has. It appears with its content, so that a holder
+ * Creates a file; false when another process has created it. It appears with its content, so that a holder
  * that is killed at any moment is known to be dead.
  */
 async function createFile(file: string, value: Content): Promise<boolean> {
@@ -224,12 +224,12 @@ async function createFile(file: string, value: Content): Promise<boolean> {
   }
 }
 
-/** Where the file system has no links, a lease is empty for a moment: whoever dies in it counts as alive for a while. */
+/** Where the file system has no links, a lease is empty for a moment: a process that dies in it counts as alive until it expires. */
 function createInPlace(file: string, value: Content): Promise<boolean> {
   return unlessThere(() => writeFile(file, JSON.stringify(value), { flag: "wx", mode: 0o600 }));
 }
 
-/** Whether something could be created; false when it is there. Where it fails for another reason, `otherwise` is tried. */
+/** Creates a file; false when it exists. Where creating fails for another reason, `otherwise` is tried. */
 async function unlessThere(create: () => Promise<void>, otherwise?: () => Promise<boolean>): Promise<boolean> {
   try {
     await create();
@@ -247,7 +247,7 @@ async function replaceFile(file: string, value: Content): Promise<void> {
   await moveOver(fresh, file);
 }
 
-/** A sign of life that cannot be written is missed by others, who then take over; that is noticed when it is checked. */
+/** Where the renewal cannot be written, other processes take the lease over; the next check notices that. */
 async function showLife(file: string): Promise<void> {
   const at = new Date();
   await utimes(file, at, at).catch(() => undefined);

@@ -9,9 +9,9 @@ import { tryLease } from "./lease.ts";
 
 /** How often a process that waits for another one looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
-/** The file that it writes then. */
+/** The file by which it asks for the lease. */
 const ASKED = "write.asked";
-/** How long a process that gave a lease back leaves it to others: each of them looks in this time. */
+/** How long a process that gave a lease back waits before it takes it again, so that waiting processes notice. */
 const TURN_MS = 2 * LOOK_AGAIN_MS;
 /** How long a lease is kept for the next request. */
 const KEEP_MS = 25;
@@ -77,7 +77,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
               await giveBack(project);
               await clock.sleep(TURN_MS);
             } else {
-              // What cannot be given back counts as dead soon, and another process takes it over.
+              // A lease that cannot be given back expires, and another process takes it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -90,7 +90,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 
 interface HeldLease {
   readonly lease: Lease;
-  /** When others had asked for it last, when it was taken. */
+  /** The time of the last request of another process for the lease, as it was when the lease was taken. */
   readonly lastAsked: number;
   /** Gives it back. */
   readonly timer?: NodeJS.Timeout;
@@ -98,7 +98,7 @@ interface HeldLease {
 
 const NEVER = new AbortController().signal;
 
-/** Whether a lease that was kept is still held. Where that cannot be told it is given back, as far as that can be. */
+/** Whether a lease that was kept is still held. Where the check fails, the lease is given back if possible. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
     await lease.check();
@@ -118,7 +118,7 @@ async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Pro
   }
 }
 
-/** When a process asked for the lease of another one last, by the clock of the file system; NaN where nobody can tell. */
+/** When a process asked last for a lease that another one holds, by the clock of the file system; NaN where that is unknown. */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;
