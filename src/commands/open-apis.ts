@@ -18,7 +18,7 @@ export interface Apis {
   readonly sandbox?: Http | undefined;
   /** The targetings that an embedded sandbox holds at its start. */
   readonly seeded?: () => Promise<readonly Named[]>;
-  /** Starts what should be there before the first request; resolves when it is. */
+  /** Starts what has to run before the first request; resolves when it runs. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
@@ -29,14 +29,14 @@ export function openApis(settings: Settings): Apis {
   return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
-/** What watching the APIs needs. */
+/** What logging the requests to the APIs needs. */
 interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
 }
 
-/** What an API repeats of a key stops here, before it is shown, logged or kept in a file; and each request is logged. */
+/** Removes keys from the answers of an API, before they are shown, logged or kept in a file; and logs each request. */
 export function watched(apis: Apis, { redact, log, now }: Watch): Apis {
   const clean = (http: Http | undefined): Http | undefined =>
     http && {

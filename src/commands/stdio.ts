@@ -52,7 +52,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     tools: listedTools(TOOLS, offer),
     hidden: hiddenTools(TOOLS, offer),
     services,
-    // One process serves the whole connection, so that nobody else needs to open the questions that it asks.
+    // One process serves the whole connection, so that only this process opens the questions that it asks.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
 import type { StatePlan } from "./diff/plan.ts";
 
-/** Where a plan was made, and of what; all of it is compared when it is applied. */
+/** The service, targeting and file of a plan; all of it is compared when it is applied. */
 export interface PlanOrigin {
   readonly environment: "live" | "sandbox";
   /** Base address of the management API. */
@@ -34,7 +34,7 @@ export function digestOfPlan(content: object): string {
   return createHash("sha256").update(JSON.stringify(content)).digest("hex");
 }
 
-/** What a command ends with. */
+/** How a command ends. */
 export type PlanExitCode = 0 | 1 | 2;
 
 const told = z.union([z.string(), z.number(), z.boolean(), z.null()]);

@@ -13,8 +13,8 @@ export interface HowToRead {
 }
 
 /**
- * Reads a targeting as a whole: all options with all Context IDs, each once. An option that is deleted meanwhile is left
- * out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
+ * Reads a targeting as a whole: all options with all Context IDs, each once. An option that is deleted meanwhile is
+ * left out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
  */
 export async function readTargeting(
   api: ManagementApi,

@@ -66,8 +66,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a kept run and drives it in the background; until it has objects, its state is `meanwhile`. Undefined when it
-   * was started before: then `find` gives it.
+   * Starts a kept run and drives it in the background; until it has objects, its state is `meanwhile`. Undefined when
+   * it was started before: then `find` gives it.
    */
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
@@ -143,8 +143,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * The earlier run of the same call by the same caller, before another run is started: one that is being driven, one that
-   * is resumed since the call means it, or one that ended with items left.
+   * The earlier run of the same call by the same caller, before another run is started: one that is being driven, one
+   * that is resumed since the call means it, or one that ended with items left.
    */
   async madeBefore(call: Call, caller: string): Promise<MadeBefore<Run<Call, State>>> {
     const { store, clock } = this.#context;
@@ -204,8 +204,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Cancels a run, in whatever process it is driven: it sends nothing more once this has resolved, but for requests whose
-   * intent is on the disk. Gives the run; undefined when there is none.
+   * Cancels a run, in whatever process it is driven: it sends nothing more once this has resolved, but for requests
+   * whose intent is on the disk. Gives the run; undefined when there is none.
    */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);

@@ -36,15 +36,16 @@ export interface Ending {
 }
 
 /**
- * A kind of work that is journaled, leased and reported: sending events, changing targetings. This room holds what is the same for all
- * kinds; a kind holds what differs. `Given` is what a run is started or resumed with besides its kept parts.
+ * A kind of work that is journaled, leased and reported: sending events, changing targetings. This room holds what is
+ * the same for all kinds; a kind holds what differs. `Given` is what a run is started or resumed with besides its kept
+ * parts.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run that is not started may wait, such as for a person's confirmation. Where not, a process is starting it
-   * now, or died before it could.
+   * Whether a run that is not started may wait, such as for a person's confirmation. Where not, a process is starting
+   * it now, or died before it could.
    */
   readonly mayWait: boolean;
   /** Whether listing runs brings those to rest that crashed processes left behind. */
@@ -74,7 +75,10 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   lateEntry?(state: State, at: number): Entry | undefined;
   /** The part of a call by which two calls are the same; absent: the whole call. */
   identity?(call: Call): unknown;
-  /** Whether the same call, made again, resumes a run at rest instead of starting a new one. `isRecent`: it stopped a short while ago. */
+  /**
+   * Whether the same call, made again, resumes a run at rest instead of starting a new one. `isRecent`: it stopped a
+   * short while ago.
+   */
   isMeant(told: RunSummary, isRecent: boolean): boolean;
   /** Whether a run may be resumed for the same call; absent: always. */
   mayGoOn?(run: Pick<Finishing<Call, State>, "header" | "state">): boolean;
@@ -126,7 +130,9 @@ export interface Driving<Call, Entry, State> extends Finishing<Call, State> {
   append(entry: Entry): void;
   /** Resolves when everything recorded is on the disk; throws a LeaseLostError where another process has the run. */
   flush(): Promise<void>;
-  /** As `flush`, for a request that is to leave by a turn; throws a LeaseLostError where another process has that, too. */
+  /**
+   * As `flush`, for a request that is to leave by a turn; throws a LeaseLostError where another process has that, too.
+   */
   intend(turn: Turn): Promise<Intent>;
   /** Begins to write the recorded entries to the disk. */
   write(): void;

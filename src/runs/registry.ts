@@ -46,12 +46,17 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read. */
+  /**
+   * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
+   */
   async find(runId: string): Promise<Run | undefined> {
     return this.#driven(runId) ?? (await this.#kindOf(runId))?.find(runId);
   }
 
-  /** Resumes a run. Gives it unchanged where a process drives it, or it waits for a confirmation; undefined: there is none. */
+  /**
+   * Resumes a run. Gives it unchanged where a process drives it, or it waits for a confirmation; undefined: there is
+   * none.
+   */
   async resume(runId: string): Promise<Run | undefined> {
     return this.#driven(runId) ?? (await this.#kindOf(runId))?.resume(runId);
   }
@@ -64,7 +69,9 @@ export class Runs {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
-  /** Ends a run that was not started, so that no process can start it any more; undefined where there is no such run. */
+  /**
+   * Ends a run that was not started, so that no process can start it any more; undefined where there is no such run.
+   */
   async withdraw(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.withdraw(runId);
   }

@@ -37,7 +37,7 @@ interface Wanted {
 }
 
 /**
- * Plans deleting targetings. Each is read first, so that a person can be told what goes.
+ * Plans deleting targetings. Each is read first, so that a person is told what will be deleted.
  * Throws an ApiError when a read fails for another reason than that the targeting is missing.
  */
 export async function planDeleteTargetings(input: DeleteTargetingsInput, context: PlanningContext): Promise<Plan> {
@@ -71,7 +71,7 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
   return plan;
 }
 
-/** Those that were given by name and are known by it; the others fail. */
+/** The targetings that were given by name and are known by it; the others fail. */
 function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly Wanted[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
@@ -83,9 +83,9 @@ function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput)
 }
 
 /**
- * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person can be told
- * what goes, and groups and sub-options, of which a request takes 150, are known. A group stands before the last of its
- * sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
+ * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person is told what
+ * will be deleted, and groups and sub-options, of which a request takes 150, are known. A group stands before the last
+ * of its sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
  * others, so that these do not become top-level options in between.
  */
 export async function planDeleteOptions(input: DeleteOptionsInput, context: PlanningContext): Promise<Plan> {
@@ -123,7 +123,10 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
   return plan;
 }
 
-/** What goes with an option. Sub-options beyond those that a record names, and counts that it leaves out, are read. */
+/**
+ * What is deleted with an option. Sub-options beyond those that a record names, and counts that it leaves out, are
+ * read.
+ */
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
   const { _id, name, contextCount } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
@@ -151,7 +154,7 @@ function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-/** The objects of each ID; what is no ULID fails in the plan. */
+/** The objects of each ID; an ID that is no ULID fails in the plan. */
 function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {
@@ -162,7 +165,7 @@ function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, re
   return objects;
 }
 
-/** What the call names, and the options that are known from looking for names. */
+/** The options that the call names, and the records that were read while looking for names. */
 async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: DeleteOptionsInput,

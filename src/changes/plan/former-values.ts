@@ -7,8 +7,9 @@ import type { Plan, PlanningContext } from "./plan.ts";
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Adds to a plan what was there before its renames and moves, and before Context IDs are added to options that exist, for
- * the rows of its report; and in which targeting all of that is. Where it cannot be read, the plan stays as it is.
+ * Notes in a plan, for the rows of its report, the former names and places of what it renames and moves, how many
+ * Context IDs it adds that options have already, and the one targeting it is in. Where a read fails, the plan stays as
+ * it is.
  */
 export async function noteFormerValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -76,7 +77,7 @@ function isId(parent: string | null | undefined): parent is string {
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // What was read before for another reason stands in the plan already.
+  // Where the planner has read the option, the plan has the values already.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
@@ -105,7 +106,7 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
 }
 
-/** Notes the one targeting of everything that is changed, where that is known of all of it. */
+/** Notes the targeting of all changed options, where it is known of each and is the same. */
 export function noteWithin(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };

@@ -5,19 +5,19 @@ import { mapConcurrently, type OptionContents, readOptionContents } from "../../
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/** More options than this are changed without being read before, where nothing else asks for it. */
+/** Where a call changes more options than this, they are not read for the report alone. */
 const MOST_READ = 200;
-/** One retry, and none that takes long: what these reads tell is only said in the answer. */
+/** One retry and a short timeout: these reads only add details to the answer. */
 const GENTLY = { mostTries: 2, timeoutMs: 5000 } as const;
 
-/** Reads that say what was there before a change. Each gives what there is by then, and nothing where a read fails. */
+/** Reads of former values. Each gives what could be read, and leaves out the rest. */
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
-/** Makes reads that a plan can go without: after one failed retry nothing more is read (contract, Settled details). */
+/** Makes reads that a plan can do without: after one failed retry nothing more is read. */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently: ManagementApi = {
     ...api,
@@ -45,7 +45,7 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   };
 }
 
-/** What is missing says nothing about other reads; any other failure ends them. */
+/** A missing object does not stop further reads; any other failure does. */
 async function unlessItFails<Value>(read: () => Promise<Value>, fails: { one: boolean }): Promise<Value | undefined> {
   try {
     return await read();

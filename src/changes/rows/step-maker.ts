@@ -2,7 +2,7 @@ import type { CreateTargetingItem, OptionChanges } from "../../spec/records.ts";
 import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
 import { entryBytes } from "./weight.ts";
 
-/** What a step of any operation may be made with. */
+/** The fields that a step of any operation may have besides its item. */
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
 /** Gives steps their IDs, which are their positions in the run. */
@@ -14,7 +14,7 @@ export class StepMaker {
     this.#next = next;
   }
 
-  /** Makes steps that follow those that there are, before any of them is added. */
+  /** Makes steps that follow the existing ones, before any of them is added. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);

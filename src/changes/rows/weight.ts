@@ -8,7 +8,9 @@ function boundBytes(bindings: readonly Binding[]): number {
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
 }
 
-/** Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma. */
+/**
+ * Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma.
+ */
 export function entryBytes(json: string, bindings: readonly Binding[]): number {
   return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }

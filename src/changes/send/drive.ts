@@ -11,7 +11,7 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 
 /**
  * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
- * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means. `first`
+ * tries deferred steps again. Gives why it stopped; `cause` says what an aborted signal means. `first`
  * are the requests that come first, where they are known.
  */
 export async function drive(
@@ -47,7 +47,7 @@ export async function drive(
           hold((turn) => sendBatch(driver, sending, turn)),
         );
       let end = await inTurn();
-      // Another process had its turn meanwhile: what is in doubt is looked at, and the rest goes on.
+      // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -56,7 +56,7 @@ export async function drive(
   }
 }
 
-/** Waiting for one's turn to write ends as soon as the run is stopped. */
+/** Waits for the sending, but ends as soon as the run is stopped while it waits for its turn. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;

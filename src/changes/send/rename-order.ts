@@ -47,9 +47,9 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. What else
- * that one changes travels along, so that it is refused before any name has moved; for this reason a circle in which
- * several change more than their names is left alone.
+ * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. Its other
+ * changes are sent with it, so that it is refused before any name has moved; for this reason a circle in which several
+ * change more than their names is left alone.
  */
 export function breakCircles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);

@@ -13,9 +13,9 @@ import { handleError } from "../settle/lost-answers/unanswered.ts";
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
-  /** It did not leave, since the run was asked to stop. */
+  /** The request did not leave, since the run was asked to stop. */
   | { readonly kind: "withheld" }
-  /** Another process has the turn: it never left. */
+  /** The request did not leave, since another process has the turn. */
   | { readonly kind: "turnLost" };
 
 /**

@@ -12,7 +12,7 @@ import { type Answered, metOwnName, settleAnswers } from "./settle-items.ts";
 /** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
 const UNCATCHED_TRIES = 3;
 
-/** Puts an answer into effect, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
+/** Applies an answer, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
 export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const made = madeRows(driver, batch.ids, answer);
   if (made !== undefined) {
@@ -21,7 +21,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Whose name is there may be known only once the others of the unit have an answer: then it is sent with them again.
+  // Whether a taken name is our own may be known only once the other items of the unit are answered: it is resent with
+  // them.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -78,13 +79,13 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // What failed unexpectedly was free: the unit of the first attempt was not applied.
+      // An item that failed unexpectedly had found its name free: the unit of the first attempt was not applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // Their `add` may be applied, whatever stops the run before they are sent again.
+  // Their `add` may be applied even if the run stops before they are sent again.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -108,8 +109,8 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update that
- * also removes (management-api 4.1), and for what an earlier attempt may have done.
+ * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update
+ * that also removes (management-api 4.1), and for what an earlier attempt may have done.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,

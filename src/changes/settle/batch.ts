@@ -8,7 +8,7 @@ export const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
 
-/** What is sent in one request, and what came of that so far. */
+/** The steps of one request, and the attempts so far. */
 export interface Batch {
   /** The steps, by their IDs. */
   readonly ids: readonly number[];
@@ -18,7 +18,7 @@ export interface Batch {
   readonly refused: number;
 }
 
-/** What is to be done once an attempt has ended. */
+/** What follows once an attempt has ended. */
 export type Next =
   | { readonly kind: "settled" }
   | { readonly kind: "halve"; readonly ids: readonly number[] }
@@ -28,7 +28,7 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** It was held back, which is no failed attempt and costs nothing of the retry budget. */
+      /** The request was held back: that is no failed attempt, and uses nothing of the retry budget. */
       readonly isFree?: true;
     };
 
@@ -42,7 +42,7 @@ export function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/** What is said of a step that was not applied this time, unless an earlier attempt may have been. */
+/** The changes for steps that were not applied this time: `unknown` where an earlier attempt may have been. */
 export function unlessSuspect(
   driver: ChangeDriver,
   step: Step,

@@ -8,7 +8,7 @@ import type { OnExisting } from "../rows/inputs.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ServerClock } from "./lost-answers/service-clock.ts";
 
-/** What an answer leads to. */
+/** What an answer leads to: changes of steps, and further steps. */
 export interface Consequences {
   readonly changes: readonly StepChange[];
   readonly steps?: readonly Step[];
@@ -16,7 +16,7 @@ export interface Consequences {
   readonly made?: MadeRows;
 }
 
-/** What the parts of the engine share while a run is being driven. */
+/** What sending and settling use while a run of changes is driven. */
 export interface ChangeDriver {
   readonly api: ManagementApi;
   readonly state: RunState;
@@ -29,9 +29,9 @@ export interface ChangeDriver {
   readonly onExisting: OnExisting;
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
-  /** Puts an entry into the journal and into effect. */
+  /** Appends an entry to the journal, and applies it to the state. */
   record(entry: JournalEntry): void;
-  /** Puts what a request's end changed into the journal and into effect. */
+  /** Records what the end of a request changed. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
   /** Notes that the request announced last did not leave. */
   withhold(): void;
@@ -52,6 +52,6 @@ export interface ChangeDriver {
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */
   readonly apartBy?: (step: number) => string;
-  /** Tells whoever watches that nothing is sent for so many milliseconds. */
+  /** Tells the watchers of the run that nothing is sent for so many milliseconds. */
   waiting(ms: number): void;
 }

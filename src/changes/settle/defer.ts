@@ -8,7 +8,7 @@ const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.str
 
 /**
  * Whether a refused change may work once another change of the same run is applied: the name, the Context ID or the
- * place that it wants is held by something that this run changes too (architecture, step 2).
+ * place that it wants is held by something that this run changes too.
  */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;

@@ -25,7 +25,7 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Puts the answers to one request into effect. `request` is what the request carried, in its order.
+ * Applies the answers to one request. `request` is what the request carried, in its order.
  * Successes and refusals settle their objects; a refusal that proves less than that (the name is ours from an earlier
  * attempt, one sub-option spoils its group, another change of this run makes room) leads to further steps instead.
  * `wasFree` says that something of the same unit was not there, so that an earlier attempt made nothing of it.
@@ -142,12 +142,14 @@ async function refused(
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Where an option that is there is to get the Context IDs in any case, it does not matter who made it. */
+/**
+ * With `addContexts` an existing option gets the Context IDs in any case, so that it does not matter who created it.
+ */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // Left as it is, nobody could say whether this run made it.
+  // An option that is left as it is would stay in doubt: this run may have created it.
   return then?.steps === undefined ? undefined : then;
 }
 

@@ -60,7 +60,7 @@ function wantsMore({ item }: Step): boolean {
   return Object.keys(item ?? {}).some((field) => field !== "name");
 }
 
-/** What was done cannot be taken back: a resumed run tries that again, or to go on where only the name is missing. */
+/** Taking back failed: a resumed run tries it again, or continues where only the name is missing. */
 function stillThere(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);

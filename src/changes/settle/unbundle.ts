@@ -20,15 +20,15 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
-/** What further steps are made with. */
+/** What is needed to make further steps. */
 interface Means {
   readonly maker: StepMaker;
   readonly namesIn: OptionNames;
 }
 
 /**
- * A group or targeting was refused together with what was to be made inside: finds out what is at fault, so that a bad
- * sub-option or option fails alone and the rest is made (contract, "each is counted and reported by itself").
+ * A group or targeting was refused together with its contents: finds the part at fault, so that a bad sub-option or
+ * option fails alone and the rest is created.
  */
 export async function unbundle(
   driver: ChangeDriver,
@@ -122,7 +122,7 @@ async function namesOrReason(
   }
 }
 
-/** Without the names nothing can be told apart: the group is left for a resumed run. */
+/** Without the names the part at fault cannot be found: the group is left for a resumed run. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "unattempted" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };

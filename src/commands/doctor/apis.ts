@@ -4,7 +4,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { Operation, RouteTable } from "../../spec/routes.ts";
 import type { Check } from "./machine.ts";
 
-/** What the probes go by. */
+/** What the probes need. */
 export interface ProbeOptions {
   readonly routes: RouteTable;
   /** Nothing but reads is sent. */
@@ -20,7 +20,7 @@ interface Probe {
   readonly send: () => Promise<unknown>;
 }
 
-/** What became of a probe. `answered`: the operation is there, and the key opens it. */
+/** How a probe ended. `answered`: the operation is there, and the key opens it. */
 interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";

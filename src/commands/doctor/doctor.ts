@@ -22,7 +22,7 @@ import { diagnosisText } from "./words.ts";
 
 /** A person waits for the answer: no probe takes longer, and none is tried again. */
 const PROBE_TIMEOUT_MS = 10_000;
-/** More of them help nobody who reads. */
+/** The most runs that are listed: more do not help a reader. */
 const MOST_RUNS = 20;
 
 /** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
@@ -101,7 +101,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const asksWho = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // Where nobody is asked who they are, only this machine can be meant: the host itself is no setting.
+    // Without authentication only this machine can be meant: the host itself is no setting.
     checkAccess(settings, access, asksWho ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {

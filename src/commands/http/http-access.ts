@@ -11,7 +11,7 @@ const OF_AN_ISSUER = [
 ] as const;
 
 /**
- * Refuses set-ups that would let in whoever comes, or nobody, when they are served on a host. Throws a SettingsError.
+ * Refuses settings that would let in every caller, or none, when they are served on a host. Throws a SettingsError.
  */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
@@ -26,13 +26,13 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   const asks = access.tokens.length > 0 || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
     throw refuse(
-      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token: nobody could call`,
+      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token: no caller could be let in`,
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
   if (!asks && !isLoopback(`http://${bracketed(host)}`)) {
     throw refuse(
-      `whoever reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
+      `every program that reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
         "TARGETING_MCP_OWN_KEYS (docs/deployment.md), or serve on 127.0.0.1",
       "TARGETING_MCP_ACCESS_FILE",
     );

@@ -37,7 +37,7 @@ const IDLE_SWEEP_MS = 50;
 /** Serves MCP over HTTP until a signal comes; gives the exit code. */
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // Heard from the beginning: whoever waits for the line that says "serving" may ask for the end at once.
+  // Signals are handled from the beginning: a program that waits for the line "serving" may send one at once.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;

@@ -8,7 +8,7 @@ import { type Connected, connect, type Shared } from "../connect.ts";
 
 /** The most pairs of keys that are kept ready at once. */
 const MOST_PAIRS = 256;
-/** A pair that nobody has used for so long is forgotten. */
+/** A pair that was not used for this time is closed, in milliseconds. */
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
@@ -51,7 +51,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   /** By what tells pairs apart, the one used last at the end. */
   const kept = new Map<string, Kept>();
   const { environment } = settings;
-  // An embedded sandbox is one world, whoever looks at it.
+  // An embedded sandbox is the same project for all callers.
   const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
   const everyone = () => [configured, ...[...kept.values()].map(({ project }) => project)];
   const forget = (id: string, one: Kept): void => {

@@ -12,7 +12,9 @@ import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
 import { baseFor, isThere } from "./files.ts";
 import { onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
 
-/** Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code. */
+/**
+ * Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code.
+ */
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);

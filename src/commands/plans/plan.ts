@@ -13,7 +13,7 @@ import { path, text, toggle } from "../../settings/forms.ts";
 import { baseFor, readDesiredFile } from "./files.ts";
 import { onlyWord, type PlanProject, printLines, readShowing, withProject, writeOver } from "./project.ts";
 
-/** What a command line asks of a plan. */
+/** The options of a command line for a plan. */
 interface Asked {
   readonly file: string;
   readonly targeting: string | undefined;
@@ -24,7 +24,9 @@ interface Asked {
   readonly out: string | undefined;
 }
 
-/** Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied. */
+/**
+ * Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied.
+ */
 export async function runPlan(line: CommandLine): Promise<number> {
   const isOn = (flag: string): boolean => optionOf(line, flag, toggle) ?? false;
   if (isOn("json") && isOn("markdown"))

@@ -17,7 +17,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { backendOf, connect } from "../connect.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 
-/** What the commands of the desired state work with. */
+/** The project that the commands of the desired state work with. */
 export interface PlanProject {
   readonly settings: Settings;
   readonly api: ManagementApi;
@@ -79,12 +79,12 @@ export function onlyWord({ words }: CommandLine, what: string): string {
   return word;
 }
 
-/** Tells a person something that is no output of the command. */
+/** Prints a line for a person to standard error, which is no output of the command. */
 export function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Elsewhere than on a terminal, a line is told for so many options that were read. */
+/** Without a terminal, progress is a line for this many options that were read. */
 const OPTIONS_PER_LINE = 10_000;
 
 /** Reads a whole targeting and shows how far it is; its name is remembered for later calls. */

@@ -79,7 +79,7 @@ export async function runSandbox({
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
 }
 
-/** Waits for something of the sandbox, and puts into words what whoever started it can mend. */
+/** Waits for a step of the sandbox; an error that the person who started it can correct becomes a SettingsError. */
 async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
   try {
     return await work;

@@ -62,7 +62,7 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   const host = await hostOf(word, input);
   const entry = entryOf(host, input, person.launch);
   const file = await fileOf(host, input);
-  // Told, and no reason to stop: the host may come later, or have its command elsewhere.
+  // A note, and no reason to stop: the host may be installed later, or in another place.
   const found = await isHere(host, input);
   try {
     const target = await targetOf(file);

@@ -9,7 +9,10 @@ import { eventRows } from "./event-rows.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
 import { type EventSource, eventsIn, onlyKept } from "./event-source.ts";
 
-/** Runs that send events. One is taken up with its events where what is unknown is to be sent again although its call says no. */
+/**
+ * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
+ * no.
+ */
 export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 /** Makes the kind of runs that send events. */
@@ -23,7 +26,7 @@ export function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run) {
       await run.flush();
-      // Only now: a run that counts as started has a journal that says what it is about.
+      // Only now, so that the journal of a started run has its first entry.
       await run.markStarted();
       await sendLeft(run, world);
     },
@@ -40,7 +43,7 @@ export function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // One event is the same whatever is to become of it when its answer is lost.
+    // The same event is the same call, whatever `onUnknown` says.
     identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
@@ -48,7 +51,7 @@ export function eventKind(world: EventWorld): EventKind {
 
 /**
  * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
- * nothing was sent, and it stands as one of which all events are left. Throws a NothingKeptError where nothing was kept
+ * nothing was sent, and all its events are left. Throws a NothingKeptError where nothing was kept
  * that could be sent, and a RunStoreError where the journal is lost.
  */
 async function readBack(
@@ -71,7 +74,9 @@ async function readBack(
   );
 }
 
-/** The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any. */
+/**
+ * The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any.
+ */
 async function beginAnew({
   header: { runId, call, createdAt },
   summary,
@@ -108,8 +113,8 @@ function leftOf(call: EventCall, state: EventRunState): number {
 }
 
 /**
- * Keeps of a run at rest what may be needed: the rows of its file that failed, with their reasons, and of its events
- * those that may still have to be sent. Of the users of all others only hashes remain.
+ * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
+ * of its events those that may still have to be sent. Of the users of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,

@@ -5,7 +5,7 @@ import type { Validation, Verdict } from "../check/rules.ts";
 
 /**
  * How an event of a batch ended. `succeeded`: the service said `ok` and nothing in the event speaks against it;
- * `failed`: not recorded, and known so; `unknown`: sent, and what became of it cannot be told; `unattempted`: never
+ * `failed`: not recorded, and known so; `unknown`: sent, and no answer proves its effect; `unattempted`: never
  * reached the service.
  */
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "unattempted";
@@ -27,11 +27,13 @@ export type SettlementReason =
   | "runEnded"
   | "stopped";
 
-/** What became of one event of a batch. */
+/** How one event of a batch ended. */
 export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
-  /** What the service's answer shows; absent where it shows nothing, since `ok` is said of ignored events too. */
+  /**
+   * The verdict that the answer of the service proves; absent where it proves none, since ignored events get `ok`, too.
+   */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;

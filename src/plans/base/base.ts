@@ -26,7 +26,7 @@ const baseHead = z.strictObject({
   exportedAt: z.string(),
 });
 
-/** What a targeting was like when its file was exported: the third side of a plan. */
+/** The state of a targeting when its file was exported: the third side of a plan. */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
   /** ISO 8601. */
@@ -34,7 +34,7 @@ export interface Base {
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** Where the base of a file lies: `spring.yaml` has `spring.base.ndjson` beside it. */
+/** The path of the base of a file: `spring.yaml` has `spring.base.ndjson` beside it. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
@@ -96,9 +96,9 @@ export interface Wrote {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * The base after an apply: of each field that was written, what is there now; whole lines only of what was created or
- * deleted. Everything else stays, also what others changed in another field of the same option: the next plan would
- * otherwise take that away.
+ * The base after an apply: the present value of each field that was written; whole lines only for options that were
+ * created or deleted. Everything else stays, also what others changed in another field of the same option: the next
+ * plan would otherwise take that away.
  */
 export function renewedBase(
   base: Base,

@@ -22,7 +22,7 @@ export interface ServiceTargeting {
   readonly options: readonly ServiceOption[];
 }
 
-/** What tells whether two options hold the same Context IDs, whatever their order: SHA-256 in base64url. */
+/** A digest that is the same for options with the same Context IDs in any order: SHA-256 in base64url. */
 export function digestOfContexts(contexts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
 }

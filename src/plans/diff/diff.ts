@@ -35,8 +35,8 @@ export interface DiffInput {
 }
 
 /**
- * Compares what a file means with what is there and what it was exported from, field by field (desired state, "Settled",
- * Base). Gives the plan; nothing is read or sent.
+ * Compares what a file means with what is there and what it was exported from, field by field (desired state,
+ * "Settled", Base). Gives the plan; nothing is read or sent.
  */
 export function planOf({ desired, base, there, prune, byName, thresholds }: DiffInput): StatePlan {
   const problems = new Problems();

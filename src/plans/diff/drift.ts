@@ -24,8 +24,8 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
 }
 
 /**
- * Where no base is known: in what the service differs from the file, taken from a plan of it. An `_id` that is not there
- * is no problem then, but a difference; the other problems are given back.
+ * Where no base is known: in what the service differs from the file, taken from a plan of it. An `_id` that is not
+ * there is no problem then, but a difference; the other problems are given back.
  */
 export function driftFromFile(
   plan: StatePlan,

@@ -4,7 +4,7 @@ import type { DesiredRow, Service } from "./match.ts";
 import type { Wanted, WantedPlace } from "./places.ts";
 import type { ContextsChange, Difference, DifferingField, Told } from "./plan.ts";
 
-/** What becomes of one field: nothing, a change that is wanted, what others changed, or what both changed. */
+/** The verdict on one field: unchanged, a wanted change, a change of others, or a conflict of both. */
 type Verdict = "same" | "wanted" | "drift" | "conflict";
 
 /** The fields of an option that are to change. */
@@ -15,13 +15,13 @@ export interface FieldChanges {
   contexts?: ContextsChange;
 }
 
-/** Where differences are told. */
+/** The lists that collect differences. */
 export interface Findings {
   readonly drift: Difference[];
   readonly conflicts: Difference[];
 }
 
-/** What a comparison goes by besides the row. */
+/** What a comparison needs besides the row. */
 export interface Compared {
   readonly wanted: Wanted;
   readonly service: Service;
@@ -73,7 +73,7 @@ export function compareRow(
   return changes;
 }
 
-/** What decides about a field, and tells drift and conflicts of it. */
+/** Decides about a field, and notes drift and conflicts. */
 type Teller = (field: DifferingField, values: Sided) => Verdict;
 
 function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Findings): Teller {

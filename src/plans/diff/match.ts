@@ -2,7 +2,7 @@ import type { Base, BaseOption } from "../base/base.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
 
-/** A targeting that is there, with ways to find its options. */
+/** The options of an existing targeting, by ID and by name. */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
@@ -11,13 +11,15 @@ export interface Service {
   readonly subOptions: ReadonlyMap<string, number>;
 }
 
-/** What stands where: the file's row, and the option that it speaks of on the other two sides. */
+/** A row of the file, and the option that it means on the other two sides. */
 export interface DesiredRow {
   readonly index: number;
   readonly option: DesiredOption;
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
-  /** `match`: it is there; `adopt`: it is there, found by name; `create`; `gone`: deleted by others; `lost`: a problem. */
+  /**
+   * `match`: it is there; `adopt`: it is there, found by name; `create`; `gone`: deleted by others; `lost`: a problem.
+   */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
@@ -31,7 +33,7 @@ export interface Sides {
   readonly problems: Problems;
 }
 
-/** Indexes what is there; nothing where the targeting is to be created. */
+/** Indexes the options of a targeting; empty where it is to be created. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   const byName = new Map<string, ServiceOption[]>();

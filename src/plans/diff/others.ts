@@ -21,7 +21,7 @@ export function compareGone(row: DesiredRow, wanted: Wanted, told: Findings): vo
   (isChanged ? told.conflicts : told.drift).push(difference);
 }
 
-/** What stands in no row: what is to be deleted, and what only one side has. */
+/** Options without a row: those to be deleted, and those that only one side has. */
 export interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];

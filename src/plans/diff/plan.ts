@@ -4,7 +4,7 @@ import type { Problem } from "../file/desired.ts";
 /** Where an option will be: null for the top level, a group that is there, or one that the plan creates (its item). */
 export type ParentRef = null | { readonly _id: string } | { readonly item: number };
 
-/** What a plan saw of an option, so that it can be told later whether that still holds. */
+/** An option as the plan saw it, so that a later look shows whether it has changed. */
 export interface Seen {
   readonly name: string;
   readonly parent: string | null;

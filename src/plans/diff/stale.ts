@@ -11,17 +11,17 @@ import type {
   Told,
 } from "./plan.ts";
 
-/** What became of a plan since it was made. */
+/** What has changed since a plan was made. */
 export interface Looked {
-  /** What differs so that it matters; with any of it nothing is sent. */
+  /** Differences that matter; with any of them nothing is sent. */
   readonly stale: readonly Difference[];
   /** Positions of items whose wish the service fulfils already. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
 /**
- * Looks whether a plan still fits what is there. What concerns a field that the plan writes matters, for a deletion every
- * field and the number of sub-options, a group that something goes into, and a name that something takes. Other
+ * Checks whether a plan still fits the service. What concerns a field that the plan writes matters, for a deletion
+ * every field and the number of sub-options, a group that something goes into, and a name that something takes. Other
  * differences pass.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {

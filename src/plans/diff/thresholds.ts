@@ -1,6 +1,6 @@
 import type { ExceededLimit, PlanItem } from "./plan.ts";
 
-/** Settings that a plan may not go beyond. */
+/** Settings that limit what a plan may change. */
 export interface Thresholds {
   /** Of a targeting's options that a plan may change, and that it may delete: percent, from 10 options up. */
   readonly maxChangePercent: number;

@@ -6,7 +6,7 @@ export interface Spot {
   readonly column: number;
 }
 
-/** What is wrong with a file, or with what it asks for: where, what, and what to do. */
+/** A problem of a file, or of what it asks for: the place, the problem, and the remedy. */
 export interface Problem extends Spot {
   /** Every line concerned, where there are several. */
   readonly lines?: readonly number[] | undefined;

@@ -30,7 +30,9 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments. */
+/**
+ * More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments.
+ */
 export const MOST_YAML_OPTIONS = 5000;
 
 /** A desired state to be read. */
@@ -68,8 +70,8 @@ export function formatOfDesired(path: string): DesiredFormat {
 }
 
 /**
- * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts stay
- * what is written, whatever they look like. Throws what reading a contextsFile throws besides FileErrors.
+ * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts
+ * stay what is written, whatever they look like. Throws what reading a contextsFile throws besides FileErrors.
  */
 export async function readDesired({ bytes, format, folder }: DesiredSource): Promise<ReadDesired> {
   const digest = createHash("sha256").update(bytes).digest("hex");

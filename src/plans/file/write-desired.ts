@@ -3,11 +3,11 @@ import { FileError } from "../../platform/file-error.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
-/** Where the published schema of a desired state lies, for editors. */
+/** The address of the published schema of a desired state, for editors. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * A targeting as a desired state, piece by piece: the same bytes wherever the same is there. Context IDs are sorted, and
+ * A targeting as a desired state, piece by piece: equal targetings give equal bytes. Context IDs are sorted, and
  * whatever another reader could take for something else than a text is quoted. Throws a FileError where a targeting has
  * more options than YAML may have.
  */

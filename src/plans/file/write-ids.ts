@@ -56,7 +56,9 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/** In front of the first field: on a line of its own where that one begins a line, or where the object has no braces. */
+/**
+ * In front of the first field: on a line of its own where that one begins a line, or where the object has no braces.
+ */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

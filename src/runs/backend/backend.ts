@@ -17,7 +17,10 @@ export interface Backend {
   names(project: string, options: NamesOptions): TargetingMemory;
   /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
-  /** A key of at least 32 bytes, the same for all who share the backend. Throws a RunStoreError where it can be neither read nor made. */
+  /**
+   * A key of at least 32 bytes, the same for all who share the backend. Throws a RunStoreError where it can be neither
+   * read nor made.
+   */
   readonly sealKey: () => Promise<Uint8Array>;
 }
 

@@ -56,8 +56,8 @@ export interface RunJournal {
    */
   flush(): Promise<void>;
   /**
-   * As `flush`, and renews the lease of the run and the turn that a request is to leave by: gives the clocks as they were
-   * before that, by which it may leave. Throws a LeaseLostError where another process has the run, or the turn.
+   * As `flush`, and renews the lease of the run and the turn that a request is to leave by: gives the clocks as they
+   * were before that, by which it may leave. Throws a LeaseLostError where another process has the run, or the turn.
    */
   intend(turn: Turn): Promise<Intent>;
   /** Begins to write the entries taken so far to the disk; the next `flush` throws what goes wrong with it. */

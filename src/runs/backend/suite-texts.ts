@@ -1,9 +1,11 @@
 /**
- * Where suites of event tests are kept as text, each for the caller who made it, and the result of each confirmation by a person.
- * Everything throws a RunStoreError where the place cannot be used.
+ * Where suites of event tests are kept as text, each for the caller who made it, and the result of each confirmation by
+ * a person. Everything throws a RunStoreError where the place cannot be used.
  */
 export interface SuiteTexts {
-  /** Keeps a text under an ID of letters and digits, in place of the one before. Of each caller the newest hundred stay. */
+  /**
+   * Keeps a text under an ID of letters and digits, in place of the one before. Of each caller the newest hundred stay.
+   */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
   /** The caller's texts, those kept last first. */

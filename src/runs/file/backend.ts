@@ -17,7 +17,10 @@ interface FileBackendOptions {
   readonly keep: Retention;
 }
 
-/** Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is needed. */
+/**
+ * Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is
+ * needed.
+ */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
   // Versions before kept runs of events apart.

@@ -8,7 +8,10 @@ import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
-/** A planned run that was not confirmed is useless once its confirmation has expired. The search for them runs as rarely. */
+/**
+ * A planned run that was not confirmed is useless once its confirmation has expired. The search for them runs as
+ * rarely.
+ */
 const KEEP_PLANNED_MS = DAY_MS;
 
 /** How long finished runs are kept, and how many of each caller. */
@@ -29,8 +32,9 @@ export interface Sweeper {
 }
 
 /**
- * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what
- * they took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never does.
+ * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what they
+ * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
+ * does.
  */
 export function sweeper(
   { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },

@@ -44,7 +44,9 @@ const summary = z.object({
   open: z.boolean(),
 });
 
-/** Whether a text has the form of a run's ID. Only such names are looked up, so that no path leads out of the folder. */
+/**
+ * Whether a text has the form of a run's ID. Only such names are looked up, so that no path leads out of the folder.
+ */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
@@ -107,7 +109,9 @@ export async function readHeader(folder: string, runId: string): Promise<z.infer
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
 }
 
-/** Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to. */
+/**
+ * Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to.
+ */
 export function isUnfinished({ open, status, counts }: RunSummary): boolean {
   // One that was interrupted before it was planned has nothing open, and is not done either. What is unknown can be
   // asked about by the same call, also where it cannot be resumed.

@@ -31,10 +31,10 @@ export interface OpenMark {
 }
 
 /**
- * Knows by the names of small files which caller a run belongs to, whether it may be unfinished, and which run of a call
- * was made last, so that not every run has to be opened for it. A run is noted before it is kept: so a mark without a run
- * means nothing, and a run without a mark is one that another version of this server kept. A mark of an open run that
- * was not taken away in time costs one look.
+ * Knows by the names of small files which caller a run belongs to, whether it may be unfinished, and which run of a
+ * call was made last, so that not every run has to be opened for it. A run is noted before it is kept: so a mark
+ * without a run means nothing, and a run without a mark is one that another version of this server kept. A mark of an
+ * open run that was not taken away in time costs one look.
  */
 export interface RunIndex {
   /** Notes a run, before it is kept, as one that may be unfinished. Throws where that cannot be written. */

@@ -13,8 +13,8 @@ const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
 /**
- * The key of a state folder: 32 bytes, made at the first use, readable by its owner only. Throws a RunStoreError where it
- * cannot be had.
+ * The key of a state folder: 32 bytes, made at the first use, readable by its owner only. Throws a RunStoreError where
+ * it cannot be had.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);

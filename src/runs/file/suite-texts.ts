@@ -13,8 +13,8 @@ const MOST_YES = 1000;
 const YES = "yes";
 
 /**
- * Keeps suites in files below `folder`, readable by the owner only, so that all processes that share the folder find them.
- * Nothing is made before it is needed.
+ * Keeps suites in files below `folder`, readable by the owner only, so that all processes that share the folder find
+ * them. Nothing is made before it is needed.
  */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));

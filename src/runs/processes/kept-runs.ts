@@ -56,8 +56,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Reads a run; undefined where there is none of this kind, or another process is just starting it. `isDrivenHere` says
-   * that it is this process which holds its lease.
+   * Reads a run; undefined where there is none of this kind, or another process is just starting it. `isDrivenHere`
+   * says that it is this process which holds its lease.
    */
   async read(runId: string, isDrivenHere = false): Promise<KeptRun<Call, Entry, State> | undefined> {
     const { store } = this.#of;
@@ -73,8 +73,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a run for the one caller who may drive it first; undefined where another caller has started it. The lease comes
-   * first: so a run that is started and not driven was cut short.
+   * Starts a run for the one caller who may drive it first; undefined where another caller has started it. The lease
+   * comes first: so a run that is started and not driven was cut short.
    */
   async startedBy(runId: string): Promise<Lease | undefined> {
     const { store, clock } = this.#of;
@@ -90,7 +90,10 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  /** Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this kind never wait. */
+  /**
+   * Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this
+   * kind never wait.
+   */
   async withdraw(runId: string, ending = WITHDRAWN): Promise<boolean> {
     if (!this.#kind.mayWait || (await this.#of.store.read(runId))?.started !== false) return false;
     const found = await this.read(runId);
@@ -152,7 +155,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  /** Ends a run in its journal and its state. Its plan, which was only proposed so far, is written to the journal, too. */
+  /**
+   * Ends a run in its journal and its state. Its plan, which was only proposed so far, is written to the journal, too.
+   */
   async #end(
     { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
     ending: Ending,
@@ -234,7 +239,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 }
 
-/** A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for. */
+/**
+ * A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for.
+ */
 function statusOf<Call, Entry, State extends RunView<Entry>>(
   { header, started, isProposed, state }: KeptRun<Call, Entry, State>,
   mayWait: boolean,

@@ -25,7 +25,10 @@ type AnyStore = Pick<RunStore, "alone" | "last" | "summary" | "unfinished" | "is
 /** How the runs of a kind are resumed for a call that is made again. */
 interface Ways<R> {
   readonly now: () => number;
-  /** Whether the same call resumes this run at rest instead of starting a new one. `isRecent`: it stopped a short while ago. */
+  /**
+   * Whether the same call resumes this run at rest instead of starting a new one. `isRecent`: it stopped a short while
+   * ago.
+   */
   readonly isMeant: (told: RunSummary, isRecent: boolean) => boolean;
   /** Whether a run that was never started may wait, such as for a person's confirmation. */
   readonly unstartedWaits: boolean;
@@ -50,8 +53,8 @@ export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: 
 }
 
 /**
- * Gives the one run of calls that are made at the same time, in whatever process: the one that another of them made since
- * this call arrived, as `attach` gives it, or what `make` makes.
+ * Gives the one run of calls that are made at the same time, in whatever process: the one that another of them made
+ * since this call arrived, as `attach` gives it, or what `make` makes.
  */
 export function oneOf<R>(
   store: AnyStore,

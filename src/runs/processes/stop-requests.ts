@@ -22,8 +22,8 @@ export interface StopRequests {
 }
 
 /**
- * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the lease
- * of the run once it is taken: a run that another process has taken over is stopped, too.
+ * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the
+ * lease of the run once it is taken: a run that another process has taken over is stopped, too.
  */
 export function stopRequestsOf(
   store: Pick<RunStore, "stopAsked" | "forgetStop">,

@@ -18,7 +18,7 @@ export interface ContextWish {
   set: Set<string> | undefined;
 }
 
-/** A wish, and what it comes to: against what the option holds, where that was read. */
+/** A wish, compared with the Context IDs that the option holds, where these were read. */
 interface PlannedChange {
   readonly wish: ContextWish;
   readonly contents: OptionContents | undefined;
@@ -28,8 +28,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans the steps of wishes about different options; `contents` is what was read of some of them, or why that cannot be.
- * What more than one request must carry travels in parts.
+ * Plans the steps of wishes about different options; `contents` has the options that were read, or why reading failed.
+ * A change that does not fit into one request is sent in parts.
  */
 export function planContextChanges(
   plan: Plan,
@@ -63,15 +63,17 @@ function changeOf(wish: ContextWish, contents: OptionContents | undefined): Plan
   };
 }
 
-/** What all changes of a call have to do with each other. */
+/** What the changes of a call share. */
 interface Together {
-  /** How much the project may hold beyond what is there and what comes, in Context IDs, as far as that is known. */
+  /** How many more Context IDs the project may hold after the call, as far as that is known. */
   readonly room: { left: number };
   /** Context IDs that one group of the call loses and another one may get. */
   readonly moving: ReadonlySet<string>;
 }
 
-/** A project may hold 200,000 Context IDs (management-api 8.1), of which those of the options that were read are known. */
+/**
+ * A project may hold 200,000 Context IDs (management-api 8.1), of which those of the options that were read are known.
+ */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
@@ -133,7 +135,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   };
 }
 
-/** By how much an option may grow on the way: to its own limits, as far as the project has room for it. */
+/** By how much an option may grow between its parts: to its own limits, as far as the project has room. */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));

@@ -9,7 +9,7 @@ export interface AskedChange {
   readonly set?: readonly string[];
 }
 
-/** Notes for the report what each of an option's items comes to, one after the other, by what the option holds. */
+/** Notes for the report what each item about an option changes, one after the other, given what the option holds. */
 export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {

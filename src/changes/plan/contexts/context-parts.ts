@@ -2,7 +2,7 @@ import { LIMITS } from "../../../spec/limits.ts";
 import type { ContextChanges } from "../../../spec/records.ts";
 import { bytesInBody, PART_BYTES } from "../checks.ts";
 
-/** What is to become of an option's Context IDs, none of which stands in it twice. */
+/** The Context IDs to add to and remove from an option; none occurs twice. */
 export interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
@@ -12,13 +12,13 @@ export interface ContextWork {
   readonly late?: readonly string[];
 }
 
-/** By how much an option may grow beyond what it holds, while anything is left to be taken away. */
+/** By how much an option may grow beyond its present size while there are Context IDs left to remove. */
 export interface Growth {
   readonly ids: number;
   readonly bytes: number;
 }
 
-/** How parts are made up. */
+/** How a change is cut into parts. */
 export interface PartRules {
   readonly growth: Growth;
   /** Whether a part only adds or only takes away. */
@@ -26,10 +26,10 @@ export interface PartRules {
 }
 
 /**
- * Cuts a change into parts that each fit into one request (management-api 8.1), to be sent one after another. It adds as
- * much as the growth allows before it takes away, and takes away just what makes room for the rest, so that the option
- * never holds much less than before or afterwards. Every part but the last is full, so that none more is needed than the
- * Context IDs come to, unless early and late ones or pure parts ask for it.
+ * Cuts a change into parts that each fit into one request (management-api 8.1), to be sent one after another. It adds
+ * as much as the growth allows before it takes away, and takes away just what makes room for the rest, so that the
+ * option never holds much less than before or afterwards. Every part but the last is full, so that none more is needed
+ * than the Context IDs come to, unless early and late ones or pure parts ask for it.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -94,7 +94,10 @@ class Cut {
     return canAdd ? "add" : undefined;
   }
 
-  /** What was begun goes on; the last one that is taken away stays while it can, so that the option is never empty. */
+  /**
+   * Adds or removes only, as the part has begun. The last Context ID to remove is left to the end, so that the option
+   * is never empty.
+   */
   #nextPure(
     part: Readonly<Record<Kind, readonly string[]>>,
     { canAdd, add, remove }: { readonly canAdd: boolean; readonly add: number; readonly remove: number },

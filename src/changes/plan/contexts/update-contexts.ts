@@ -14,7 +14,9 @@ import { Plan, type PlanningContext } from "../plan.ts";
 import { type ContextWish, planContextChanges } from "./context-changes.ts";
 import { noteRows } from "./context-effects.ts";
 
-/** The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named. */
+/**
+ * The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named.
+ */
 export interface UpdateContextsInput {
   readonly targetingId?: string | undefined;
   /** Empty where there is a file. */
@@ -85,7 +87,7 @@ export async function planUpdateContexts(
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-/** What an item of `update_contexts` names: each is counted by itself. */
+/** The options that an item of `update_contexts` names; each is counted by itself. */
 export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];

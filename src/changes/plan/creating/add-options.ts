@@ -79,7 +79,7 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-/** Adds the rows that are new; what is there already is looked at one by one. */
+/** Adds the rows whose names are new; rows whose names exist are planned one by one. */
 function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
   let first = from;
   for (let row = from; row < to; row += 1) {
@@ -122,7 +122,7 @@ async function intoGroups(
   return placed;
 }
 
-/** What the targeting holds already, and what is to be done about it. */
+/** The options that the targeting has already, and what to do about them. */
 interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
@@ -141,7 +141,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
   return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
-/** An option that is there already: left, or given the Context IDs; its new sub-options are added to it. */
+/** Plans an option that exists: it is left as it is, or gets the Context IDs; its new sub-options are added to it. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push({ object: option.object, outcome: "alreadyDone", _id: there });

@@ -5,7 +5,7 @@ import { badName } from "../checks.ts";
 import { Plan } from "../plan.ts";
 import { checkOption, groupItem, type NamesInUse, type NewOption, planOption } from "./options.ts";
 
-/** The input of `create_targetings` (contract, Tools). */
+/** The input of `create_targetings`. */
 export interface CreateTargetingsInput {
   readonly items: readonly { readonly name: string; readonly options?: readonly OptionInput[] | undefined }[];
 }

@@ -12,7 +12,7 @@ import { type CheckedOption, checkOne, checkOption, type NamesInUse, type NewOpt
 /** An option with more Context IDs than this is not kept as a row: they may need several requests. */
 const ROW_CONTEXT_IDS = 100;
 
-/** An option or group that can be made, and what the caller gave. */
+/** An option or group that is valid so far, and the item of the caller. */
 export interface OptionCandidate {
   readonly item: AddOptionInput;
   readonly object: number;
@@ -27,7 +27,7 @@ interface OpenOption {
 }
 
 /**
- * Takes what a call gives, row by row, and checks it as it comes. Most of a large file are plain options, which are kept
+ * Takes the rows of a call, and checks each as it arrives. Most of a large file are plain options, which are kept
  * in blocks of what will be sent: so a file of a hundred thousand rows needs a few megabytes.
  */
 export class OptionDrafts {
@@ -36,10 +36,10 @@ export class OptionDrafts {
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
   readonly #plain: RowNames;
-  /** Plain options, by object, that further rows made more of. */
+  /** Plain options, by object, to which further rows added Context IDs. */
   readonly #grown = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** Keys of rows that failed: further rows of theirs fail with them. */
+  /** Keys of rows that failed: further rows of the same key fail, too. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
   readonly #otherNames = new Map<string, number>();
@@ -93,7 +93,7 @@ export class OptionDrafts {
     } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
-  /** How many rows were taken, and what they came to. */
+  /** How many rows were taken, and how many of them were merged or skipped. */
   rowCounts(): RowCounts {
     return { ...this.#rowCounts };
   }
@@ -112,7 +112,7 @@ export class OptionDrafts {
       yield* rangesWithout({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
-  /** Takes what was checked; tells whether it can be made. */
+  /** Takes a checked option; gives whether it is valid. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, name: string): boolean {
     const { objects } = this.#plan;
     if ("code" in checked) {

@@ -7,18 +7,18 @@ import type { ChildInput, OptionInput } from "../../rows/inputs.ts";
 import { badName, checkContextIds, parts, tooManyForOption } from "../checks.ts";
 import type { Plan } from "../plan.ts";
 
-/** A name that can be had, and Context IDs as they are sent. */
+/** A valid name, and Context IDs as they are sent. */
 export interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
 }
 
-/** A sub-option that can be made. */
+/** A valid sub-option. */
 interface Child extends CheckedOption {
   readonly object: number;
 }
 
-/** An option or group that can be made, with the sub-options that go with it. */
+/** A valid option or group, with its valid sub-options. */
 export interface NewOption extends Child {
   readonly isGroup: boolean;
   readonly exposeChildren: boolean | undefined;
@@ -35,8 +35,8 @@ export interface NamesInUse {
 
 /**
  * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and against the names used before in
- * the call. `place` says how its objects are reported. What cannot work fails in the plan; a bad sub-option fails alone.
- * Gives the option when it can be made. A group that still waits for sub-options of other items may be empty here.
+ * the call. `place` says how its objects are reported. An invalid option fails in the plan; an invalid sub-option fails
+ * alone. Gives the option when it is valid. A group that still waits for sub-options of other items may be empty here.
  */
 export function checkOption(
   plan: Plan,
@@ -108,7 +108,7 @@ export interface Place {
 
 /**
  * Plans the steps that make one option: a group travels with as many of its sub-options as one request takes, the
- * others follow with `parent`; Context IDs beyond one request follow as updates (architecture, steps 2 and 3).
+ * others follow with `parent`; Context IDs beyond one request follow as updates.
  */
 export function planOption(plan: Plan, option: NewOption, place: Place): void {
   const [first = [], ...rest] = parts(option.contexts);

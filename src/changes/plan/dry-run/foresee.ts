@@ -26,8 +26,8 @@ export interface Foreseeing {
 }
 
 /**
- * What would fail of a plan if it were sent now, as far as reads can tell: names that exist, options and targetings that
- * do not, groups that are none, and limits, with how much is there. Throws the ApiError of a read that fails.
+ * What would fail of a plan if it were sent now, as far as reads can tell: names that exist, options and targetings
+ * that do not, parents that are no groups, and limits, with how much is used. Throws the ApiError of a read that fails.
  */
 export async function foresee({ steps }: Plan, context: Foreseeing): Promise<readonly Settlement[]> {
   const { api, signal } = context;
@@ -109,7 +109,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** What is there of the project is at least what this targeting holds. */
+/** The project holds at least as much as this targeting. */
 function overLimit(
   step: Step,
   targeting: string,

@@ -17,7 +17,7 @@ export interface TargetingContents {
   readonly contextIds: number;
 }
 
-/** Reads targetings, each once; one that is not there gives the error that says so. */
+/** Reads targetings, each once; a targeting that does not exist gives the error of the service. */
 export type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
 
 /** Reads everything of a targeting, once. Throws the ApiError of a read that fails for another reason. */

@@ -5,7 +5,7 @@ import { NameIndex } from "../../../spec/name-match.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
 import type { PlanningContext } from "../plan.ts";
 
-/** Finds the option of a name; `field` is where the name stands. Why there is none, or not one, is a reason. */
+/** Finds the option of a name; `field` is where the name stands. Gives a reason where there is none, or several. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
 /**
@@ -26,7 +26,7 @@ export async function optionFinder(
   return (name, field) => found(index, name, field);
 }
 
-/** What an index of options holds under a name. */
+/** The option that an index has under a name. */
 export function found(index: NameIndex<OptionRecord>, name: string, field: string): OptionRecord | Reason {
   const match = index.find(name);
   if (match.kind === "one") return match.thing;
@@ -38,7 +38,7 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Whether a name led to an option. */
+/** Whether a name was found. */
 export function isOption(option: OptionRecord | Reason): option is OptionRecord {
   return "_id" in option;
 }

@@ -10,14 +10,14 @@ import { type NamedTargeting, type NamesNow, renamedSince, unnamed } from "./tar
 /** A targeting by ID, or by a name under which it was seen, with what was found under that. */
 type GivenTargeting = Omit<NamedTargeting, "currentName"> & { readonly currentName?: string | undefined };
 
-/** The input of `rename_targetings` (contract, Tools): targetings by ID, or by the name they were seen under. */
+/** The input of `rename_targetings`: targetings by ID, or by the name they were seen under. */
 export interface RenameTargetingsInput {
   readonly items: readonly (GivenTargeting & { readonly name: string })[];
 }
 
 /**
- * Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. `now` says what
- * those that were given by name are named by now.
+ * Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. `now` gives
+ * the present names of those that were given by name.
  */
 export function planRenameTargetings(input: RenameTargetingsInput, now: NamesNow = new Map()): Plan {
   const plan = new Plan();
@@ -56,7 +56,7 @@ function badReference({ currentName, ...found }: GivenTargeting): Reason {
   return ownReason("INVALID_ITEM", { problem: "noTargeting" });
 }
 
-/** An item of `update_options` (contract, Tools). */
+/** An item of `update_options`. */
 interface UpdateOptionInput {
   readonly _id?: string | undefined;
   readonly currentName?: string | undefined;
@@ -131,7 +131,7 @@ export function planUpdateOptions(input: UpdateOptionsInput, find: FindOption = 
   return plan;
 }
 
-/** Nothing was read: what is named is not known. */
+/** Finds no option: for a call without names, nothing was read. */
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
 /** The ID that an item gives, or that of the name that it gives instead; undefined where it gives neither. */

@@ -2,8 +2,8 @@ const OFFSET_BASIS = 0x811c9dc5;
 const PRIME = 0x01000193;
 
 /**
- * Finds rows by their names without keeping these: a name that was cut out of a file keeps the text around it in memory,
- * and with the names of a large file kept, an import takes a fifth more memory.
+ * Finds rows by their names without keeping these: a name that was cut out of a file keeps the text around it in
+ * memory, and with the names of a large file kept, an import takes a fifth more memory.
  */
 export class RowNames {
   /** By the hash of its name: an object. */

@@ -17,17 +17,17 @@ export interface NamedTargeting {
   readonly near?: readonly string[] | undefined;
 }
 
-/** Why a name stands for no targeting, or not for one alone. */
+/** The reason for a name that means no targeting, or several. */
 export function unnamed({ currentName: value, ids = [], near = [] }: NamedTargeting): Reason {
   const about = { field: "currentName", of: "targetings", value };
   if (ids.length > 0) return ownReason("NAME_AMBIGUOUS", { ...about, ids });
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** What targetings are named by now, by ID; where one is gone, the error that says so. */
+/** The present names of targetings by ID; of a deleted one the error of the service. */
 export type NamesNow = ReadonlyMap<string, string | RejectedError>;
 
-/** Reads what targetings are named by now. Throws the ApiError of a read that fails for another reason. */
+/** Reads the present names of targetings. Throws the ApiError of a read that fails for another reason. */
 export async function namesNow(ids: readonly string[], { api, signal }: PlanningContext): Promise<NamesNow> {
   const read = await mapConcurrently(
     [...new Set(ids)],
@@ -43,7 +43,9 @@ export async function namesNow(ids: readonly string[], { api, signal }: Planning
   return new Map(read);
 }
 
-/** Why a targeting that was given by name is not meant any more: it has another name by now. Undefined where it is. */
+/**
+ * The reason why a targeting given by name can no longer be meant: its name has changed. Undefined where it has not.
+ */
 export function renamedSince(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });

@@ -4,7 +4,7 @@ import type { Step } from "../../rows/entries.ts";
 import type { ChangeDriver } from "../change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
-/** A thing that has the name of a step in doubt, by its ID. */
+/** An option or targeting, by its ID, that has the name of a step in doubt. */
 export interface Claim {
   readonly id: string;
   readonly step: Step;
@@ -37,8 +37,8 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
 }
 
 /**
- * The newest top-level option before the run, for steps that make top-level options: what is newer was not there before,
- * whatever the clocks say. Undefined where that is not known.
+ * The newest top-level option before the run, for steps that make top-level options: what is newer was not there
+ * before, whatever the clocks say. Undefined where that is not known.
  */
 function newestBefore(driver: ChangeDriver, step: Step): string | null | undefined {
   if (step.bindings.some(({ field }) => field === "parent")) return undefined;
@@ -52,9 +52,9 @@ function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
 }
 
 /**
- * Notes the newest option of each targeting that options are to be added to, before any is: at the beginning of the run,
- * or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope), only
- * the clocks can tell old from new later.
+ * Notes the newest option of each targeting that options are to be added to, before any is: at the beginning of the
+ * run, or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope),
+ * only the clocks can tell old from new later.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const targetings = new Set<string>();
@@ -129,7 +129,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/** A read that fails proves nothing: what it was to tell stays unknown. */
+/** Gives undefined where the read fails: a failed read proves nothing. */
 export async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

@@ -6,7 +6,7 @@ import { existingIds } from "./reconcile.ts";
 
 /**
  * What `onExisting` makes of an option whose name the targeting already has: `skip` leaves it, `addContexts` gives the
- * existing one the Context IDs. Undefined where the answer is that it fails.
+ * existing one the Context IDs. Undefined where the step fails.
  */
 export function existingOption(
   driver: ChangeDriver,

@@ -13,8 +13,8 @@ export interface Made {
 /**
  * What was made, with the IDs of what was made inside. A targeting's answer names none of its options, and a group's 50
  * of its sub-options at the most, in an order that is not documented: so lists are read. Where the first group of a
- * request has them in the order in which they were sent, the others are taken to have, too. A read that fails leaves the
- * IDs out.
+ * request has them in the order in which they were sent, the others are taken to have, too. A read that fails leaves
+ * the IDs out.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly Made[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));

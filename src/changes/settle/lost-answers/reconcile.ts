@@ -29,15 +29,15 @@ export interface MetItsName {
 }
 
 interface OpenCreate extends MetItsName {
-  /** What may be ours: everything that has the name and is not older than the first attempt. */
+  /** The IDs that may be ours: those that have the name and are not older than the first attempt. */
   readonly ids: readonly string[];
 }
 
 /**
- * Tells whether what a resent create met is its own doing (architecture, step 6): it is when the existing ID is newer
- * than the first attempt and the thing is what was sent. Older is another's: `failed`. `madeNow` says that the resend
- * made other items of the same unit, so that the first attempt cannot have made this one. What cannot be told is
- * `unknown`. Reads List Options pages, newest first; for targetings each one.
+ * Decides whether the name that a resent create found taken is its own earlier work: it is when the existing ID is
+ * newer than the first attempt and the thing is what was sent. An older one is another writer's: `failed`. `madeNow`
+ * says that the resend made other items of the same unit, so that the first attempt cannot have made this one. Without
+ * proof it is `unknown`. Reads List Options pages, newest first; for targetings each one.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -64,7 +64,7 @@ export async function reconcileCreates(
     const { step, reason, ids: candidates } = each;
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The newest top-level option tells nothing of what stands elsewhere, such as a sub-option: the clock does.
+    // The newest top-level option proves nothing about sub-options: only the clock does.
     const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
@@ -78,10 +78,10 @@ function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
   return ids.map((id) => ({ id, step }));
 }
 
-/** It could not be looked at: a resumed run does. */
+/** The read failed: a resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "what has the name now could not be read" });
 
-/** No further look tells more: a resumed run leaves it. */
+/** No further read would prove more: a resumed run leaves it. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -90,7 +90,7 @@ function childIdsOf(made: Made): { readonly childIds?: readonly string[] } {
   return made.children === undefined ? {} : { childIds: made.children };
 }
 
-/** What is compared between what was sent and what is there. */
+/** The fields in which a sent item and a found one are compared. */
 interface Made {
   readonly _id: string;
   readonly name: string;
@@ -101,7 +101,7 @@ interface Made {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Whether a thing is what a step would have made. What the service does not tell is taken as equal. */
+/** Whether a found thing equals what the step sent. Fields that the service does not return count as equal. */
 function isAsSent(step: Step, made: Made): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -132,7 +132,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // What is there and is not what was sent is somebody else's.
+  // An existing option that differs from what was sent is another writer's.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -185,7 +185,9 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/** Looks for options in a list, the newest first where the service gives a total, until all were met or none is left. */
+/**
+ * Looks for options in a list, the newest first where the service gives a total, until all were met or none is left.
+ */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -210,7 +212,7 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Where the service says that the place is gone, nothing is in it, now and later. */
+/** Gives an empty list where the service says that the targeting or group does not exist. */
 async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await reading;

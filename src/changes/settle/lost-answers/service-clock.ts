@@ -6,7 +6,7 @@ export interface ClockReading {
   readonly receivedAt: number;
 }
 
-/** How a time of the service lies to a time of ours. */
+/** The order of a time of the service and a time of ours. */
 export type Order = "before" | "after" | "unclear";
 
 /** Servers renew the text of `Date` by a timer that may be late: readings that cross by less agree all the same. */
@@ -60,7 +60,7 @@ export class ServerClock {
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
   }
 
-  /** Whether a time of the service lies before or after a time of ours, as far as the readings tell. */
+  /** Whether a time of the service is before or after a time of ours, as far as the readings prove it. */
   order(theirs: number, ours: number): Order {
     const { lowest, highest } = this.#known();
     if (theirs < ours + lowest) return "before";

@@ -10,7 +10,7 @@ import { settleAnswers } from "../settle-items.ts";
 /** How often an item in doubt is sent again although its request is refused as a whole. */
 const REFUSED_TRIES = 3;
 
-/** Puts the end of a request that got no results into effect; gives what is to be done about it. */
+/** Applies the error of a request that got no results; gives what follows. */
 export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
   const steps = stepsOf(driver, batch.ids);
   const [first] = steps;
@@ -29,7 +29,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
       return resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // What was kept from leaving failed at nothing: it is announced anew.
+      // A request that was held back has not failed: it is announced anew.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
@@ -56,14 +56,14 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Whether the refusal of a request leaves it open what an earlier attempt of its item did. What is refused once more, by
- * a resumed run, is refused for what it is: then the earlier attempt was, too.
+ * Whether the refusal of a request leaves it open what an earlier attempt of its item did. What is refused once more,
+ * by a resumed run, is refused for what it is: then the earlier attempt was, too.
  */
 function isLeftInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
 
-/** Rejections that every further request would meet too (architecture, step 5). */
+/** Whether every further request would be rejected in the same way. */
 function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
   return (
     error.kind === "unauthorized" ||

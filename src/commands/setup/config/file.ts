@@ -12,7 +12,7 @@ const OTHERS = 0o077;
 /** Windows keeps access lists instead of modes, and a person's folders are theirs there. */
 const HAS_MODES = process.platform !== "win32";
 
-/** Behind a link stands the file that is meant. Throws an UnsafeChange where the link leads nowhere. */
+/** Follows a link to the file that it means. Throws an UnsafeChange where the link leads nowhere. */
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
@@ -64,7 +64,7 @@ const NO_MODES = "others could read the keys in it, since its file system keeps 
 /** What came of an exchange: `kept` is the copy of the file as it was. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
-/** What a file is to hold, and whether that is nobody else's. */
+/** The content that a file gets, and whether only its owner may read it. */
 interface Content {
   /** Undefined: it is not to be there. */
   readonly before: Buffer | undefined;

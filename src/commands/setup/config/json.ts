@@ -127,7 +127,10 @@ function fileOf(content: string, section: string): { readonly text: string; read
   return { text, value: file };
 }
 
-/** The values under names. Throws an UnsafeChange where one stands there more than once: programs differ on which counts. */
+/**
+ * The values under names. Throws an UnsafeChange where one stands there more than once: programs differ on which
+ * counts.
+ */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);

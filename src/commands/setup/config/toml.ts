@@ -7,7 +7,10 @@ const SECTION = "mcp_servers";
 /** The first start downloads the package. */
 const FIRST_START_S = 60;
 
-/** A TOML file: an entry is put at its end, in place of one that stands in a table of its own; else the change is refused. */
+/**
+ * A TOML file: an entry is put at its end, in place of one that stands in a table of its own; else the change is
+ * refused.
+ */
 export const tomlList: ServerList = {
   entryIn: (content) => {
     const servers = tableIn(tomlIn(content), SECTION);
@@ -72,7 +75,10 @@ function without(content: string): string {
   throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] is not written as a table of its own`);
 }
 
-/** Comments and empty lines at the end of a table belong to what follows it; the empty line in front goes with the table. */
+/**
+ * Comments and empty lines at the end of a table belong to what follows it; the empty line in front goes with the
+ * table.
+ */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
   let between: string[] = [];

@@ -5,17 +5,20 @@ import { fenceOf, type Intent, SEND_WINDOW_MS, type Turn } from "../../../runs/t
 
 /** The lease is renewed for the next events when its readings are this old, in milliseconds. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/** How often an event is tried again at once: on a machine on which it is always too late it cannot be sent. */
+/**
+ * How often an event that was held back is tried again at once: on a machine that is always too slow it cannot be sent.
+ */
 const HELD_BACK_TRIES = 10;
 
 /**
- * The same API, whose events leave only while the lease of their run is held. They were announced before: what leaves too
- * late after all is in doubt for the process that has taken the run over. `track` throws a LeaseLostError there.
+ * The same API, whose events leave only while the lease of their run is held. They were announced before, so that an
+ * event which leaves too late is in doubt for the process that has taken the run over. `track` throws a LeaseLostError
+ * there.
  */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {
-    // Where no connection can be made, the event itself says so.
+    // Where no connection can be made, sending the event throws the error.
     await api.connect?.().catch(() => undefined);
     return lease.renew();
   };

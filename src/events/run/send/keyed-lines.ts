@@ -1,10 +1,10 @@
-/** Things that wait in lines, one line for each key. */
+/** Items that wait in lines, one line for each key. */
 export interface KeyedLines<Item> {
   /** How many wait in all. */
   readonly size: number;
-  /** Puts a thing at the end of the line of its key. */
+  /** Adds an item to the end of the line of its key. */
   add(key: string, item: Item): void;
-  /** Takes up to so many, from as many lines as there are: those of one key in the order they came. */
+  /** Takes up to so many, from as many lines as possible; items of one key in their order. */
   take(most: number): readonly Item[];
 }
 

@@ -21,7 +21,7 @@ import { type KeyedQueue, keyedQueue } from "./keyed-queue.ts";
 export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
-  /** The event as JSON, where it is there anyway. */
+  /** The event as JSON, where it was read as such. */
   readonly text?: string | undefined;
   /** An earlier attempt may have been recorded. */
   readonly isDoubted?: boolean;
@@ -38,28 +38,32 @@ interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   readonly waitedMs: number;
 }
 
-/** What a run came to; what became of each event went to `onSettled`. */
+/** The counts of a run; the outcome of each event went to `onSettled`. */
 export interface SendReport {
   readonly counts: SendCounts;
   /** Present when the run ended before every event could be sent. */
   readonly ended?: RunEnd;
 }
 
-/** What sending a batch needs and may be told. */
+/** What sending events needs, and what it calls. */
 export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /** Requests under way at once; 16 where absent. */
   readonly concurrency?: number;
-  /** What to do when an answer is lost: `report` it as unknown, or `resend` at the risk of recording the event twice. */
+  /**
+   * What to do when an answer is lost: `report` it as unknown, or `resend` at the risk of recording the event twice.
+   */
   readonly onUnknown?: "report" | "resend";
   /** How long one event is retried, in milliseconds from its first attempt; 120,000 where absent. */
   readonly retryBudgetMs?: number;
   /** Once aborted nothing new is sent; requests under way are finished. */
   readonly signal?: AbortSignal;
-  /** Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait. */
+  /**
+   * Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait.
+   */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Awaited with what became of each event, before a later event of its `uid` is sent. */
+  /** Awaited with the outcome of each event, before a later event of its `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
@@ -68,17 +72,20 @@ const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that many users have their turns at once. */
 const WINDOW = 1000;
 /**
- * How many events are announced at most besides those under way: of these nobody could say after a crash what became of
- * them.
+ * How many events are announced at most besides those under way: after a crash these are
+ * unknown.
  */
 const ANNOUNCED = 100;
-/** As long as more of them wait behind others of their user, no more are announced: not each takes a line of its own. */
+/**
+ * While more than this wait behind other events of their user, no more are announced, so that announcements are few
+ * lines.
+ */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 
-/** What one run of the sender knows and changes. */
+/** The state of the sender. */
 interface SenderState {
   readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
@@ -143,7 +150,7 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Settles what is not to be sent, and gives the rest. */
+/** Settles the events that are not to be sent, and gives the rest. */
 async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly Prepared[]> {
   const admitted: Prepared[] = [];
   for (const event of group) {

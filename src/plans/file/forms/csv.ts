@@ -21,8 +21,8 @@ const COLUMNS = ["_id", "name", "parentName", "type", "exposeChildren", ...CONTE
 const NONE = "[]";
 
 /**
- * Reads CSV: an option a row. Gives the texts that a spreadsheet may have made of others. Throws an UnreadableFile where
- * quotes do not match.
+ * Reads CSV: an option a row. Gives the texts that a spreadsheet may have made of others. Throws an UnreadableFile
+ * where quotes do not match.
  */
 export function readCsv(text: string, drafts: Drafts): readonly Suspect[] {
   const rows = new Rows(drafts);

@@ -27,8 +27,8 @@ export interface NodeCount {
 }
 
 /**
- * Reads strict JSON into nodes with their places. `firstLine` is the line of the file on which the text begins. Throws an
- * UnreadableFile at the first fault of the syntax, and beyond the limits of depth and number.
+ * Reads strict JSON into nodes with their places. `firstLine` is the line of the file on which the text begins. Throws
+ * an UnreadableFile at the first fault of the syntax, and beyond the limits of depth and number.
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];

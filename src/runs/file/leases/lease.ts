@@ -10,7 +10,10 @@ import { ownMark, presenceOf } from "../../../platform/process-mark.ts";
 import { removeFile } from "../../../platform/remove-file.ts";
 import { checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../../turn.ts";
 
-/** How often a holder renews its lease, and how long after the last renewal another process may take over, in milliseconds. */
+/**
+ * How often a holder renews its lease, and how long after the last renewal another process may take over, in
+ * milliseconds.
+ */
 const BEAT_MS = 2000;
 const TTL_MS = 10_000;
 
@@ -36,12 +39,13 @@ interface Generation {
 }
 
 /**
- * Tries to take a lease that is kept in a folder; undefined while another process holds it. A lease is a file whose name
- * ends in a growing number: the process that creates the next number holds it, and creating is atomic, so that a dead
- * holder is followed by exactly one. The newest file stays when the lease is given back, so that numbers never start
- * again. A lease ends when it is given back, when its process is known to be gone, or when it has shown no life for ten
- * seconds. Only in the last case may its holder still be there, and send what it has announced: then the new one waits
- * before it sends anything. The file need not outlive a power failure, which ends all holders on the machine with it.
+ * Tries to take a lease that is kept in a folder; undefined while another process holds it. A lease is a file whose
+ * name ends in a growing number: the process that creates the next number holds it, and creating is atomic, so that a
+ * dead holder is followed by exactly one. The newest file stays when the lease is given back, so that numbers never
+ * start again. A lease ends when it is given back, when its process is known to be gone, or when it has shown no life
+ * for ten seconds. Only in the last case may its holder still be there, and send what it has announced: then the new
+ * one waits before it sends anything. The file need not outlive a power failure, which ends all holders on the machine
+ * with it.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -224,7 +228,10 @@ async function createFile(file: string, value: Content): Promise<boolean> {
   }
 }
 
-/** Where the file system has no links, a lease is empty for a moment: a process that dies in it counts as alive until it expires. */
+/**
+ * Where the file system has no links, a lease is empty for a moment: a process that dies in it counts as alive until it
+ * expires.
+ */
 function createInPlace(file: string, value: Content): Promise<boolean> {
   return unlessThere(() => writeFile(file, JSON.stringify(value), { flag: "wx", mode: 0o600 }));
 }

@@ -118,7 +118,10 @@ async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Pro
   }
 }
 
-/** When a process asked last for a lease that another one holds, by the clock of the file system; NaN where that is unknown. */
+/**
+ * When a process asked last for a lease that another one holds, by the clock of the file system; NaN where that is
+ * unknown.
+ */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;
