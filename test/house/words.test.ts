@@ -33,7 +33,7 @@ function namedIn(text: string): readonly string[] {
 }
 
 /** Made by the build or by a test, or a name that stands for any. */
-const IS_NO_FILE = /^(?:dist|docs\/en)\b|your-tool|^https?:/;
+const IS_NO_FILE = /^(?:dist|release|docs\/en)\b|your-tool|^https?:/;
 
 function isThere(named: string, page: string): boolean {
   const places = [
