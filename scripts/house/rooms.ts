@@ -9,7 +9,7 @@ export interface Room {
 }
 
 const GROUND = ["spec", "platform"];
-const API = ["api", ...GROUND];
+const API = ["api", "api/reads", ...GROUND];
 const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
 const RUN_FILES = ["runs/file", "runs/file/leases"];
 const READING = ["reading", "files", ...API, ...RUNS];
@@ -274,8 +274,13 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "api",
-    holds: "one call is one HTTP request; its answer is a value or a typed error; reads are tried again",
-    uses: [...GROUND],
+    holds: "one call is one HTTP request; its answer is a value or a typed error",
+    uses: GROUND,
+  },
+  {
+    path: "api/reads",
+    holds: "the retry of reads, and how many run at a time",
+    uses: ["api", ...GROUND],
   },
   {
     path: "runs/file",

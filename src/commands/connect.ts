@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { eventsOver } from "../api/event-client.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
-import { withReadRetry } from "../api/read.ts";
+import { withReadRetry } from "../api/reads/retry.ts";
 import { sandboxOver } from "../api/sandbox.ts";
 import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "../platform/clock.ts";
-import { isApiError, NotSentError, RejectedError } from "./errors.ts";
-import type { ManagementApi, RequestOptions } from "./management.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { isApiError, NotSentError, RejectedError } from "../errors.ts";
+import type { ManagementApi, RequestOptions } from "../management.ts";
 import { Pace, READS_AT_A_TIME } from "./pace.ts";
 
 /** How long and by what clock reads are tried again. */

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
-import type { Clock } from "../platform/clock.ts";
-import { isApiError } from "./errors.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { isApiError } from "../errors.ts";
 
 /** How many reads run at the same time where no setting says it. */
 export const READS_AT_A_TIME = 16;
