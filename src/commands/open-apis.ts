@@ -117,8 +117,8 @@ function openSandbox(environment: SandboxEnvironment, settings: Settings): Apis 
     sandbox: events,
     ...(environment.url === undefined && seed !== "none" && { seeded: embedded.seeded }),
     start: async () => {
-      // With a port of its own it may be looked at before the first call; the address of any other is told by a call.
-      // A file that cannot be used is told in the log at once.
+      // A sandbox with a fixed port may be looked at before the first call; the address of any other is in an answer.
+      // An error of its file is logged at once.
       const isNeeded = port !== 0 || typeof seed === "object";
       if (environment.url === undefined && isNeeded) await embedded.url();
     },

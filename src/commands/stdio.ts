@@ -88,7 +88,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Waits for something, but no longer than so many milliseconds. */
+/** Waits for a promise, but at most for the given milliseconds. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./b
 /** How a targeting is read. */
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** Told how many of how many options have been read. */
+  /** Called with how many options have been read, and how many there are. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 

@@ -12,7 +12,7 @@ import type { Lease } from "./turn.ts";
 export class NothingKeptError extends RunStoreError {}
 
 /** The content that is given with a call. */
-export interface Input {
+export interface RunInput {
   readonly bytes: ByteSource;
   /** Its SHA-256, in hexadecimal. */
   readonly digest: string;
@@ -48,7 +48,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Keeps a run, with the content that was given with it, without starting it; gives its header. */
-  async keep(call: Call, caller: string, input?: Input, unplanned?: true): Promise<RunHeader<Call>> {
+  async keep(call: Call, caller: string, input?: RunInput, unplanned?: true): Promise<RunHeader<Call>> {
     const header = { ...this.#headerOf(call, caller), ...(unplanned && { unplanned }) };
     const { store } = this.#context;
     await store.create(header);
@@ -95,7 +95,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   startAtOnce(
     call: Call,
     caller: string,
-    { input, first, given }: { readonly input: Input; readonly first: (at: number) => Entry; readonly given: Given },
+    { input, first, given }: { readonly input: RunInput; readonly first: (at: number) => Entry; readonly given: Given },
   ): Run<Call, State> {
     const { store } = this.#context;
     const header = this.#headerOf(call, caller);
@@ -114,7 +114,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Takes up a run where it stopped. Gives the run as it is when another driver has it already, and when it was not
+   * Resumes a run. Gives the run as it is when another driver has it already, and when it was not
    * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */
   async resume(runId: string, given?: Given): Promise<Run<Call, State> | undefined> {

@@ -74,7 +74,7 @@ export function soleTurn(clock: Clock): Turn {
 
 /**
  * The fence of one request that leaves by the given turns, announced with `intent`. `renew` gives new readings for the
- * last slice of a large body; `onLate` is told where the request left too late after all.
+ * last slice of a large body; `onLate` is called where the request left too late.
  */
 export function fenceOf(
   turns: readonly Turn[],

@@ -31,7 +31,7 @@ export interface DeleteOptionsInput {
 }
 
 /** Something that is to be deleted, and the objects that stand for it. */
-interface Wanted {
+interface WantedDelete {
   readonly _id: string;
   readonly object: number;
 }
@@ -72,7 +72,7 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
 }
 
 /** The targetings that were given by name and are known by it; the others fail. */
-function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly Wanted[] {
+function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
     const object = plan.object({ index: ids.length + position, ...(_id !== undefined && { _id }), name });
@@ -155,7 +155,7 @@ function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
 }
 
 /** The objects of each ID; an ID that is no ULID fails in the plan. */
-function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, readonly number[]> {
+function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {
     const invalid = badId("ids", _id);
@@ -170,7 +170,7 @@ async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: DeleteOptionsInput,
   { api, signal }: PlanningContext,
-): Promise<{ readonly wanted: readonly Wanted[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
+): Promise<{ readonly wanted: readonly WantedDelete[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
   const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
   const known = new Map<string, OptionRecord>();
   if (names.length === 0 || targetingId === undefined) return { wanted, known };

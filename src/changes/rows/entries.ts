@@ -113,7 +113,7 @@ export interface RowItem {
  * Objects that follow each other, each with the one step that adds it to a targeting: most of a large
  * file. `index` and `line` are those of the first.
  */
-export interface Rows {
+export interface RowsEntry {
   readonly t: "rows";
   readonly index: number;
   readonly line?: number;
@@ -134,7 +134,7 @@ export interface RunFacts {
   readonly within?: string;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
-  /** What a person is asked to agree to, in a sentence of counts: to be told apart from what it is later. */
+  /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   readonly effect?: string;
 }
 
@@ -143,7 +143,7 @@ export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
-  | Rows
+  | RowsEntry
   /** A crash cut the plan off before anything was sent: planning starts again. */
   | { readonly t: "replan" }
   | { readonly t: "facts"; readonly facts: RunFacts }

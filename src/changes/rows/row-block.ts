@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
-import type { Binding, RowItem, Rows, StepOf, Weight } from "./entries.ts";
+import type { Binding, RowItem, RowsEntry, StepOf, Weight } from "./entries.ts";
 
 /** An option without sub-options, as it is read back. */
 export const rowItem: z.ZodType<RowItem> = z.object({
@@ -135,7 +135,7 @@ export class RowBlock {
   }
 
   /** The rows as entries of a journal: those together whose lines follow each other. */
-  *entries(): Generator<Rows> {
+  *entries(): Generator<RowsEntry> {
     for (let from = 0; from < this.length; ) {
       const place = this.placeOf(from);
       let to = from + 1;
@@ -191,7 +191,7 @@ export class RowWriter {
     return this.#last;
   }
 
-  /** Makes room for so many bytes; tells whether it was there before. */
+  /** Makes room for a number of bytes; false where a new buffer had to be made for it. */
   #reserve(bytes: number): boolean {
     if (this.#used + bytes <= this.#chunk.length) return true;
     this.#chunk = Buffer.allocUnsafeSlow(Math.max(bytes, CHUNK_BYTES));

@@ -10,7 +10,7 @@ import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { cutAnew } from "./cut-anew.ts";
 import { mayWorkLater } from "./defer.ts";
 import { existingOption } from "./lost-answers/existing-option.ts";
-import { type Made, withInsideIds } from "./lost-answers/inside-ids.ts";
+import { type MadeStep, withInsideIds } from "./lost-answers/inside-ids.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./lost-answers/reconcile.ts";
 import { takeBack } from "./take-back.ts";
 import { unbundle } from "./unbundle.ts";
@@ -40,7 +40,7 @@ export async function settleAnswers(
   const steps: Step[] = [];
   const settlements: Settlement[] = [];
   const met: MetItsName[] = [];
-  const made: Made[] = [];
+  const made: MadeStep[] = [];
   const maker = StepMaker.after(driver.state.steps);
   const namesIn = optionNamesOnce(driver.api, driver.signal);
   const follow = (then: Consequences): void => {

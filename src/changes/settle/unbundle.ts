@@ -7,7 +7,7 @@ import type { StepMaker } from "../rows/step-maker.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
-type Child = NonNullable<OptionItem["children"]>[number];
+type ChildItem = NonNullable<OptionItem["children"]>[number];
 
 /** Refusals that are about a targeting itself, whatever options it is to hold. */
 const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
@@ -153,9 +153,9 @@ function groupExists(
 /** The group with some of its sub-options; the others follow by themselves, but for those that are settled. */
 function regroup(
   group: Group,
-  inside: readonly Child[],
+  inside: readonly ChildItem[],
   maker: StepMaker,
-  settled: readonly Child[] = [],
+  settled: readonly ChildItem[] = [],
 ): Consequences {
   const { children = [], ...bare } = group.item;
   const place = group.step.bindings.filter(({ field }) => field === "targeting");
@@ -170,17 +170,17 @@ function regroup(
   return { changes: [{ step: group.step.id, to: "replaced" }], steps };
 }
 
-function addChild(group: Group, candidate: Child, parent: Omit<Binding, "field">, maker: StepMaker): Step {
+function addChild(group: Group, candidate: ChildItem, parent: Omit<Binding, "field">, maker: StepMaker): Step {
   const [targetingBinding] = group.step.bindings.filter(({ field }) => field === "targeting");
   const place = { targeting: targetingBinding ?? {}, parent };
   return maker.addOption(candidate, place, { objects: [objectOf(group, candidate)] });
 }
 
-function objectOf(group: Group, candidate: Child): number {
+function objectOf(group: Group, candidate: ChildItem): number {
   const position = (group.item.children ?? []).indexOf(candidate);
   return group.step.objects[position + 1] ?? group.object;
 }
 
-function lightest(children: readonly Child[]): Child | undefined {
+function lightest(children: readonly ChildItem[]): ChildItem | undefined {
   return [...children].sort((a, b) => (a.contexts?.length ?? 0) - (b.contexts?.length ?? 0))[0];
 }

@@ -1,6 +1,6 @@
 import type { Did, Reason, ReportedObject } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import type { MadeRows, Rows, RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
+import type { MadeRows, RowsEntry, RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
 import { ObjectList } from "../rows/object-list.ts";
 import { RowWriter } from "../rows/row-block.ts";
 import { StepList } from "../rows/step-list.ts";
@@ -20,7 +20,7 @@ export interface PlannedWork {
 type NotDone = "failed" | "refused" | "unknown" | "unattempted";
 
 /**
- * The objects and steps of a run, and where each of them stands. What becomes of a step decides what becomes of its
+ * The objects and steps of a run, and where each of them stands. How a step ends decides how its
  * objects, and of the steps that need them.
  */
 export class RunWork {
@@ -47,7 +47,7 @@ export class RunWork {
   }
 
   /** Adds rows with their steps. */
-  addRows({ index, line, items }: Rows): void {
+  addRows({ index, line, items }: RowsEntry): void {
     if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
     for (const [row, item] of items.entries()) {
       const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
@@ -70,7 +70,7 @@ export class RunWork {
     this.#dropSteps(settlement.object, "dropped");
   }
 
-  /** Applies what became of a step. `left` says when its request left, and how far the run was then. */
+  /** Applies the change of a step. `left` says when its request left, and how far the run was then. */
   change(change: StepChange, left: { readonly at: number; readonly progress: number }): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -171,7 +171,7 @@ export class RunWork {
     }
   }
 
-  /** Takes up again what a stop left open; what failed stays failed. */
+  /** Makes pending again the steps that a stop left open; failed steps stay failed. */
   reopen(): void {
     for (let id = 0; id < this.steps.length; id += 1) {
       const standing = this.standings.at(id);

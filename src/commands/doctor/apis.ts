@@ -171,7 +171,7 @@ function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): 
   return { kind: "trouble", words: `${route} is answered with ${said}` };
 }
 
-/** Why nothing more can be told about an API; undefined where it can. */
+/** Why an API cannot be probed further; undefined where it can. */
 function unusable(
   outcomes: readonly ProbeOutcome[],
   { about, address, onTheWay, key, whereKeysAre }: Names,

@@ -28,7 +28,7 @@ import { VERSION } from "../version.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
 import { type Projects, projects } from "./projects.ts";
 
-/** After a signal: what is in flight gets so long to be answered and journaled. */
+/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
 const LAST_CALLS_MS = 20_000;
 /** For answers that are on their way. */
 const LAST_ANSWERS_MS = 2000;

@@ -115,12 +115,12 @@ function keptProject(connected: Connected): Kept {
   return kept;
 }
 
-/** A request or a run still needs it: what was begun with a pair of keys ends with it. */
+/** Whether a request or a run still uses a pair of keys: what began with a pair ends with it. */
 function isBusy({ requests, project: { services } }: Kept): boolean {
   return requests > 0 || services.runs.isDriving;
 }
 
-/** Keys are kept as what they open; the name under which that is found tells nothing about them. */
+/** The name under which a pair of keys is kept: a digest, which does not reveal the keys. */
 function digestOf({ targetingApiKey = "", eventAppKey = "" }: ProjectKeys): string {
   return createHash("sha256").update(`${targetingApiKey}\n${eventAppKey}`).digest("base64url");
 }

@@ -14,7 +14,7 @@ import { baseFor, readDesiredFile } from "./files.ts";
 import { onlyWord, type PlanProject, printLines, readShowing, withProject, writeOver } from "./project.ts";
 
 /** The options of a command line for a plan. */
-interface Asked {
+interface PlanLine {
   readonly file: string;
   readonly targeting: string | undefined;
   readonly base: string | undefined;
@@ -31,7 +31,7 @@ export async function runPlan(line: CommandLine): Promise<number> {
   const isOn = (flag: string): boolean => optionOf(line, flag, toggle) ?? false;
   if (isOn("json") && isOn("markdown"))
     throw new SettingsError("--json and --markdown were both given: give one of them");
-  const asked: Asked = {
+  const asked: PlanLine = {
     file: onlyWord(line, "the file of a desired state"),
     targeting: optionOf(line, "targeting", text),
     base: optionOf(line, "base", path),
@@ -43,7 +43,7 @@ export async function runPlan(line: CommandLine): Promise<number> {
   return withProject(line, "plan", (project) => plan(asked, project));
 }
 
-async function plan(asked: Asked, project: PlanProject): Promise<number> {
+async function plan(asked: PlanLine, project: PlanProject): Promise<number> {
   const { file, prune, byName } = asked;
   const { desired, problems, digest } = await readDesiredFile(file);
   if (problems.length > 0) return printProblems(problems, asked);
@@ -85,7 +85,7 @@ function exitCodeOf(plan: StatePlan): PlanExitCode {
 }
 
 /** A file that cannot be read has no plan, only what is wrong with it. */
-function printProblems(problems: readonly Problem[], { file, form }: Asked): 1 {
+function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
     const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [] };
     printJson({

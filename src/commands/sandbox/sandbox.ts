@@ -13,7 +13,7 @@ import { stopSignal } from "../stop-signal.ts";
 
 const PLAIN = ", with their keys, over plain http, readable on the way";
 
-/** What `targeting-mcp sandbox` is told. */
+/** The options of `targeting-mcp sandbox`. */
 export interface SandboxCommand {
   readonly host: string;
   readonly port: number;

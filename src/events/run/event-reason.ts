@@ -28,7 +28,7 @@ export function eventReason({ reason, predicted, statusCode }: EventSettlement):
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
-/** Why events were not sent any more, after what became of another one. */
+/** The reason of events that were not sent since another event ended the run. */
 export function endReason({ kind, statusCode, route }: RunEnd): Reason {
   const code: EventCode = "EVENTS_ENDED";
   const detail = { kind, ...(route !== undefined && { route }) };

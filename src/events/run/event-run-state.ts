@@ -75,7 +75,7 @@ export class EventRunState implements RunView<EventEntry> {
   resumed: { readonly counts: Counts } | undefined;
   /** How many events, from the first on, were read: of the others only the place is known. */
   described = 0;
-  /** Events that were sent although it cannot be told whether the service keeps them. */
+  /** Events that were sent although it is uncertain whether the service records them. */
   uncertain = 0;
   /** Events that may have been recorded twice. */
   maybeTwice = 0;

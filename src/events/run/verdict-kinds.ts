@@ -21,7 +21,7 @@ export interface VerdictGroup extends EventVerdict {
 }
 
 /** One kind of verdict; results name its first finding as the rule. */
-interface Kind {
+interface VerdictKind {
   readonly verdict: EventVerdict;
   readonly prediction: Prediction | undefined;
   isOfFirst: boolean;
@@ -36,7 +36,7 @@ const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented
 
 /** The verdicts of all events of a run: a number for each event, and the findings once for each kind of verdict. */
 export class VerdictKinds {
-  readonly #kinds: Kind[] = [];
+  readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
   /** By event: the position of its kind in the list, counted from 1; 0 where it has none yet. */
   readonly #kindOf: number[] = [];

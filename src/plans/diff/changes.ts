@@ -1,6 +1,6 @@
-import type { ParentRef, StatePlan, Told } from "./plan.ts";
+import type { ParentRef, ShownValue, StatePlan } from "./plan.ts";
 
-/** The kinds of changes, in the order in which they are told. */
+/** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
@@ -11,8 +11,8 @@ export interface ListedChange {
   /** The name that it has, or gets where it is created. */
   readonly name: string;
   /** Of renames the names, of moves the names of groups (null: top level), of settings the values. */
-  readonly from?: Told | undefined;
-  readonly to?: Told | undefined;
+  readonly from?: ShownValue | undefined;
+  readonly to?: ShownValue | undefined;
   /** How many Context IDs come and go. */
   readonly added?: number | undefined;
   readonly removed?: number | undefined;
@@ -38,7 +38,7 @@ function ofItem(
   item: StatePlan["items"][number],
   groupName: (id: string) => string,
 ): readonly ListedChange[] {
-  const place = (parent: ParentRef): Told => {
+  const place = (parent: ParentRef): ShownValue => {
     if (parent === null) return null;
     if ("_id" in parent) return groupName(parent._id);
     const group = plan.items[parent.item];

@@ -5,7 +5,7 @@ import { type Desired, Problems } from "../file/desired.ts";
 import { compareRow, type FieldChanges } from "./fields.ts";
 import { type DesiredRow, matchRows, type Service, type Sides, serviceOf } from "./match.ts";
 import { checkOrphans, compareGone, compareOthers } from "./others.ts";
-import { placesOf, type Wanted, type WantedPlace } from "./places.ts";
+import { placesOf, type WantedPlace, type WantedPlaces } from "./places.ts";
 import type {
   ChangeItem,
   CreateItem,
@@ -14,7 +14,7 @@ import type {
   ParentRef,
   PlanItem,
   PlannedTargeting,
-  Seen,
+  SeenOption,
   StatePlan,
 } from "./plan.ts";
 import { checkResult } from "./result.ts";
@@ -69,7 +69,7 @@ export function planOf({ desired, base, there, prune, byName, thresholds }: Diff
 /** What the items are made from. */
 interface Making {
   readonly sides: Sides;
-  readonly wanted: Wanted;
+  readonly wanted: WantedPlaces;
   readonly told: { readonly drift: Difference[]; readonly conflicts: Difference[] };
   readonly groupName: (id: string) => string;
 }
@@ -106,8 +106,8 @@ function itemsOf(
   return { items, rowOf };
 }
 
-/** New options in the order of the file, but a group before what goes into it. */
-function createdRows(rows: readonly DesiredRow[], wanted: Wanted): readonly DesiredRow[] {
+/** New options in the order of the file, but a group before its sub-options. */
+function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
 }
@@ -119,7 +119,7 @@ function refOf(place: WantedPlace, positions: ReadonlyMap<DesiredRow, number>): 
   return item === undefined ? null : { item };
 }
 
-function creation(row: DesiredRow, parent: ParentRef, wanted: Wanted): CreateItem {
+function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): CreateItem {
   const { line, name = "", exposeChildren, contexts } = row.option;
   const type = wanted.isGroup(row) ? "collection" : "atomic";
   const expose = exposeChildren === undefined ? {} : { exposeChildren };
@@ -150,7 +150,10 @@ function deletion(there: ServiceOption, service: Service): DeleteItem {
 }
 
 /** What a plan notes down of an option. */
-function seenOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption, service: Service): Seen {
+function seenOf(
+  { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
+  service: Service,
+): SeenOption {
   const expose = exposeChildren === undefined ? {} : { exposeChildren };
   const subOptions = type === "collection" ? { subOptions: service.subOptions.get(_id) ?? 0 } : {};
   return { name, parent, type, ...expose, contexts: contexts.length, digest, ...subOptions };

@@ -1,11 +1,11 @@
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { ContextsWish } from "../file/desired.ts";
 import type { DesiredRow, Service } from "./match.ts";
-import type { Wanted, WantedPlace } from "./places.ts";
-import type { ContextsChange, Difference, DifferingField, Told } from "./plan.ts";
+import type { WantedPlace, WantedPlaces } from "./places.ts";
+import type { ContextsChange, Difference, DifferingField, ShownValue } from "./plan.ts";
 
 /** The verdict on one field: unchanged, a wanted change, a change of others, or a conflict of both. */
-type Verdict = "same" | "wanted" | "drift" | "conflict";
+type FieldVerdict = "same" | "wanted" | "drift" | "conflict";
 
 /** The fields of an option that are to change. */
 export interface FieldChanges {
@@ -22,8 +22,8 @@ export interface Findings {
 }
 
 /** What a comparison needs besides the row. */
-export interface Compared {
-  readonly wanted: Wanted;
+export interface ComparisonContext {
+  readonly wanted: WantedPlaces;
   readonly service: Service;
   readonly told: Findings;
   readonly groupName: (id: string) => string;
@@ -33,7 +33,7 @@ export interface Compared {
 export function compareRow(
   row: DesiredRow,
   there: ServiceOption,
-  { wanted, service, told, groupName }: Compared,
+  { wanted, service, told, groupName }: ComparisonContext,
 ): FieldChanges {
   const { option, base } = row;
   const changes: FieldChanges = {};
@@ -74,7 +74,7 @@ export function compareRow(
 }
 
 /** Decides about a field, and notes drift and conflicts. */
-type Teller = (field: DifferingField, values: Sided) => Verdict;
+type Teller = (field: DifferingField, values: Sided) => FieldVerdict;
 
 function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Findings): Teller {
   return (field, values) => {
@@ -88,10 +88,10 @@ function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Fi
   };
 }
 
-/** The value of a field on one side: what it is compared by, and how it is told. */
+/** The value of a field on one side: the key by which it is compared, and the value that is shown. */
 interface Side {
-  readonly key: Told | object;
-  readonly told: Told;
+  readonly key: ShownValue | object;
+  readonly told: ShownValue;
 }
 
 interface Sided {
@@ -114,7 +114,7 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
 }
 
 /** Three-way: what the file says against what it was and what it is. */
-function verdictOf({ file, base, service }: Sided): Verdict {
+function verdictOf({ file, base, service }: Sided): FieldVerdict {
   if (file?.key === service.key) return "same";
   const isDrift = base !== undefined && base.key !== service.key;
   if (file === undefined) return isDrift ? "drift" : "same";

@@ -1,11 +1,11 @@
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { Findings } from "./fields.ts";
 import type { DesiredRow, Sides } from "./match.ts";
-import { nameOf, type Wanted } from "./places.ts";
+import { nameOf, type WantedPlaces } from "./places.ts";
 import { changedSince } from "./since-base.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
-export function compareGone(row: DesiredRow, wanted: Wanted, told: Findings): void {
+export function compareGone(row: DesiredRow, wanted: WantedPlaces, told: Findings): void {
   const { option, base } = row;
   if (base === undefined) return;
   const place = wanted.place(row);
@@ -29,7 +29,7 @@ export interface Unnamed {
 
 /**
  * Looks at options that no row speaks of. With `prune` those that stood in the base are deleted, unless others changed
- * them since, or gave them sub-options, which is a conflict. What others added is told, and stays.
+ * them since, or gave them sub-options, which is a conflict. What others added is listed, and stays.
  */
 export function compareOthers(
   rows: readonly DesiredRow[],
@@ -79,7 +79,7 @@ function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
   return given;
 }
 
-/** What stood in the base and is in neither file nor service: told as drift, unless the file wants it gone as well. */
+/** What stood in the base and is in neither file nor service: listed as drift, unless the file removes it as well. */
 function tellGone(
   named: ReadonlySet<string>,
   rows: readonly DesiredRow[],
@@ -98,7 +98,7 @@ function tellGone(
 export function checkOrphans(
   rows: readonly DesiredRow[],
   deleted: readonly ServiceOption[],
-  wanted: Wanted,
+  wanted: WantedPlaces,
   sides: Sides,
 ): void {
   const gone = new Set(deleted.map(({ _id }) => _id));

@@ -10,7 +10,7 @@ export type WantedPlace =
   | { readonly kind: "row"; readonly row: DesiredRow };
 
 /** What the rows want besides their own fields: where each goes, and which are groups since others go into them. */
-export interface Wanted {
+export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;
 }
@@ -19,7 +19,7 @@ export interface Wanted {
  * Resolves where each row's option is to be. A name means a row of the file, by the name that it will have, and else an
  * option that is there. A parent that is none, a group below a group and another type than an option has are problems.
  */
-export function placesOf(rows: readonly DesiredRow[], sides: Sides): Wanted {
+export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();
   for (const row of rows) {
     const name = row.option.name ?? row.there?.name;
@@ -28,7 +28,7 @@ export function placesOf(rows: readonly DesiredRow[], sides: Sides): Wanted {
   const places = new Map(rows.map((row) => [row, placeOf(row, rows, named, sides)]));
   const groups = new Set<DesiredRow>();
   for (const place of places.values()) if (place.kind === "row") groups.add(place.row);
-  const wanted: Wanted = {
+  const wanted: WantedPlaces = {
     place: (row) => places.get(row) ?? { kind: "unsaid" },
     isGroup: (row) => {
       const known = row.there ?? (row.how === "gone" ? row.base : undefined);
@@ -76,7 +76,7 @@ function placeIn(group: DesiredRow | undefined): WantedPlace {
   return { kind: "row", row: group };
 }
 
-function checkTypes(row: DesiredRow, wanted: Wanted, { service, problems }: Sides): void {
+function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }: Sides): void {
   const { option, there } = row;
   const type = there?.type;
   if (type !== undefined && option.type !== undefined && option.type !== type) {

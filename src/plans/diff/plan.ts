@@ -5,7 +5,7 @@ import type { Problem } from "../file/desired.ts";
 export type ParentRef = null | { readonly _id: string } | { readonly item: number };
 
 /** An option as the plan saw it, so that a later look shows whether it has changed. */
-export interface Seen {
+export interface SeenOption {
   readonly name: string;
   readonly parent: string | null;
   readonly type: OptionType;
@@ -41,7 +41,7 @@ export interface ChangeItem {
   readonly kind: "change";
   readonly line: number;
   readonly _id: string;
-  readonly seen: Seen;
+  readonly seen: SeenOption;
   readonly name?: string | undefined;
   readonly parent?: ParentRef | undefined;
   readonly exposeChildren?: boolean | undefined;
@@ -52,7 +52,7 @@ export interface ChangeItem {
 export interface DeleteItem {
   readonly kind: "delete";
   readonly _id: string;
-  readonly seen: Seen;
+  readonly seen: SeenOption;
 }
 
 /** One object that would be created, changed or deleted. */
@@ -69,18 +69,18 @@ export type DifferingField =
   | "added"
   | "subOptions";
 
-/** The value of a field as it is told: of parents the name (null: top level), of Context IDs their number. */
-export type Told = string | number | boolean | null;
+/** The value of a field as it is shown: of parents the name (null: top level), of Context IDs their number. */
+export type ShownValue = string | number | boolean | null;
 
 /** What differs between the sides of a plan: what others changed, what both changed, or what no longer fits. */
 export interface Difference {
   readonly _id?: string | undefined;
   readonly name: string;
   readonly field: DifferingField;
-  readonly base?: Told | undefined;
-  readonly file?: Told | undefined;
-  readonly service?: Told | undefined;
-  readonly planned?: Told | undefined;
+  readonly base?: ShownValue | undefined;
+  readonly file?: ShownValue | undefined;
+  readonly service?: ShownValue | undefined;
+  readonly planned?: ShownValue | undefined;
   /** The line of the file that speaks of it. */
   readonly line?: number | undefined;
 }

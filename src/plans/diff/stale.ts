@@ -7,8 +7,8 @@ import type {
   Difference,
   DifferingField,
   ParentRef,
+  ShownValue,
   StatePlan,
-  Told,
 } from "./plan.ts";
 
 /** What has changed since a plan was made. */
@@ -99,7 +99,13 @@ class Look {
       return false;
     }
     let open = 0;
-    const field = (key: DifferingField, isDone: boolean, isSeen: boolean, planned: Told, service: Told): void => {
+    const field = (
+      key: DifferingField,
+      isDone: boolean,
+      isSeen: boolean,
+      planned: ShownValue,
+      service: ShownValue,
+    ): void => {
       if (isDone) return;
       open += 1;
       if (!isSeen) this.#tell(there, key, planned, service);
@@ -163,8 +169,8 @@ class Look {
   #tell(
     { _id, name }: { readonly _id: string; readonly name: string },
     field: DifferingField,
-    planned?: Told,
-    service?: Told,
+    planned?: ShownValue,
+    service?: ShownValue,
   ): void {
     this.stale.push({
       _id,

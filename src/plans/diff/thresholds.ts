@@ -7,7 +7,7 @@ export interface Thresholds {
   readonly maxDeletes: number;
 }
 
-/** From so many options up a percentage says something. */
+/** Percentages are checked from this number of options. */
 const LEAST_OPTIONS = 10;
 
 /** The settings that a plan exceeds. Creations do not count; deletions and changes each by themselves. */

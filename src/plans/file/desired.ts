@@ -64,7 +64,7 @@ export interface Desired {
   readonly suspects: readonly Suspect[];
 }
 
-/** A file that cannot be read any further: its one problem is told alone. */
+/** A file that cannot be read any further: only its one problem is reported. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor(problem: Problem) {

@@ -1,5 +1,5 @@
 import { CHANGE_KINDS, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
-import type { Difference, ExceededLimit, Told } from "../../plans/diff/plan.ts";
+import type { Difference, ExceededLimit, ShownValue } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { plain, shown } from "../fence.ts";
 
@@ -78,10 +78,10 @@ function contextIds(many: number | undefined): string {
   return `${count(many)} Context ${many === 1 ? "ID" : "IDs"}`;
 }
 
-function value(told: Told | undefined): string {
+function value(told: ShownValue | undefined): string {
   return typeof told === "string" ? shown(told) : String(told);
 }
 
-function place(told: Told | undefined): string {
+function place(told: ShownValue | undefined): string {
   return told === null || told === undefined ? "top level" : value(told);
 }

@@ -39,7 +39,7 @@ export interface RunSummary {
   readonly counts: Readonly<Record<string, number>>;
   readonly startedAt: number;
   readonly updatedAt: number;
-  /** Whether there is anything left that `resume_run` could take up. */
+  /** Whether `resume_run` could continue the run. */
   readonly open: boolean;
 }
 
@@ -112,7 +112,7 @@ export interface RunStore {
   part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun | undefined>;
-  /** Tells whether a run has changed since it was read; undefined where that cannot be told. */
+  /** The present revision of a run, to be compared with an earlier one; undefined where it cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
   /** IDs of the runs of a caller, the newest first. */
   list(caller: string): Promise<readonly string[]>;

@@ -41,10 +41,10 @@ export function contextParts(work: ContextWork, rules: PartRules): readonly Cont
   }
 }
 
-type Kind = "add" | "remove";
+type PartKind = "add" | "remove";
 
 class Cut {
-  readonly #queues: Readonly<Record<Kind, readonly string[]>>;
+  readonly #queues: Readonly<Record<PartKind, readonly string[]>>;
   readonly #rules: PartRules;
   /** How many of each queue were taken. */
   readonly #taken = { add: 0, remove: 0 };
@@ -64,7 +64,7 @@ class Cut {
 
   /** The next part; undefined once nothing is left. */
   nextPart(isFirst: boolean): ContextChanges | undefined {
-    const part: Record<Kind, string[]> = { add: [], remove: [] };
+    const part: Record<PartKind, string[]> = { add: [], remove: [] };
     let bytes = 0;
     for (;;) {
       const kind = this.#nextKind(part, isFirst);
@@ -83,7 +83,7 @@ class Cut {
     return { ...(add.length > 0 && { add }), ...(remove.length > 0 && { remove }) };
   }
 
-  #nextKind(part: Readonly<Record<Kind, readonly string[]>>, isFirst: boolean): Kind | undefined {
+  #nextKind(part: Readonly<Record<PartKind, readonly string[]>>, isFirst: boolean): PartKind | undefined {
     const left = { add: this.#left("add"), remove: this.#left("remove") };
     const isEarly = this.#taken.remove < this.#early;
     const isLate = this.#taken.add >= this.#late;
@@ -99,16 +99,16 @@ class Cut {
    * is never empty.
    */
   #nextPure(
-    part: Readonly<Record<Kind, readonly string[]>>,
+    part: Readonly<Record<PartKind, readonly string[]>>,
     { canAdd, add, remove }: { readonly canAdd: boolean; readonly add: number; readonly remove: number },
-  ): Kind | undefined {
+  ): PartKind | undefined {
     const canRemove = remove > (add > 0 ? 1 : 0);
     if (part.remove.length > 0) return canRemove ? "remove" : undefined;
     if (canAdd) return "add";
     return part.add.length === 0 && remove > 0 ? "remove" : undefined;
   }
 
-  #left(kind: Kind): number {
+  #left(kind: PartKind): number {
     return this.#queues[kind].length - this.#taken[kind];
   }
 
@@ -120,7 +120,7 @@ class Cut {
     return this.#grownIds < ids && this.#grownBytes + Buffer.byteLength(next, "utf8") <= bytes;
   }
 
-  #grow(kind: Kind, id: string): void {
+  #grow(kind: PartKind, id: string): void {
     const sign = kind === "add" ? 1 : -1;
     this.#grownIds += sign;
     this.#grownBytes += sign * Buffer.byteLength(id, "utf8");

@@ -101,7 +101,7 @@ export function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lin
 }
 
 /** Where new options go: their targeting, and the group they belong to. */
-export interface Place {
+export interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
 }
@@ -110,7 +110,7 @@ export interface Place {
  * Plans the steps that make one option: a group travels with as many of its sub-options as one request takes, the
  * others follow with `parent`; Context IDs beyond one request follow as updates.
  */
-export function planOption(plan: Plan, option: NewOption, place: Place): void {
+export function planOption(plan: Plan, option: NewOption, place: OptionTarget): void {
   const [first = [], ...rest] = parts(option.contexts);
   if (!option.isGroup) {
     const item = { name: option.name, ...(first.length > 0 ? { contexts: first } : {}) };

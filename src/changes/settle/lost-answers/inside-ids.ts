@@ -4,8 +4,8 @@ import { readOptionNames } from "../../../reading/option-lists.ts";
 import type { OptionItem, Step, StepChange } from "../../rows/entries.ts";
 import type { ChangeDriver } from "../change-driver.ts";
 
-/** Something that was made, and what its answer told about it. */
-export interface Made {
+/** A step that created something, and the change that its answer gave. */
+export interface MadeStep {
   readonly step: Step;
   readonly change: StepChange;
 }
@@ -16,7 +16,7 @@ export interface Made {
  * request has them in the order in which they were sent, the others are taken to have, too. A read that fails leaves
  * the IDs out.
  */
-export async function withInsideIds(driver: ChangeDriver, made: readonly Made[]): Promise<readonly StepChange[]> {
+export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
   const read = first === undefined ? undefined : await readInside(driver, first);
   const isInOrder = first !== undefined && isSame(first.change, read);
@@ -45,7 +45,7 @@ function withoutIds(change: StepChange): StepChange {
 }
 
 /** The change with IDs that were read; undefined where they cannot be. */
-async function readInside(driver: ChangeDriver, { step, change }: Made): Promise<StepChange | undefined> {
+async function readInside(driver: ChangeDriver, { step, change }: MadeStep): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {
     const names = await namesInside(driver, step, change._id);

@@ -86,12 +86,12 @@ function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
 
-function childIdsOf(made: Made): { readonly childIds?: readonly string[] } {
+function childIdsOf(made: FoundObject): { readonly childIds?: readonly string[] } {
   return made.children === undefined ? {} : { childIds: made.children };
 }
 
 /** The fields in which a sent item and a found one are compared. */
-interface Made {
+interface FoundObject {
   readonly _id: string;
   readonly name: string;
   readonly type?: string | undefined;
@@ -102,7 +102,7 @@ interface Made {
 }
 
 /** Whether a found thing equals what the step sent. Fields that the service does not return count as equal. */
-function isAsSent(step: Step, made: Made): boolean {
+function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
     return made.name === step.item.name && (made.optionCount ?? options) === options;
@@ -146,13 +146,13 @@ async function withSameContexts(
 }
 
 interface LookedUp {
-  readonly found: ReadonlyMap<string, Made>;
+  readonly found: ReadonlyMap<string, FoundObject>;
   /** IDs of which the reading failed. */
   readonly unread: ReadonlySet<string>;
 }
 
 async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Promise<LookedUp> {
-  const found = new Map<string, Made>();
+  const found = new Map<string, FoundObject>();
   const unread = new Set<string>();
   const places = new Map<
     string,

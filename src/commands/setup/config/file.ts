@@ -61,11 +61,11 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "others could read the keys in it, since its file system keeps no permissions";
 
-/** What came of an exchange: `kept` is the copy of the file as it was. */
+/** The result of an exchange: `kept` is the copy of the file as it was. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 /** The content that a file gets, and whether only its owner may read it. */
-interface Content {
+interface FileContent {
   /** Undefined: it is not to be there. */
   readonly before: Buffer | undefined;
   readonly after: string;
@@ -78,7 +78,7 @@ interface Content {
  * beside it, for its owner alone. What holds keys is for its owner alone, too; else a file keeps its permissions. Does
  * nothing where the file no longer holds `before`. Throws an UnsafeChange where keys cannot be kept from others.
  */
-export async function exchange(file: string, { before, after, isPrivate }: Content): Promise<Exchange> {
+export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
   const found = (await ifThere(() => stat(file)))?.mode ?? PRIVATE;
   const mode = found & 0o777 & ~(isPrivate ? OTHERS : 0);

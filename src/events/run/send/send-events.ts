@@ -95,7 +95,7 @@ interface SenderState {
   ended: RunEnd | undefined;
 }
 
-interface Prepared extends IndexedEvent {
+interface PreparedEvent extends IndexedEvent {
   readonly predicted: Validation;
 }
 
@@ -114,8 +114,8 @@ export async function sendEvents(
   const nearest = rememberingNearestName();
   const run: SenderState = { options, counts, nearest, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
-  const queue = keyedQueue<Prepared>(concurrency, (event) => sendInTurn(run, event));
-  const waiting = keyedLines<Prepared>();
+  const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendInTurn(run, event));
+  const waiting = keyedLines<PreparedEvent>();
   try {
     for await (const group of groupsOf(events, READ_AT_ONCE)) {
       counts.items += group.length;
@@ -130,7 +130,11 @@ export async function sendEvents(
 }
 
 /** Announces the next events, as many as may wait for their turn, and puts them into the queue. */
-async function announce(run: SenderState, waiting: KeyedLines<Prepared>, queue: KeyedQueue<Prepared>): Promise<void> {
+async function announce(
+  run: SenderState,
+  waiting: KeyedLines<PreparedEvent>,
+  queue: KeyedQueue<PreparedEvent>,
+): Promise<void> {
   const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
   if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
   for (const event of group) queue.add(uidOf(event), event);
@@ -151,8 +155,8 @@ async function* groupsOf<Entry>(
 }
 
 /** Settles the events that are not to be sent, and gives the rest. */
-async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly Prepared[]> {
-  const admitted: Prepared[] = [];
+async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
+  const admitted: PreparedEvent[] = [];
   for (const event of group) {
     const predicted = validateEvent(event.event, run.nearest);
     if (predicted.verdict === "ignored" || predicted.verdict === "rejected") {
@@ -164,18 +168,18 @@ async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<
   return admitted;
 }
 
-function uidOf({ event }: Prepared): string {
+function uidOf({ event }: PreparedEvent): string {
   return isJsonObject(event) && typeof event.uid === "string" ? event.uid : "";
 }
 
-async function sendInTurn(run: SenderState, prepared: Prepared): Promise<void> {
+async function sendInTurn(run: SenderState, prepared: PreparedEvent): Promise<void> {
   const settlement = isOver(run) ? unattempted(run, prepared.predicted) : await sendUntilSettled(run, prepared);
   return settle(run, prepared, settlement);
 }
 
 async function sendUntilSettled(
   run: SenderState,
-  { event, text, predicted, isDoubted }: Prepared,
+  { event, text, predicted, isDoubted }: PreparedEvent,
 ): Promise<EventSettlement> {
   const body = text ?? JSON.stringify(event);
   const firstAt = run.options.clock.now();

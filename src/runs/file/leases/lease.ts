@@ -29,12 +29,12 @@ const content = z.object({
   /** A request of the holder before might still have left when this was written. */
   unsettled: z.boolean().optional(),
 });
-type Content = z.infer<typeof content>;
+type LeaseContent = z.infer<typeof content>;
 
 interface Generation {
   readonly number: number;
   /** Undefined while its holder is still writing it, or when it is damaged. */
-  readonly content: Content | undefined;
+  readonly content: LeaseContent | undefined;
   readonly beatAt: number;
 }
 
@@ -57,7 +57,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const file = fileOf(folder, name, number);
   const token = randomUUID();
   const unsettled = isTakenOver || newest?.content?.unsettled === true;
-  const mine: Content = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
+  const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
   if (!(await createFile(file, mine))) return undefined;
   const files = await filesOf(folder, name);
   if (Math.max(...numbersIn(files, name)) !== number) {
@@ -77,7 +77,7 @@ interface Taken {
   readonly name: string;
   readonly number: number;
   readonly file: string;
-  readonly mine: Content;
+  readonly mine: LeaseContent;
   readonly isTakenOver: boolean;
 }
 
@@ -203,7 +203,7 @@ async function textOf(file: string): Promise<string | undefined> {
   }
 }
 
-function parseContent(text: string): Content | undefined {
+function parseContent(text: string): LeaseContent | undefined {
   try {
     return content.parse(JSON.parse(text));
   } catch {
@@ -215,7 +215,7 @@ function parseContent(text: string): Content | undefined {
  * Creates a file; false when another process has created it. It appears with its content, so that a holder
  * that is killed at any moment is known to be dead.
  */
-async function createFile(file: string, value: Content): Promise<boolean> {
+async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
   await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
   try {
@@ -232,7 +232,7 @@ async function createFile(file: string, value: Content): Promise<boolean> {
  * Where the file system has no links, a lease is empty for a moment: a process that dies in it counts as alive until it
  * expires.
  */
-function createInPlace(file: string, value: Content): Promise<boolean> {
+function createInPlace(file: string, value: LeaseContent): Promise<boolean> {
   return unlessThere(() => writeFile(file, JSON.stringify(value), { flag: "wx", mode: 0o600 }));
 }
 
@@ -248,7 +248,7 @@ async function unlessThere(create: () => Promise<void>, otherwise?: () => Promis
   }
 }
 
-async function replaceFile(file: string, value: Content): Promise<void> {
+async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   const fresh = `${file}-${value.token}`;
   await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
   await moveOver(fresh, file);
