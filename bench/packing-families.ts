@@ -1,6 +1,6 @@
-import type { Columns } from "../src/changes/pack/packing-input.ts";
+import type { WeightColumns } from "../src/changes/pack/packing-input.ts";
+import { REQUEST_LIMITS } from "../src/changes/pack/request-limits.ts";
 import type { Weight } from "../src/changes/rows/entries.ts";
-import { REQUEST_LIMITS } from "../src/changes/rows/weight.ts";
 
 /** The limits that the families are packed against. */
 export const LIMITS = REQUEST_LIMITS.addOptions;
@@ -214,7 +214,7 @@ export function mostRequests(bound: number): number {
 }
 
 /** Weights as packing takes them. */
-export function columnsOf(weights: readonly Weight[]): Columns {
+export function columnsOf(weights: readonly Weight[]): WeightColumns {
   const column = (measure: keyof Weight): Uint32Array => Uint32Array.from(weights, (weight) => weight[measure]);
   return {
     items: column("items"),

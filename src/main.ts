@@ -40,7 +40,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "host", meaning: "the address to listen on; any but this machine's needs a check of who calls" },
       { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
     ],
-    run: async (line) => (await import("./commands/http.ts")).runHttp(line),
+    run: async (line) => (await import("./commands/http/http.ts")).runHttp(line),
   },
   sandbox: {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE]",
@@ -55,7 +55,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
         meaning: "what it holds at its start: none, sample (a small shop), or what a file of seeds holds",
       },
     ],
-    run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
+    run: async (line) => (await import("./commands/sandbox/sandbox-line.ts")).runSandboxLine(line),
   },
   doctor: {
     usage: "doctor [--json]",

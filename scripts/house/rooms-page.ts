@@ -28,9 +28,20 @@ function picture(): string {
   return ["```text", ...lines, "```"].join("\n");
 }
 
+/** The rooms that one may import from; a subject that is open with all its rooms is named once, as `subject/**`. */
+function grouped(path: string, uses: ReadonlySet<string>): readonly string[] {
+  const subjectOf = (room: string): string => room.split("/")[0] ?? "";
+  const isWhole = (subject: string): boolean => {
+    const rooms = ROOMS.filter((room) => subjectOf(room.path) === subject && room.path !== path);
+    return rooms.length > 1 && rooms.every((room) => uses.has(room.path));
+  };
+  const named = [...uses].filter((room) => room !== path);
+  return [...new Set(named.map((room) => (isWhole(subjectOf(room)) ? `${subjectOf(room)}/**` : room)))];
+}
+
 function table(): string {
   const rows = ROOMS.map(({ path, holds, uses }) => {
-    const others = [...new Set(uses)].map((other) => `\`${other}\``);
+    const others = grouped(path, new Set(uses)).map((other) => `\`${other}\``);
     return [`\`${path}/\``, holds, others.length === 0 ? "nothing" : others.join(" ")];
   });
   return tableOf(["room", "holds", "may import from"], rows);

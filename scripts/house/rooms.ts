@@ -9,13 +9,23 @@ export interface Room {
 }
 
 const GROUND = ["spec", "platform"];
-const API = ["api", ...GROUND];
-const RUNS = ["runs", ...GROUND];
+const API = ["api", "api/reads", ...GROUND];
+const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
+const RUN_FILES = ["runs/file", "runs/file/leases"];
 const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
-const CHANGES = ["changes", "changes/send", "changes/settle", "changes/pack", "changes/plan", ...PARTS];
-const EVENTS = ["events/suites", "events/watch", "events/run", "events/check"];
-const PLANS = ["plans", "plans/diff", "plans/base", "plans/file"];
+const PLANNING = [
+  "changes/plan",
+  "changes/plan/creating",
+  "changes/plan/contexts",
+  "changes/plan/names",
+  "changes/plan/dry-run",
+];
+const SETTLING = ["changes/settle", "changes/settle/lost-answers"];
+const CHANGES = ["changes", "changes/send", ...SETTLING, "changes/pack", ...PLANNING, ...PARTS];
+const EVENTS = ["events/suites", "events/watch", "events/run", "events/run/send", "events/check"];
+const PLAN_FILES = ["plans/file", "plans/file/forms"];
+const PLANS = ["plans", "plans/diff", "plans/base", ...PLAN_FILES];
 const KINDS = [...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
@@ -24,6 +34,7 @@ const INSIDE = ["server/asking", "server/prompts", "server/resources", "server/a
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
+const BELOW_COMMANDS = [...SERVER, ...TOOLS, ...ANSWERS, ...RUN_FILES, "settings"];
 
 /**
  * Every folder of `src/`, the highest first. The import rules in `biome.rooms.json` and the table in
@@ -36,31 +47,45 @@ export const ROOMS: readonly Room[] = [
     path: "commands",
     holds: "the commands, and the only place that wires the rooms together",
     uses: [
+      "commands/http",
+      "commands/sandbox",
       "commands/plans",
       "commands/setup",
+      "commands/setup/config",
       "commands/doctor",
-      ...SERVER,
-      ...TOOLS,
-      ...ANSWERS,
-      "runs/file",
       ...SANDBOX,
-      "settings",
+      ...BELOW_COMMANDS,
     ],
+  },
+  {
+    path: "commands/http",
+    holds: "the command that serves over HTTP: its settings of access, and a context for each project",
+    uses: ["commands", "commands/doctor", ...BELOW_COMMANDS],
+  },
+  {
+    path: "commands/sandbox",
+    holds: "the command that serves the emulated service, and the one that runs inside another command",
+    uses: ["commands", ...SANDBOX, ...BELOW_COMMANDS],
   },
   {
     path: "commands/plans",
     holds: "the commands of the desired state: export, plan, drift",
-    uses: ["commands", "commands/setup", ...SERVER, ...TOOLS, ...ANSWERS, "runs/file", "settings"],
+    uses: ["commands", "commands/setup", ...BELOW_COMMANDS],
   },
   {
     path: "commands/doctor",
     holds: "what is wrong with the settings, keys, scopes, folders and routes, and what to do",
-    uses: ["commands", ...SERVER, ...TOOLS, ...ANSWERS, "runs/file", "settings"],
+    uses: ["commands", "commands/http", "commands/sandbox", ...BELOW_COMMANDS],
   },
   {
     path: "commands/setup",
     holds: "this server's entry in the configurations of hosts",
-    uses: ["commands", "render", ...GROUND, "settings"],
+    uses: ["commands", "commands/setup/config", "render", ...GROUND, "settings"],
+  },
+  {
+    path: "commands/setup/config",
+    holds: "configuration files of hosts, JSON and TOML: one entry is changed, and the rest stays as it was",
+    uses: ["commands/setup", ...GROUND],
   },
   {
     path: "server/http",
@@ -115,7 +140,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "tools/writing",
-    holds: "the flow of a write: plan, ask a person, start, wait, report",
+    holds: "the flow of a write: plan, ask a person or take a confirmation token, start, wait, report",
     uses: ["tools", "tools/runs", ...ANSWERS],
   },
   {
@@ -142,20 +167,49 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "changes/send",
-    holds: "drives a planned change: one request after another, waits and resends",
-    uses: ["changes/settle", "changes/pack", ...PARTS, ...READING],
+    holds: "drives a planned change: one request after another; waits, resends, and halves what is too large (413)",
+    uses: [...SETTLING, "changes/pack", ...PARTS, ...READING],
   },
   {
     path: "changes/settle",
-    holds: "what an answer, or a lost one, proves for each item",
-    uses: ["changes/plan", ...PARTS, ...READING],
+    holds: "what an answer proves for each item, and what follows: items are resent, split or taken back",
+    uses: ["changes/settle/lost-answers", ...PLANNING, ...PARTS, ...READING],
+  },
+  {
+    path: "changes/settle/lost-answers",
+    holds: "what a lost answer, or a resent request, proves: created by us, there before, or unknown",
+    uses: ["changes/settle", ...PARTS, ...READING],
   },
   {
     path: "changes/plan",
-    holds: "checks and orders the items of a call before any request",
-    uses: [...PARTS, ...READING],
+    holds: "checks and orders the items of a call before any request; deletes are planned here",
+    uses: [...PLANNING, ...PARTS, ...READING],
   },
-  { path: "changes/pack", holds: "the fewest requests that respect every limit", uses: ["changes/rows", ...RUNS] },
+  {
+    path: "changes/plan/creating",
+    holds: "plans new options and targetings, from items or from rows of a file",
+    uses: [...PLANNING, "changes/pack", ...PARTS, ...READING],
+  },
+  {
+    path: "changes/plan/contexts",
+    holds: "plans changes of Context IDs, in parts that respect the limits of a request",
+    uses: [...PLANNING, ...PARTS, ...READING],
+  },
+  {
+    path: "changes/plan/names",
+    holds: "which targeting or option a name means, whether a name is free, and renames",
+    uses: [...PLANNING, ...PARTS, ...READING],
+  },
+  {
+    path: "changes/plan/dry-run",
+    holds: "what a dry run foresees of each step, from reads alone",
+    uses: [...PLANNING, ...PARTS, ...READING],
+  },
+  {
+    path: "changes/pack",
+    holds: "the limits of a request, and the fewest requests that respect all of them",
+    uses: ["changes/rows", ...RUNS],
+  },
   {
     path: "changes/state",
     holds: "how each step and each object of a change stands: the sum of its journal",
@@ -169,12 +223,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "plans",
     holds: "desired states: reading a whole targeting, and planning a file onto it",
-    uses: ["plans/diff", "plans/base", "plans/file", ...READING],
+    uses: ["plans/diff", "plans/base", ...PLAN_FILES, ...READING],
   },
   {
     path: "plans/diff",
     holds: "what applying a file would do: three-way, as plain data, without reading or sending",
-    uses: ["plans/base", "plans/file", ...GROUND],
+    uses: ["plans/base", ...PLAN_FILES, ...GROUND],
   },
   {
     path: "plans/base",
@@ -183,8 +237,13 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "plans/file",
-    holds: "the file of a desired state in its four forms: strict reading with places, and writing",
-    uses: ["plans/base", "files", ...RUNS],
+    holds: "the file of a desired state: strict reading with places, and writing",
+    uses: ["plans/base", "plans/file/forms", "files", ...RUNS],
+  },
+  {
+    path: "plans/file/forms",
+    holds: "the four forms of that file: YAML, JSON, NDJSON and CSV",
+    uses: ["plans/file", "files", ...GROUND],
   },
   {
     path: "events/suites",
@@ -194,8 +253,13 @@ export const ROOMS: readonly Room[] = [
   { path: "events/watch", holds: "expectations and coverage of events that arrived", uses: ["events/check", ...API] },
   {
     path: "events/run",
-    holds: "sending events: the runs that do it",
-    uses: ["events/check", "files", ...API, ...RUNS],
+    holds: "runs that send events: their source, their journal and their state",
+    uses: ["events/run/send", "events/check", "files", ...API, ...RUNS],
+  },
+  {
+    path: "events/run/send",
+    holds: "sends events side by side, in order for each key, and resends those that were not taken",
+    uses: ["events/run", "events/check", ...API, ...RUNS],
   },
   {
     path: "events/check",
@@ -208,12 +272,40 @@ export const ROOMS: readonly Room[] = [
     holds: "rows in and out: CSV, NDJSON, JSON, encodings, allowed folders; knows no API",
     uses: [...RUNS],
   },
-  { path: "api", holds: "one call is one HTTP request; its answer is a value or a typed error", uses: [...GROUND] },
-  { path: "runs/file", holds: "runs, journals, leases and names on the disk", uses: [...RUNS] },
+  {
+    path: "api",
+    holds: "one call is one HTTP request; its answer is a value or a typed error",
+    uses: GROUND,
+  },
+  {
+    path: "api/reads",
+    holds: "the retry of reads, and how many run at a time",
+    uses: ["api", ...GROUND],
+  },
+  {
+    path: "runs/file",
+    holds: "runs, journals, the list of runs and names, kept in files",
+    uses: ["runs/file/leases", ...RUNS],
+  },
+  {
+    path: "runs/file/leases",
+    holds: "leases in files, and the write lock of a project, which is one",
+    uses: ["runs/file", ...RUNS],
+  },
   {
     path: "runs",
-    holds: "what survives: work that is journaled, leased and reported; knows no kind of it",
-    uses: [...GROUND],
+    holds: "what survives: work that is journaled, leased, listed and reported; knows no kind of it",
+    uses: RUNS,
+  },
+  {
+    path: "runs/processes",
+    holds: "what processes that share runs do about each other's: read, stop, wait for, and attach to them",
+    uses: RUNS,
+  },
+  {
+    path: "runs/backend",
+    holds: "the interfaces of a place where runs are kept",
+    uses: RUNS,
   },
   {
     path: "sandbox",

@@ -1,5 +1,5 @@
 import {
-  type Given,
+  type GivenItem,
   givenItems,
   type InputFile,
   itemsIn,
@@ -10,33 +10,33 @@ import {
 } from "../files/rows.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 
-/** What a call gives: items, or a file that holds them. */
-interface Rows<Item> {
+/** The content of a call: items, or a file that holds them. */
+interface CallContent<Item> {
   readonly items: readonly Item[];
   readonly file?: InputFile | undefined;
 }
 
-/** What a call gives: its items, or those that `bytes`, the content of its file, holds. */
+/** The items of a call, or those in its file, whose content is `bytes`; an unusable row gives its reason. */
 export async function givenIn<Item, Full extends Item>(
-  { items, file }: Rows<Item>,
+  { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
-): Promise<readonly Given<Item>[]> {
+): Promise<readonly GivenItem<Item>[]> {
   return file === undefined ? givenItems(items) : itemsIn(contentOf(bytes), file, shape);
 }
 
-/** The items of a call that can be read. */
+/** The usable items of a call. */
 export async function itemsOf<Item, Full extends Item>(
-  rows: Rows<Item>,
+  rows: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
 ): Promise<readonly Item[]> {
   return (await givenIn(rows, shape, bytes)).flatMap((one) => ("reason" in one ? [] : [one.item]));
 }
 
-/** What a call gives, row by row. */
+/** The items of a call as rows, piece by piece. */
 export function rowsIn<Item, Full extends Item>(
-  { items, file }: Rows<Item>,
+  { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
 ): AsyncIterable<readonly Row<Item>[]> {

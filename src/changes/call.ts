@@ -1,8 +1,8 @@
-import type { AddOptionsInput } from "./plan/add-options.ts";
-import type { CreateTargetingsInput } from "./plan/create-targetings.ts";
+import type { UpdateContextsInput } from "./plan/contexts/update-contexts.ts";
+import type { AddOptionsInput } from "./plan/creating/add-options.ts";
+import type { CreateTargetingsInput } from "./plan/creating/create-targetings.ts";
 import type { DeleteOptionsInput, DeleteTargetingsInput } from "./plan/deletes.ts";
-import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/renames.ts";
-import type { UpdateContextsInput } from "./plan/update-contexts.ts";
+import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/names/renames.ts";
 
 /** What each tool that writes to the management API takes. */
 export interface Inputs {

@@ -25,17 +25,17 @@ interface ChangeKind<Input> {
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /** The objects that its plan will count and report, before anything is read for it. May throw a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /** What it changes of what is there; absent: only what is new. */
+  /** The existing things that it changes; absent: it only creates. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets;
   /** How much it deletes; absent: nothing. */
   deletions?(input: Input): number;
-  /** Whether its plan may take something away without deleting it: what can be told before it is planned. */
+  /** Whether its plan may take Context IDs away, as far as the input alone tells. */
   mayTakeAway?(input: Input): boolean;
   /** The rows of its file that failed. */
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** What the memory of names makes of the targetings that it changed. */
+  /** Whether the memory of names stores or removes the targetings that it changed. */
   readonly learnt?: "remembered" | "forgotten";
-  /** What is wanted about names that exist; absent: they fail. */
+  /** What happens to names that exist; absent: they fail. */
   onExisting?(input: Input): OnExisting;
 }
 
@@ -54,7 +54,7 @@ const option = child.extend({
   exposeChildren: z.boolean().optional(),
 });
 
-/** What takes calls apart. Only a call that writes needs it, so that no start pays for it. */
+/** The planners. Only calls that write load them, so that starting stays fast. */
 const planners = () => import("./plan/planners.ts");
 
 /** Every tool that writes. */
@@ -185,24 +185,24 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
 /** The tools that write. */
 export const WRITE_TOOLS: readonly string[] = Object.keys(KINDS);
 
-/** What may be done with a call, whatever tool it is of. */
+/** The operations on a call of any tool that writes. */
 export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
   const kind: ChangeKind<Inputs[Tool]> = KINDS[tool];
   return {
     async plan(context: PlanningContext): Promise<Plan> {
       const plan = await kind.plan(input, context);
-      const { noteWhatWasThere } = await planners();
-      // What changes Context IDs has read each option before.
-      if (tool !== "update_contexts") await noteWhatWasThere(plan, context);
+      const { noteFormerValues } = await planners();
+      // The planner of Context IDs has noted the former values already.
+      if (tool !== "update_contexts") await noteFormerValues(plan, context);
       return plan;
     },
     objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),
-    /** Undefined where it changes nothing that is there. */
+    /** Undefined where it only creates. */
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     /** Whether it deletes what it names, and how much that is. */
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether its plan may need a person's yes: what can be told before it is planned. */
+    /** Whether its plan may need a person's confirmation, as far as the input alone tells. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     learnt: kind.learnt,

@@ -2,12 +2,12 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { failedRows } from "../files/rejects.ts";
 import type { Clock } from "../platform/clock.ts";
+import type { ProjectLock } from "../runs/backend/project-lock.ts";
+import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Driving, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
-import type { ProjectLock } from "../runs/project-lock.ts";
 import { ownReason } from "../runs/reasons.ts";
 import { objectResults } from "../runs/report.ts";
-import type { TargetingMemory } from "../runs/targeting-names.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
@@ -19,13 +19,13 @@ import { isGoing, type Planning } from "./planning.ts";
 import type { JournalEntry } from "./rows/entries.ts";
 import { drive } from "./send/drive.ts";
 import { requestItems } from "./send/request-items.ts";
-import type { Driver } from "./settle/driver.ts";
-import { ServerClock } from "./settle/service-clock.ts";
+import type { ChangeDriver } from "./settle/change-driver.ts";
+import { ServerClock } from "./settle/lost-answers/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
 import { journalEntry, journalLine } from "./state/entry-schema.ts";
 
-/** What changing targetings and options needs of the world besides what all runs do. */
+/** What runs of changes need besides what all runs need. */
 export interface ChangeWorld {
   readonly api: ManagementApi;
   readonly routes: RouteTable;
@@ -36,9 +36,9 @@ export interface ChangeWorld {
   readonly project: string;
   /** How long one request is retried, in milliseconds. */
   readonly retryBudgetMs: number;
-  /** Says in words why something failed, for reject files. */
+  /** Gives the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
-  /** Learns the names of targetings that runs made, renamed or deleted. */
+  /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
   readonly memory: TargetingMemory;
 }
 
@@ -62,7 +62,7 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How much of a plan waits in memory for the disk. */
+/** How many entries of a plan may wait in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
@@ -71,7 +71,10 @@ export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Pl
 /** Makes the kind of runs that change targetings and options. */
 export function changeRunKind(world: ChangeWorld): ChangeRunKind {
   const serverClock = new ServerClock();
-  const goOn = async (run: DrivenChange, begin: (driver: Driver) => Promise<Requests | undefined>): Promise<void> => {
+  const goOn = async (
+    run: DrivenChange,
+    begin: (driver: ChangeDriver) => Promise<Requests | undefined>,
+  ): Promise<void> => {
     const driver = driverOf(run, world, serverClock);
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
@@ -83,7 +86,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     mayWait: true,
     tidies: false,
     readBack,
-    outset: unplannedState,
+    initialState: unplannedState,
     start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),
     resume: (run) =>
       goOn(run, async (driver) => {
@@ -104,11 +107,10 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       const { unknown, unattempted, pending } = state.counts();
       return !isWithdrawn(state) && unknown + unattempted + pending > 0;
     },
-    confession: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
+    lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
       status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0),
-    // A deletion may mean something else by now. What was not planned yet would be planned anew: a person may have to be
-    // asked.
+    // A deletion may hit other things by now. A run without a plan would be planned anew, and may need a confirmation.
     mayGoOn: ({ header, state }) => {
       const { deletes, mayTakeAway } = changeOf(header.call);
       return !deletes && (state.planned || !mayTakeAway);
@@ -116,15 +118,17 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
   };
 }
 
-/** Whether a run was cancelled before it was started: nobody agreed to it, and nothing of it may be sent any more. */
+/**
+ * Whether a run was cancelled before it was started: it was never confirmed, and nothing of it may be sent any more.
+ */
 export function isWithdrawn({ stopped }: RunState): boolean {
   const code = stopped?.reason?.code;
   return code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /**
- * A run as its journal tells it. One that was not planned yet in its journal stands as what a person was asked about,
- * where somebody was, and else as what its caller gave.
+ * Reads a run from its journal. Where the journal has no plan yet, the state is the proposal that a person was asked to
+ * confirm, and without a proposal all that the caller gave, pending.
  */
 async function readBack({
   header,
@@ -136,13 +140,13 @@ async function readBack({
   const state = started ? await stateFrom(entries) : new RunState();
   if (state.planned) return { state, isProposed: true };
   const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
-  if (state.stopped !== undefined) return { ...anew, state, lacking: () => objectEntries(state) };
+  if (state.stopped !== undefined) return { ...anew, state, unwritten: () => objectEntries(state) };
   const asked = await stateFrom(proposed);
-  if (asked.objects.length > 0) return { ...anew, state: asked, isProposed: true, lacking: () => proposed };
-  // One that is only kept is about to be planned, or to be started with its plan.
+  if (asked.objects.length > 0) return { ...anew, state: asked, isProposed: true, unwritten: () => proposed };
+  // A run that is only kept is about to be planned, or to be started with its plan.
   const isOnlyKept = !started && header.unplanned === undefined;
   const given = isOnlyKept ? state : await unplannedState(header.call, part("input"));
-  return { ...anew, state: given, lacking: () => objectEntries(given) };
+  return { ...anew, state: given, unwritten: () => objectEntries(given) };
 }
 
 async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {
@@ -155,8 +159,8 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
 }
 
 /**
- * Begins a run that may be stopped while it is planned, or may not be planned at all: its journal then tells what it was
- * to do, and why nothing of it was sent.
+ * Begins a run that may be stopped while it is planned, or may not be planned at all: its journal then names its
+ * objects, and why nothing of it was sent.
  */
 async function begun(
   run: DrivenChange,
@@ -180,12 +184,12 @@ async function begun(
 }
 
 /**
- * Puts a plan, once it is made, into the state and the journal of a run. What it takes away is kept before it counts as
- * planned: nothing leaves before. Gives the requests that come first, where looking again could only find the same.
+ * Writes a plan, once it is made, to the state and the journal of a run. What it takes away is kept before the plan
+ * counts, so that nothing leaves before. Gives the planned requests where they are known to stay the same.
  */
 async function recordPlan(
   run: DrivenChange,
-  driver: Driver,
+  driver: ChangeDriver,
   given: Plan | Planning,
   { api, clock }: ChangeWorld,
 ): Promise<Requests | undefined> {
@@ -194,14 +198,14 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // Rows are in memory once, wherever they are named.
+    // Blocks of rows take no further memory while they wait: their bytes are shared.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // What comes next goes on meanwhile; the first request waits for it.
+  // The work goes on while the disk writes; the first request waits for it.
   run.write();
   if (plan.removed.length > 0) {
     await run.lease.renew();
@@ -212,7 +216,7 @@ async function recordPlan(
   return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;
 }
 
-/** The plan, once it is made; a run that is stopped gives it up. */
+/** The plan, once it is made; planning is given up where the run is stopped. */
 async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
@@ -227,7 +231,7 @@ function driverOf(
   run: DrivenChange,
   { api, clock, random, retryBudgetMs, routes }: ChangeWorld,
   serverClock: ServerClock,
-): Driver {
+): ChangeDriver {
   const { state, record, lease, signal, header } = run;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {

@@ -1,9 +1,9 @@
 import type { ByteSource } from "../platform/bytes.ts";
+import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
+import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
-import { oneOf } from "../runs/same-call.ts";
-import { orUnreadable, type RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
@@ -15,11 +15,11 @@ import type { Planning } from "./planning.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** What is known of a run of changes before it starts. */
+/** The header of a run of changes. */
 export type ChangeHeader = RunHeader<WriteCall>;
 
-/** A call that is made, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
-interface MadeCall {
+/** A call, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
+interface ArrivedWrite {
   readonly call: WriteCall;
   readonly caller: string;
   readonly arrivedAt: number;
@@ -30,7 +30,7 @@ interface MadeCall {
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning>;
   readonly #context: RunsContext & ChangeWorld;
-  /** What runs would take away that were planned after their call had answered, and that wait for a person's yes. */
+  /** By run: what it would take away, where it was planned after its call had answered and waits for a confirmation. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {
@@ -39,7 +39,7 @@ export class Changes {
   }
 
   /**
-   * Takes a call apart without writing anything; `bytes` is the content of its file, where it has one. Throws an
+   * Plans a call without writing anything; `bytes` is the content of its file, where it has one. Throws an
    * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
@@ -50,8 +50,8 @@ export class Changes {
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
   async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
-    // Only a dry run needs it, so that no start pays for it.
-    const { foresee } = await import("./plan/foresee.ts");
+    // Only dry runs load it, so that starting stays fast.
+    const { foresee } = await import("./plan/dry-run/foresee.ts");
     return foresee(plan, { api, memory, signal });
   }
 
@@ -62,12 +62,12 @@ export class Changes {
     return this.runs.keep(call, caller, input, unplanned);
   }
 
-  /** Keeps what a kept run would do, for those who look at it while it waits for a person's yes. */
+  /** Keeps what a run would do while it waits for a person's confirmation, so that it can be looked at. */
   propose(runId: string, plan: Plan): Promise<void> {
     return this.runs.propose(runId, proposalOf(plan));
   }
 
-  /** What a run would take away that waits for a person's yes, where nobody was asked for it yet. */
+  /** What a waiting run would take away, where no person was asked to confirm it yet. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
     return status() === "needs_confirmation" ? this.#asked.get(header.runId)?.losses : undefined;
   }
@@ -77,7 +77,7 @@ export class Changes {
    * when it was started before.
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
-    return this.runs.start(header, plan, "plan" in plan ? await this.runs.outset(header) : undefined);
+    return this.runs.start(header, plan, "plan" in plan ? await this.runs.initialState(header) : undefined);
   }
 
   /** Starts a kept run; where another process has started it, gives that. */
@@ -86,8 +86,8 @@ export class Changes {
   }
 
   /**
-   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's yes. It stands
-   * as `meanwhile` until then, or else as what its caller gave.
+   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's confirmation.
+   * Until then its state is `meanwhile`, or all that its caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
@@ -96,7 +96,7 @@ export class Changes {
     meanwhile?: RunState,
   ): Promise<ChangeRun> {
     const { runId } = header;
-    const standing = meanwhile ?? (await this.runs.outset(header)) ?? new RunState();
+    const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
     const driven = this.runs.driven(runId);
     if (driven !== undefined) {
       planning.stop();
@@ -112,19 +112,19 @@ export class Changes {
       start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
       startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
       giveUp: (thrown) => this.#giveUp(runId, thrown),
-      // Where it cannot be written down, it is left as nobody has started it.
+      // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
     });
     return this.runs.hold(run);
   }
 
   /**
-   * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has started
-   * since this one arrived, or what `make` starts. `make` is given the run to start: one that another of them has kept
-   * and that waits for a person's yes, or a new one.
+   * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has
+   * started since this one arrived, or what `make` starts. `make` is given the run to start: one that another of them
+   * has kept and that waits for a person's confirmation, or a new one.
    */
   once<T>(
-    { call, caller, arrivedAt, bytes }: MadeCall,
+    { call, caller, arrivedAt, bytes }: ArrivedWrite,
     make: (keep: () => Promise<ChangeHeader>) => Promise<T>,
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);
@@ -158,7 +158,7 @@ export class Changes {
     return orUnreadable(this.runs.lookAt(runId));
   }
 
-  /** As long as a confirmation counts. */
+  /** Keeps what a run would take away for as long as a confirmation is valid. */
   #remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
@@ -166,7 +166,7 @@ export class Changes {
   }
 }
 
-/** What is told of a plan to those who look at a run that waits: its objects, without what would be sent. */
+/** The entries that show the plan of a run that waits: its objects, without the requests. */
 function* proposalOf(plan: Plan): Generator<JournalEntry> {
   for (const entry of plan.entries())
     if (entry.t === "objects" || entry.t === "settled" || entry.t === "facts") yield entry;

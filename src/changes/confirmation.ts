@@ -5,7 +5,7 @@ import type { Loss, Plan } from "./plan/plan.ts";
 
 /** How long a person has to decide, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
-/** An `update_contexts` that takes away more than this asks first (contract, Confirmation). */
+/** An `update_contexts` that takes away more Context IDs than this needs a confirmation. */
 const UNASKED_CONTEXT_IDS = 100;
 
 /** Whether a plan takes away so much that a person has to agree: decided by what it does, not only by the tool. */
@@ -15,7 +15,7 @@ export function needsConfirmation(call: WriteCall, { losses }: Plan): boolean {
   return contextIds > UNASKED_CONTEXT_IDS || losses.some((loss) => loss.empties);
 }
 
-/** A short text that changes when anything of what a plan takes away does. */
+/** A digest of what a plan takes away: a confirmation counts only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
   const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");

@@ -10,12 +10,12 @@ import type { JournalEntry } from "./rows/entries.ts";
 import { StepList } from "./rows/step-list.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** So that no line of a journal grows with the call. */
+/** Limits the length of a line of the journal. */
 const OBJECTS_PER_LINE = 500;
 
 /**
- * How a run stands until it is planned: what the caller gave, all of it pending. `bytes` is the content of the call's
- * file, where it has one; of one that cannot be read nothing is known.
+ * The state of a run until it is planned: all that the caller gave, pending. `bytes` is the content of the call's file,
+ * where it has one; where the file cannot be read the state is empty.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -27,8 +27,8 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
 }
 
 /**
- * What a failed planning means for its run. A service that says no says it again: the run has failed. What another try
- * may mend interrupts it. Undefined for an error of this machine.
+ * How a run ends whose planning failed. A rejection would come again: the run has failed. An error that another try may
+ * avoid interrupts it. Undefined for an error of this machine.
  */
 export function endingOf(thrown: unknown): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -40,7 +40,7 @@ export function endingOf(thrown: unknown): Ending | undefined {
   return { cause, reason: ownReason("NOT_PLANNED", problemOf(thrown)) };
 }
 
-/** What `render/` needs of an error of the API to put it into words. */
+/** The fields of an API error from which `render/` makes a sentence. */
 function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };

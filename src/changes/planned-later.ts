@@ -1,32 +1,32 @@
+import type { RunHeader } from "../runs/backend/store.ts";
 import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
-import type { RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
 import type { Plan } from "./plan/plan.ts";
 import type { Planning } from "./planning.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** How a run goes on once it is planned. */
+/** What happens to a run once it is planned. */
 interface Then {
-  /** How it stands until it is planned. */
+  /** Its state until it is planned. */
   readonly meanwhile: RunState;
-  /** Whether it may start without a person's yes. */
+  /** Whether it may start without a person's confirmation. */
   readonly mayStart: (plan: Plan) => boolean;
-  /** Keeps what it would do, where it may not. */
+  /** Keeps the plan as a proposal, where it may not. */
   readonly propose: (plan: Plan) => Promise<void>;
   readonly start: (plan: Plan) => Promise<ChangeRun | undefined>;
   /** The run, where another process has started it meanwhile. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
-  /** Ends it, where it could not be planned, so that its journal tells why; gives it as it stands then. */
+  /** Ends it, where it could not be planned, with the reason in its journal; gives the ended run. */
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
-  /** Ends it as cancelled, so that nobody can start it; gives it as it stands then. */
+  /** Ends it as cancelled, so that no process can start it; gives the ended run. */
   readonly withdraw: () => Promise<ChangeRun | undefined>;
 }
 
 /**
- * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a person's yes
- * with what it would take away, or tells why it could not be planned.
+ * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a
+ * confirmation of what it would take away, or ends with the reason why it could not be planned.
  */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
@@ -35,7 +35,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // What it takes away is then no longer there to be planned.
+    // Where another process has started the run, this plan would no longer fit.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     if (then.mayStart(plan)) {

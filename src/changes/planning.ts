@@ -1,9 +1,9 @@
 import type { Plan } from "./plan/plan.ts";
 
-/** A plan that is still being made: reads may take their time. */
+/** A plan that is still being made, since its reads take long. */
 export interface Planning {
   readonly plan: Promise<Plan>;
-  /** Gives it up: `plan` is then rejected, or was made already. */
+  /** Stops planning: `plan` then rejects, unless it was made already. */
   stop(): void;
 }
 

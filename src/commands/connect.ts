@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { eventsOver } from "../api/event-client.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { managementOver } from "../api/management-client.ts";
-import { withReadRetry } from "../api/read.ts";
+import { withReadRetry } from "../api/reads/retry.ts";
 import { sandboxOver } from "../api/sandbox.ts";
 import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
@@ -12,7 +12,7 @@ import { systemClock } from "../platform/clock.ts";
 import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
-import type { Backend } from "../runs/backend.ts";
+import type { Backend } from "../runs/backend/backend.ts";
 import { fileBackend } from "../runs/file/backend.ts";
 import { Runs } from "../runs/registry.ts";
 import { type Audit, auditInto } from "../server/audit.ts";
@@ -25,14 +25,14 @@ import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { routesOf } from "./settings-input.ts";
 
-/** Everything below the server, put together. */
+/** The context of tools, and what starts and stops it. */
 export interface Connected {
   readonly services: ToolServices;
   readonly offer: Offer;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Begins what should be there before the first answer; resolves when it is there, or was found not to work. */
+  /** Starts what has to run before the first answer; resolves when it runs, or has failed. */
   readonly start: () => Promise<void>;
   /** Stops runs between two requests, so that a later process can take them up; resolves when they rest. */
   readonly stopRuns: () => Promise<void>;
@@ -40,11 +40,11 @@ export interface Connected {
   readonly close: () => Promise<void>;
 }
 
-/** What everything of one process shares. */
+/** What all contexts of one process share. */
 export interface Shared {
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
-  /** What outlives the process. */
+  /** The store of everything that outlives the process. */
   readonly backend: Backend;
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
@@ -54,12 +54,12 @@ export interface Shared {
   readonly secrets?: readonly string[];
 }
 
-/** What outlives a process with these settings; no file is touched yet. */
+/** The store for these settings; no file is touched yet. */
 export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep">): Backend {
   return fileBackend({ stateDir, clock: systemClock, keep });
 }
 
-/** Puts the rooms below the server together; no connection is made yet, and no file is touched. */
+/** Connects the rooms below the server; no request is made yet, and no file is touched. */
 export function connect(settings: Settings, { stopping, backend, sealKey, work, secrets = [] }: Shared): Connected {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
@@ -116,7 +116,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
   const retried = (budgetMs: number): ManagementApi | undefined =>
     management &&
     withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs, width });
-  // What an embedded sandbox holds ends with this process, and so does the memory of it.
+  // The targetings of an embedded sandbox end with this process, and so does the memory of their names.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];

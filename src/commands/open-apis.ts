@@ -4,7 +4,7 @@ import type { Log, LogFields } from "../server/log.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
-import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
+import { acceptedKeys, embeddedSandbox, type Named } from "./sandbox/embedded-sandbox.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */
 export interface Apis {
@@ -18,7 +18,7 @@ export interface Apis {
   readonly sandbox?: Http | undefined;
   /** The targetings that an embedded sandbox holds at its start. */
   readonly seeded?: () => Promise<readonly Named[]>;
-  /** Starts what should be there before the first request; resolves when it is. */
+  /** Starts what has to run before the first request; resolves when it runs. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
@@ -29,14 +29,14 @@ export function openApis(settings: Settings): Apis {
   return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
-/** What watching the APIs needs. */
+/** What logging the requests to the APIs needs. */
 interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
 }
 
-/** What an API repeats of a key stops here, before it is shown, logged or kept in a file; and each request is logged. */
+/** Removes keys from the answers of an API, before they are shown, logged or kept in a file; and logs each request. */
 export function watched(apis: Apis, { redact, log, now }: Watch): Apis {
   const clean = (http: Http | undefined): Http | undefined =>
     http && {
@@ -117,8 +117,8 @@ function openSandbox(environment: SandboxEnvironment, settings: Settings): Apis 
     sandbox: events,
     ...(environment.url === undefined && seed !== "none" && { seeded: embedded.seeded }),
     start: async () => {
-      // With a port of its own it may be looked at before the first call; the address of any other is told by a call.
-      // A file that cannot be used is told in the log at once.
+      // A sandbox with a fixed port may be looked at before the first call; the address of any other is in an answer.
+      // An error of its file is logged at once.
       const isNeeded = port !== 0 || typeof seed === "object";
       if (environment.url === undefined && isNeeded) await embedded.url();
     },

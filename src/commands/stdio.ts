@@ -52,7 +52,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     tools: listedTools(TOOLS, offer),
     hidden: hiddenTools(TOOLS, offer),
     services,
-    // One process serves the whole connection, so that nobody else needs to open the questions that it asks.
+    // One process serves the whole connection, so that only this process opens the questions that it asks.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -88,7 +88,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Waits for something, but no longer than so many milliseconds. */
+/** Waits for a promise, but at most for the given milliseconds. */
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<void>((resolve) => {

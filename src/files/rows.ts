@@ -202,7 +202,7 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
 }
 
 /** An item of a call, or the reason why it is unusable; `line` where it came from a file. */
-export type Given<Item> = {
+export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
   /** How many further rows of the file were merged into it, and how many empty ones passed over. */
@@ -221,7 +221,7 @@ export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator
 }
 
 /** Items that were given in a call. */
-export function givenItems<Item>(items: readonly Item[]): readonly Given<Item>[] {
+export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Item>[] {
   return items.map((item, index) => ({ index, item }));
 }
 
@@ -233,8 +233,8 @@ export async function itemsIn<Item>(
   bytes: ByteSource,
   file: InputFile,
   shape: RowShape<Item>,
-): Promise<readonly Given<Item>[]> {
-  const given: Given<Item>[] = [];
+): Promise<readonly GivenItem<Item>[]> {
+  const given: GivenItem<Item>[] = [];
   const merged = new Map<number, number>();
   const byKey = new Map<string, number>();
   const spoilt = new Map<string, number>();
@@ -279,7 +279,7 @@ export async function itemsIn<Item>(
 }
 
 /** How many rows of a file came to what it gives. */
-export function rowCounts(given: readonly Given<unknown>[]): RowCounts {
+export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
   return { read: given.length + merged, merged, skipped: sum("skipped") };

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
-import type { Plan } from "./diff/plan.ts";
+import type { StatePlan } from "./diff/plan.ts";
 
-/** Where a plan was made, and of what; all of it is compared when it is applied. */
+/** The service, targeting and file of a plan; all of it is compared when it is applied. */
 export interface PlanOrigin {
   readonly environment: "live" | "sandbox";
   /** Base address of the management API. */
@@ -20,11 +20,11 @@ export interface PlanDocument extends PlanOrigin {
   readonly version: 1;
   /** SHA-256 over everything else, in hexadecimal digits: what was reviewed is what is applied. */
   readonly digest: string;
-  readonly plan: Plan;
+  readonly plan: StatePlan;
 }
 
 /** Puts a plan and its origin together, with the digest of both. */
-export function planDocument(plan: Plan, origin: PlanOrigin): PlanDocument {
+export function planDocument(plan: StatePlan, origin: PlanOrigin): PlanDocument {
   const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan };
   return { ...content, digest: digestOfPlan(content) };
 }
@@ -34,7 +34,7 @@ export function digestOfPlan(content: object): string {
   return createHash("sha256").update(JSON.stringify(content)).digest("hex");
 }
 
-/** What a command ends with. */
+/** How a command ends. */
 export type PlanExitCode = 0 | 1 | 2;
 
 const told = z.union([z.string(), z.number(), z.boolean(), z.null()]);

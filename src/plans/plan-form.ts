@@ -2,7 +2,7 @@ import * as z from "zod";
 import { FileError } from "../platform/file-error.ts";
 import { parseJson } from "../platform/json.ts";
 import { isUlid } from "../spec/ulid.ts";
-import type { Plan } from "./diff/plan.ts";
+import type { StatePlan } from "./diff/plan.ts";
 import { difference, digestOfPlan, exceededLimit, fileProblem, type PlanDocument } from "./plan-document.ts";
 
 const ulid = z.string().refine(isUlid);
@@ -44,7 +44,7 @@ const item = z.discriminatedUnion("kind", [
 
 const named = { _id: ulid, name: z.string() };
 
-const plan: z.ZodType<Plan> = z.strictObject({
+const plan: z.ZodType<StatePlan> = z.strictObject({
   targeting: z.strictObject({ _id: ulid.optional(), name: z.string(), rename: z.string().optional() }),
   items: z.array(item),
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),

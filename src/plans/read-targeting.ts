@@ -3,24 +3,24 @@ import { isMissing } from "../reading/find-options.ts";
 import { mapConcurrently, readOptionContents } from "../reading/option-contents.ts";
 import { readOptions } from "../reading/option-lists.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { digestOfContexts, type There, type ThereOption } from "./base/there.ts";
+import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base/service-targeting.ts";
 
 /** How a targeting is read. */
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** Told how many of how many options have been read. */
+  /** Called with how many options have been read, and how many there are. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
 /**
- * Reads a targeting as a whole: all options with all Context IDs, each once. An option that is deleted meanwhile is left
- * out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
+ * Reads a targeting as a whole: all options with all Context IDs, each once. An option that is deleted meanwhile is
+ * left out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
  */
 export async function readTargeting(
   api: ManagementApi,
   targetingId: string,
   { signal, onProgress }: HowToRead,
-): Promise<There> {
+): Promise<ServiceTargeting> {
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const placed: { readonly record: OptionRecord; readonly parent: string | null }[] = [];
   for await (const record of readOptions(api, targetingId, signal, { subOptions: false })) {
@@ -54,7 +54,7 @@ async function contextsOf(
   }
 }
 
-function optionOf(record: OptionRecord, parent: string | null, contexts: readonly string[]): ThereOption {
+function optionOf(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
   const { _id, name, type = record.childCount === undefined ? "atomic" : "collection", exposeChildren } = record;
   const isGroup = type === "collection";
   return {

@@ -1,10 +1,10 @@
 import { FileError } from "../platform/file-error.ts";
-import type { TargetingMemory } from "../runs/targeting-names.ts";
+import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import { isUlid } from "../spec/ulid.ts";
 import type { Base } from "./base/base.ts";
 import type { DesiredTargeting } from "./file/desired.ts";
 
-/** What may say which targeting is meant. */
+/** The sources that may name the targeting. */
 export interface TargetingHints {
   /** What the caller gave: an ID or a name. */
   readonly given?: string | undefined;
@@ -15,9 +15,9 @@ export interface TargetingHints {
 }
 
 /**
- * The ID of the targeting that a file is planned onto: as the caller says, as the file does, as the base does. Undefined
- * where the file names one that was never seen, which the plan then creates. Throws a FileError where they contradict
- * each other, where a name is unknown or ambiguous, and where none of them says anything.
+ * The ID of the targeting that a file is planned onto: as the caller says, as the file does, as the base does.
+ * Undefined where the file names one that was never seen, which the plan then creates. Throws a FileError where they
+ * contradict each other, where a name is unknown or ambiguous, and where none of them says anything.
  */
 export async function whichTargeting({
   given,

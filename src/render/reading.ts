@@ -1,4 +1,4 @@
-import type { SeenTargeting } from "../runs/targeting-names.ts";
+import type { SeenTargeting } from "../runs/backend/targeting-names.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, shown } from "./fence.ts";
 
@@ -35,7 +35,9 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** A line of a list, whose first columns its heading names: ID, name, Context IDs, and what is not the same for most. */
+/**
+ * A line of a list, whose first columns its heading names: ID, name, Context IDs, and what is not the same for most.
+ */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all = contextCountWithChildren === undefined ? "" : `, ${plain(contextCountWithChildren)} with them`;

@@ -1,43 +1,43 @@
+import type { RunHeader, RunJournal, RunStore, RunSummary } from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import type { Reason } from "./outcome.ts";
+import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
-import { type Reins, reinsOf } from "./reins.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
-import type { RunHeader, RunJournal, RunStore, RunSummary } from "./store.ts";
 import type { Lease } from "./turn.ts";
 
 /** What driving a run begins with. */
 export interface DrivenParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
-  /** How it stands as long as `state` has no objects. */
+  /** The state that is shown as long as `state` has no objects. */
   readonly meanwhile?: State | undefined;
-  /** What the journal takes first; `state` knows it. */
+  /** The first entries for the journal; `state` contains them already. */
   readonly first?: readonly Entry[] | undefined;
-  /** How this process comes to drive it. */
+  /** Takes the lease by which this process drives the run. */
   readonly open: () => Promise<Lease>;
-  /** Begins it, or goes on with it, and drives it until it stops. */
+  /** Starts or resumes the run, and drives it until it stops. */
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
 }
 
 /** A run that this process drives. */
 export interface DrivenRun<Call extends ToolCall, State extends RunView<never>> extends Run<Call, State> {
-  /** Whether another process has taken it over: then that one knows how it stands. */
+  /** Whether another process has taken it over: then the state is that of the other process. */
   isTakenOver(): boolean;
 }
 
-/** How a driven run is stopped, what it holds meanwhile, and who is told how it stands. */
-interface Held<Call, State> {
+/** What a driven run holds: its requests to stop, its lease and its watchers. */
+interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
-  readonly reins: Reins;
+  readonly stopRequests: StopRequests;
   lease?: Lease;
   journal?: RunJournal;
-  /** To be called once the run is on the disk, or cannot be put there. */
+  /** To be called once the run is on the disk, or could not be written. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
 }
 
-/** Drives a run in the background. It never rejects: what goes wrong on this machine stops the run, and says so in it. */
+/** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -51,9 +51,9 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  const held: Held<Call, State> = {
+  const held: HeldRun<Call, State> = {
     files: filesOf(context.store, header, state),
-    reins: reinsOf(context.store, header.runId, () => held.lease),
+    stopRequests: stopRequestsOf(context.store, header.runId, () => held.lease),
     isKept,
     progress: (waitingMs = 0) => {
       for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
@@ -74,14 +74,14 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
       return () => watchers.delete(watcher);
     },
     stop: (why) => {
-      held.reins.stop(why);
+      held.stopRequests.stop(why);
       return !isLost(held);
     },
   };
 }
 
 /** Whether another process has taken over a run that this one drove. */
-function isLost({ lease }: Pick<Held<unknown, unknown>, "lease">): boolean {
+function isLost({ lease }: Pick<HeldRun<unknown, unknown>, "lease">): boolean {
   return lease?.lost.aborted === true;
 }
 
@@ -90,9 +90,9 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   kind: RunKind<Call, Entry, State, Given>,
   { store }: Pick<RunsContext, "store">,
   { header: { runId }, state, meanwhile, first = [], open, carryOut: work }: DrivenParts<Call, Entry, State>,
-  held: Held<Call, State>,
+  held: HeldRun<Call, State>,
 ): Promise<void> {
-  const { reins, files, progress } = held;
+  const { stopRequests, files, progress } = held;
   const lease = await open();
   held.lease = lease;
   const journal = await store.journal(runId, lease);
@@ -101,7 +101,12 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   for (const entry of first) append(entry);
   await work({
     ...{ ...files, meanwhile, lease, append, progress },
-    ...{ signal: reins.signal, cause: reins.cause, stop: reins.stop, mayLeave: reins.mayLeave },
+    ...{
+      signal: stopRequests.signal,
+      cause: stopRequests.cause,
+      stop: stopRequests.stop,
+      mayLeave: stopRequests.mayLeave,
+    },
     record: (entry) => {
       append(entry);
       state.apply(entry);
@@ -109,19 +114,19 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
     flush: () => journal.flush(),
     intend: (turn) => journal.intend(turn),
     write: () => journal.write(),
-    started: async () => {
+    markStarted: async () => {
       await store.start(runId);
       held.isKept();
     },
   });
 }
 
-/** Carries a run out and brings it to rest. What belongs to one that another process has taken over is for that one. */
+/** Carries a run out and brings it to rest. A run that another process has taken over is left to that process. */
 async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
-  held: Held<Call, State>,
+  held: HeldRun<Call, State>,
 ): Promise<void> {
   const { store, clock } = context;
   const { header, state } = parts;
@@ -129,7 +134,7 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   const steps = [
     () => carryOut(kind, context, parts, held),
     async () => held.journal?.close(),
-    () => held.reins.end(),
+    () => held.stopRequests.end(),
     ifHeld(() => kind.finish(held.files)),
     ifHeld((lease) => lease.check()),
     ifHeld(() => store.summarise(header.runId, inShort(kind, header, state))),
@@ -149,21 +154,21 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   if (isLost(held)) await handOver(kind, state, held, clock.now());
 }
 
-/** Ends what this process does with a run that another one has taken over, and confesses what it did too late. */
+/** Ends the driving of a run that another process has taken over, and tells it of requests that left too late. */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
   kind: RunKind<Call, Entry, State, Given>,
   state: State,
-  { journal, reins }: Held<Call, State>,
+  { journal, stopRequests }: HeldRun<Call, State>,
   at: number,
 ): Promise<void> {
   await journal?.close().catch(() => undefined);
-  await reins.end();
-  const entry = kind.confession?.(state, at);
-  // One that cannot be written leaves what the other process finds out by itself.
-  if (entry !== undefined) await journal?.confess(kind.line(entry)).catch(() => undefined);
+  await stopRequests.end();
+  const entry = kind.lateEntry?.(state, at);
+  // If the entry cannot be written, the other process still settles the items by their evidence.
+  if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
-/** What the kind of a run may keep of it. */
+/** Gives the kind of a run access to the parts of the run. */
 export function filesOf<Call, State>(
   store: Pick<RunStore, "part" | "keep">,
   header: RunHeader<Call>,

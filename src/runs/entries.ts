@@ -1,6 +1,6 @@
 import { parseJson } from "../platform/json.ts";
+import { RunStoreError, type StoredRun } from "./backend/store.ts";
 import type { RunForm } from "./kind.ts";
-import { RunStoreError, type StoredRun } from "./store.ts";
 
 const START_ANEW = "Look at what was applied with list_options, and start anew.";
 
@@ -35,7 +35,7 @@ export function isOfKind(
   return kind === undefined ? tools.includes(toolOf(call) ?? "") : kind === name;
 }
 
-/** The tool of a call of any kind; undefined where it cannot be told. */
+/** The tool of a call of any kind; undefined where the call names none. */
 export function toolOf(call: unknown): string | undefined {
   return typeof call === "object" && call !== null && "tool" in call && typeof call.tool === "string"
     ? call.tool

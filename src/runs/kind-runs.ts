@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
+import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
-import { KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
-import { leaseToResume } from "./reins.ts";
-import { type MadeBefore, madeBefore } from "./same-call.ts";
-import { type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
+import { KeptRuns } from "./processes/kept-runs.ts";
+import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
+import { leaseToResume } from "./processes/stop-requests.ts";
 import type { Lease } from "./turn.ts";
 
-/** Nothing but its call is there of a run: its process died before more was kept, and nothing was sent. */
+/** Of a run only its call was kept: its process died before more was written, and nothing was sent. */
 export class NothingKeptError extends RunStoreError {}
 
 /** The content that is given with a call. */
-export interface Input {
+export interface RunInput {
   readonly bytes: ByteSource;
   /** Its SHA-256, in hexadecimal. */
   readonly digest: string;
@@ -43,12 +43,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   fingerprint(call: Call, caller: string): string {
     const { project, environment } = this.#context;
     return createHash("sha256")
-      .update(JSON.stringify([this.kind.sameness?.(call) ?? call, caller, project, environment]))
+      .update(JSON.stringify([this.kind.identity?.(call) ?? call, caller, project, environment]))
       .digest("base64url");
   }
 
   /** Keeps a run, with the content that was given with it, without starting it; gives its header. */
-  async keep(call: Call, caller: string, input?: Input, unplanned?: true): Promise<RunHeader<Call>> {
+  async keep(call: Call, caller: string, input?: RunInput, unplanned?: true): Promise<RunHeader<Call>> {
     const header = { ...this.#headerOf(call, caller), ...(unplanned && { unplanned }) };
     const { store } = this.#context;
     await store.create(header);
@@ -56,7 +56,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return header;
   }
 
-  /** Keeps what a kept run would do, for those who look at it while it waits. */
+  /** Keeps what a run that waits would do, so that it can be looked at. */
   async propose(runId: string, entries: Iterable<Entry>): Promise<void> {
     const { line } = this.kind;
     const lines = function* () {
@@ -66,8 +66,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a kept run and drives it in the background; it stands as `meanwhile` until it has objects. Undefined when it
-   * was started before: then `find` gives it.
+   * Starts a kept run and drives it in the background; until it has objects, its state is `meanwhile`. Undefined when
+   * it was started before: then `find` gives it.
    */
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
@@ -90,12 +90,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /**
    * Keeps a run and starts it in one go. The lease comes before the content, and both before the journal, which begins
-   * with `first`: so a run without them was never started. What cannot be kept is said in the run.
+   * with `first`: so a run without them was never started. A failure to keep it becomes the reason of the run.
    */
   startAtOnce(
     call: Call,
     caller: string,
-    { input, first, given }: { readonly input: Input; readonly first: (at: number) => Entry; readonly given: Given },
+    { input, first, given }: { readonly input: RunInput; readonly first: (at: number) => Entry; readonly given: Given },
   ): Run<Call, State> {
     const { store } = this.#context;
     const header = this.#headerOf(call, caller);
@@ -114,7 +114,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Takes up a run where it stopped. Gives the run as it is when another driver has it already, and when it was not
+   * Resumes a run. Gives the run as it is when another driver has it already, and when it was not
    * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */
   async resume(runId: string, given?: Given): Promise<Run<Call, State> | undefined> {
@@ -130,21 +130,21 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
       const { header, state, from, first } = found;
       await store.reopen(header);
-      const meanwhile = from && (await this.outset(header));
+      const meanwhile = from && (await this.initialState(header));
       return { header, state: from ?? state, meanwhile, first };
     });
     const open = async () => lease;
     return this.#drive({ ...parts, open, carryOut: (run) => this.kind.resume(run, given) });
   }
 
-  /** How a run stands of which only the call is known. */
-  async outset({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
-    return this.kind.outset?.(call, this.#context.store.part(runId, "input"));
+  /** The state of a run of which only the call is known. */
+  async initialState({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
+    return this.kind.initialState?.(call, this.#context.store.part(runId, "input"));
   }
 
   /**
-   * What there is of the same call by the same caller, before another run of it is started: one that goes on, or is taken
-   * up since the call means it, or one that ended with something left.
+   * The earlier run of the same call by the same caller, before another run is started: one that is being driven, one
+   * that is resumed since the call means it, or one that ended with items left.
    */
   async madeBefore(call: Call, caller: string): Promise<MadeBefore<Run<Call, State>>> {
     const { store, clock } = this.#context;
@@ -159,7 +159,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     });
   }
 
-  /** Goes on with a run for a call that is made again; undefined where that may not be the same as it was. */
+  /** Resumes a run for a call that is made again; undefined where the run may no longer mean the same. */
   async takeUp(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
@@ -176,7 +176,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.get(runId);
   }
 
-  /** Gives a run to those who look for it, until it rests. */
+  /** Lets `find` give this run until it rests. */
   hold(run: Run<Call, State>): Run<Call, State> {
     const { runId } = run.header;
     const rest = run.rest.then(() => {
@@ -193,7 +193,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.get(runId) ?? this.#kept.find(runId);
   }
 
-  /** A run as it is kept, and as another process that drives it goes on with it, whatever this one makes of it. */
+  /** A run as it is kept, followed where another process drives it, even if this process holds it, too. */
   lookAt(runId: string): Promise<Run<Call, State> | undefined> {
     return this.#kept.find(runId);
   }
@@ -204,8 +204,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Cancels a run, in whatever process it is driven: it sends nothing more once this has resolved, but for requests whose
-   * intent is on the disk. Gives the run; undefined when there is none.
+   * Cancels a run, in whatever process it is driven: it sends nothing more once this has resolved, but for requests
+   * whose intent is on the disk. Gives the run; undefined when there is none.
    */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
@@ -215,7 +215,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that was not started, so that nobody can start it any more, in whatever process. Undefined when it was
+   * Ends a run that was not started, so that no process can start it any more. Undefined when it was
    * started, or there is none, or runs of this kind never wait.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
@@ -252,12 +252,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   #drive(parts: DrivenParts<Call, Entry, State>): Run<Call, State> {
     const { runId } = parts.header;
     const run = drivenRun(this.kind, this.#context, parts);
-    /** What another process makes of it that has taken it over. */
+    /** The run as followed from the journal, once another process has taken it over. */
     let other: Run<Call, State> | undefined;
     let isLookedFor = true;
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
-      // No call waits for what other processes left; what cannot be tidied now is tried again.
+      // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
       void this.tidyLeft().catch(() => undefined);
       if (!run.isTakenOver()) return;
       other = await this.#kept.find(runId).catch(() => undefined);
@@ -269,7 +269,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       get state() {
         return other?.state ?? run.state;
       },
-      // Until it is known what the other process makes of it, it goes on.
+      // Until the journal of the other process was read, the run counts as running.
       status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
       rest,
     };
@@ -278,7 +278,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 }
 
-/** Does some work by a lease, which is given back where it fails. */
+/** Does some work with a lease, which is given back where the work fails. */
 async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -288,7 +288,7 @@ async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What is read of a run that may never have been started: undefined where it was not. */
+/** The run that `taking` gives; undefined where nothing of it was kept. */
 export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
   try {
     return await taking;

@@ -1,7 +1,7 @@
-import type { Revision } from "./store.ts";
+import type { Revision } from "./backend/store.ts";
 
 const MOST_RUNS = 4;
-/** Of what lies on the disk; in memory it takes several times as much. */
+/** Bytes on the disk; in memory a run takes several times as much. */
 const MOST_BYTES = 24 * 1024 * 1024;
 
 /** Keeps the last few runs that were read back, so that the next page of one does not read all of it again. */
@@ -9,7 +9,7 @@ export class LastRead<T> {
   /** The one that was used last comes last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
-  /** What was read of a run, or reads it where it has changed since. Nobody may change what this gives. */
+  /** The run as it was read last, or read again where it has changed since. The result must not be changed. */
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
     const known = this.#kept.get(runId);
     this.#kept.delete(runId);

@@ -1,6 +1,6 @@
 import type { BulkOperation } from "../spec/routes.ts";
 
-/** How one reported object ends (contract, "The result of a tool that writes"). */
+/** How one reported object ends in the result of a tool that writes. */
 export type Outcome = "succeeded" | "alreadyDone" | "failed" | "unattempted" | "unknown";
 
 /** Where an object stands: `pending` until it has an outcome. */
@@ -23,7 +23,7 @@ export interface OptionPlace {
   readonly parentName?: string | null;
 }
 
-/** What an object is to change, where what was there was read before (contract, Settled details, Rows). */
+/** What a run is to change of an object whose former state was read before: shown in the rows of a result. */
 export interface KnownChange {
   /** Of a rename the names, of a move the groups, of both together all of it. */
   readonly from?: string | Partial<OptionPlace & { readonly name: string }>;
@@ -38,7 +38,7 @@ export interface KnownChange {
 /** What a run did with an object. */
 export type Did = "created" | "changed" | "deleted" | "same";
 
-/** Who agreed to a run, and where (contract, Confirmation). */
+/** Who confirmed a run, and where. */
 export type Asked = "agreed_in_client" | "agreed_in_view" | "agreed_on_page" | "agreed_by_token" | "not_needed";
 
 /** How many rows of a file were read, how many of them added to an item before, and how many empty ones passed over. */
@@ -63,7 +63,7 @@ export interface ReportedObject {
   readonly _id?: string;
   /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
   readonly uid?: string;
-  /** Of an event: which of its names were put right, each as `eventName addToCart → add_to_cart`. */
+  /** Of an event: which of its misspelt names were corrected, each as `eventName addToCart → add_to_cart`. */
   readonly mended?: readonly string[];
   readonly change?: KnownChange;
 }

@@ -1,10 +1,10 @@
 import type { ByteSource } from "../platform/bytes.ts";
+import { orUnreadable, type RunPart, type RunStore } from "./backend/store.ts";
 import { isOfKind, toolOf } from "./entries.ts";
 import type { ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
-import { orUnreadable, type RunPart, type RunStore } from "./store.ts";
 
-/** The runs of one kind, for those who know no kind. */
+/** The runs of one kind, for code that knows no kind. */
 export interface AnyKindRuns {
   readonly kind: Pick<RunForm<unknown, unknown>, "name" | "tools">;
   readonly isDriving: boolean;
@@ -17,13 +17,13 @@ export interface AnyKindRuns {
   tidyLeft(): Promise<void>;
 }
 
-/** A run that was cut short and waits to be taken up. */
+/** A run that was cut short and can be resumed. */
 export interface Interrupted {
   readonly runId: string;
   readonly tool: string;
 }
 
-/** How many runs are looked at for those that were interrupted, however many are kept. */
+/** How many of the kept runs are searched for interrupted ones. */
 const LOOKED_AT = 20;
 
 /** All runs of a project, of whatever kind. What is kept of a kind that is not among these is left alone. */
@@ -46,12 +46,17 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read. */
+  /**
+   * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
+   */
   async find(runId: string): Promise<Run | undefined> {
     return this.#driven(runId) ?? (await this.#kindOf(runId))?.find(runId);
   }
 
-  /** Takes up a run where it stopped. Gives it as it is where somebody drives it, or it waits; undefined: there is none. */
+  /**
+   * Resumes a run. Gives it unchanged where a process drives it, or it waits for a confirmation; undefined: there is
+   * none.
+   */
   async resume(runId: string): Promise<Run | undefined> {
     return this.#driven(runId) ?? (await this.#kindOf(runId))?.resume(runId);
   }
@@ -64,7 +69,9 @@ export class Runs {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
-  /** Ends a run that was not started, so that nobody can start it any more; undefined where there is none such. */
+  /**
+   * Ends a run that was not started, so that no process can start it any more; undefined where there is no such run.
+   */
   async withdraw(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.withdraw(runId);
   }
@@ -79,7 +86,7 @@ export class Runs {
     }
   }
 
-  /** The runs of a caller that were cut short and that nobody goes on with, the newest first; a few of them. */
+  /** The runs of a caller that were cut short and are not driven, the newest first; a few of them. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.unfinished({ caller, ...this.#of })).slice(0, LOOKED_AT)) {
@@ -91,7 +98,7 @@ export class Runs {
     return found;
   }
 
-  /** What was kept of a run beside its journal. */
+  /** A file of a run beside its journal. */
   part(runId: string, part: RunPart): ByteSource {
     return this.#store.part(runId, part);
   }
@@ -125,16 +132,16 @@ export class Runs {
     return stored && this.#kinds.find(({ kind }) => isOfKind(kind, stored.header));
   }
 
-  /** A run in short that has none kept; undefined where it cannot be read, or there is nothing of it yet. */
+  /** The summary of a run that has none kept; undefined where it cannot be read, or has no objects yet. */
   async #lookedAt(runId: string) {
     const stored = await orUnreadable(this.#store.read(runId));
     const run = stored && (await orUnreadable(this.find(runId)));
-    // Without anything to agree to, it is about to be started, or its server died before it was.
+    // Without a plan to confirm, a process is about to start it, or died before it could.
     if (run === undefined || (!stored?.started && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
   }
 
-  /** The tool of a run that was started; undefined where it was not, or cannot be read. */
+  /** The tool of a run that was started; undefined where it was not started, or cannot be read. */
   async #startedTool(runId: string): Promise<string | undefined> {
     const stored = await orUnreadable(this.#store.read(runId));
     return stored?.started ? toolOf(stored.header.call) : undefined;

@@ -1,8 +1,8 @@
+import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { Did, KnownChange, Outcome, Reason, ReportedObject, Standing, StopCause } from "./outcome.ts";
 import { type Counts, OUTCOMES } from "./outcome.ts";
-import type { RunHeader, RunSummary } from "./store.ts";
 
-/** Where a run as a whole stands (contract, "The result of a tool that writes"). */
+/** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =
   | "succeeded"
   | "partial"
@@ -14,7 +14,7 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** What was foretold of one object, where that says more than its outcome does, and what was seen of it. */
+/** The prediction for one object, where that says more than its outcome, and what was observed. */
 export interface Prediction {
   readonly predicted: string;
   /** The rule that decides, with its place. */
@@ -35,15 +35,15 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** What the run did with an object that is settled; absent where it makes nothing. */
+  /** What the run did with an object that is settled; absent where runs of this kind create nothing. */
   didOf?(object: number): Did | undefined;
-  /** Where it was taken up again: how everything stood then. */
+  /** Of a resumed run: the counts when it was resumed. */
   readonly resumed?: { readonly counts: Counts } | undefined;
-  /** Absent where a run foretells nothing. */
+  /** Absent where runs of this kind predict nothing. */
   predictionOf?(object: number): Prediction | undefined;
 }
 
-/** Counts as the contract names them; they add up to `items`. */
+/** Counts as results name them; they add up to `items`. */
 export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
 
 /** One object of a run with how it ended. */
@@ -99,7 +99,7 @@ export function countsOf(state: ReportedState): ReportCounts {
   return { items: state.objects.length, ...counts };
 }
 
-/** The status that the counts of a run give, once nothing is being driven any more (contract, Status). */
+/** The status that follows from the counts of a run that is no longer driven. */
 function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
   const good = counts.succeeded + counts.alreadyDone;
   if (good === counts.items) return "succeeded";
@@ -107,7 +107,7 @@ function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed"
   return counts.unknown > 0 ? "unknown" : "failed";
 }
 
-/** The status of a run that nobody drives at the moment. */
+/** The status of a run that no process drives now. */
 export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
@@ -125,7 +125,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const reason = state.reason(object);
   const outcome = state.standing(object);
   const did = state.didOf?.(object);
-  // What was to change says nothing of what did not, or may not have.
+  // The planned change is shown only where it was made for certain.
   const isDone = outcome === "succeeded" || outcome === "alreadyDone";
   return {
     index: about.index,
@@ -163,7 +163,7 @@ export function tellingResults(state: ReportedState, most: number): readonly Obj
   return wanted.map((object) => objectResult(state, object));
 }
 
-/** How many objects a run did what with; undefined where it makes nothing. */
+/** How many objects a run created, changed, deleted or left as they were; undefined where its kind creates nothing. */
 export function didCounts(state: ReportedState): Readonly<Record<Did, number>> | undefined {
   if (state.didOf === undefined) return undefined;
   const counts = { created: 0, changed: 0, deleted: 0, same: 0 };
@@ -200,8 +200,8 @@ interface Collected {
 }
 
 /**
- * What did not succeed, grouped by outcome and reason, the largest groups first. `remedyOf` says what is to be done about
- * a reason: what is to be mended in different ways is never one group.
+ * What did not succeed, grouped by outcome and reason, the largest groups first. `remedyOf` gives the remedy
+ * of a reason: failures with different remedies are never in one group.
  */
 export function failureGroups(
   state: ReportedState,

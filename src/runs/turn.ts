@@ -2,11 +2,11 @@ import type { Clock } from "../platform/clock.ts";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 
 /**
- * How much may pass, on either clock, between the readings that a request was announced with and the bytes that complete
- * it, in milliseconds.
+ * How much may pass, on either clock, between the readings that a request was announced with and the bytes that
+ * complete it, in milliseconds.
  */
 export const SEND_WINDOW_MS = 2000;
-/** How long a process waits that took over from one that may still be there: until what that one announced cannot leave. */
+/** How long a process waits that took over from one that may still run: until no request of that one can leave. */
 export const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
 /** Both clocks, read before a request was announced: one does not see a suspended machine, the other one can be set. */
@@ -18,11 +18,12 @@ export interface Intent {
 
 /** The right of this process to send, for as long as it holds a lease. */
 export interface Turn {
-  /** Grows with every holding of the lease. */
+  /** Larger for every later holding of the lease. */
   readonly epoch: bigint;
   /**
-   * Reads both clocks, then shows life, and makes sure that the lease is still held by this very holding. Waits first for
-   * as long as a request of the holder before may still leave. Throws a LeaseLostError where another process has it.
+   * Reads both clocks, renews the lease, and makes sure that the lease is still held by this very holding. Waits first
+   * for as long as a request of the holder before may still leave. Throws a LeaseLostError where another process holds
+   * it.
    */
   renew(): Promise<Intent>;
   /** Throws a HeldBackError where the lease is known to be lost, or too much time has passed since the readings. */
@@ -51,7 +52,9 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/** Throws a HeldBackError where more than the window has passed on either clock; a clock that was set back counts, too. */
+/**
+ * Throws a HeldBackError where more than the window has passed on either clock; a clock that was set back counts, too.
+ */
 export function checkFresh({ monotonic, wall }: Intent, clock: Clock): void {
   const passed = Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
   if (passed > SEND_WINDOW_MS) {
@@ -71,7 +74,7 @@ export function soleTurn(clock: Clock): Turn {
 
 /**
  * The fence of one request that leaves by the given turns, announced with `intent`. `renew` gives new readings for the
- * last slice of a large body; `onLate` is told where the request left too late after all.
+ * last slice of a large body; `onLate` is called where the request left too late.
  */
 export function fenceOf(
   turns: readonly Turn[],

@@ -3,7 +3,7 @@ import { isApiError } from "../api/errors.ts";
 import { UnsupportedEventError } from "../events/check/event-types.ts";
 import { FileError } from "../platform/file-error.ts";
 import { type Failure, requestFailure } from "../render/failures/request-failures.ts";
-import { RunStoreError } from "../runs/store.ts";
+import { RunStoreError } from "../runs/backend/store.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { PlanningError } from "../tools/writing/planning.ts";
 import type { Log } from "./log.ts";

@@ -1,5 +1,5 @@
 import { hkdfSync } from "node:crypto";
-import { RunStoreError } from "../runs/store.ts";
+import { RunStoreError } from "../runs/backend/store.ts";
 import { SettingsError } from "../settings/error.ts";
 
 const KEY_BYTES = 32;
@@ -11,8 +11,8 @@ type SealPurpose = "confirmation" | "question";
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Keys for seals, made from the setting (base64) or else from the one that `kept` gives. Throws a SettingsError where that
- * cannot be had.
+ * Keys for seals, made from the setting (base64) or else from the one that `kept` gives. Throws a SettingsError where
+ * that cannot be had.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
   let root: Promise<Uint8Array> | undefined;

@@ -98,7 +98,7 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/** The flag that a wrong one was most likely meant to be: also where somebody wrote the variable as a flag. */
+/** The flag that a wrong one was most likely meant to be, also where the variable was written as a flag. */
 function flagMeant(wrong: string, known: readonly string[]): string | undefined {
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   return ofVariable?.flag ?? nearestWord(wrong, known);

@@ -116,7 +116,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // Somebody who has set nothing wants to see what this is: an empty sandbox shows nothing.
+    // A person who has set nothing is trying the server out: an empty sandbox would show nothing.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,

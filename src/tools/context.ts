@@ -6,8 +6,8 @@ import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ContentsStore } from "../reading/contents-store.ts";
+import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Runs } from "../runs/registry.ts";
-import type { TargetingMemory } from "../runs/targeting-names.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {

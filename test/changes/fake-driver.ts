@@ -1,7 +1,7 @@
 import type { BulkAnswer, ManagementApi } from "../../src/api/management.ts";
 import type { JournalEntry, StepChange } from "../../src/changes/rows/entries.ts";
-import type { Driver } from "../../src/changes/settle/driver.ts";
-import { ServerClock } from "../../src/changes/settle/service-clock.ts";
+import type { ChangeDriver } from "../../src/changes/settle/change-driver.ts";
+import { ServerClock } from "../../src/changes/settle/lost-answers/service-clock.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { soleTurn } from "../../src/runs/turn.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
@@ -12,7 +12,8 @@ import { type HeldOption, readingApi } from "../support/tool-context.ts";
 export const START = Date.UTC(2026, 2, 1, 12);
 
 /** What a test decides about a driver. */
-interface Given extends Partial<Pick<Driver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect">> {
+interface Given
+  extends Partial<Pick<ChangeDriver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect">> {
   /** The options that reads find. */
   readonly held?: readonly HeldOption[];
   readonly api?: Partial<ManagementApi>;
@@ -35,7 +36,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     state.apply(entry);
   };
   const { held = [], api, answers: _, ...parts } = given;
-  const driver: Driver = {
+  const driver: ChangeDriver = {
     api: { ...readingApi(held).api, ...api },
     state,
     clock: time,

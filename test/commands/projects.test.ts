@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
 import { backendOf } from "../../src/commands/connect.ts";
-import { projects } from "../../src/commands/projects.ts";
+import { projects } from "../../src/commands/http/projects.ts";
 import { NoRoom } from "../../src/server/http/guards.ts";
 import { createLog, followWork } from "../../src/server/log.ts";
 import { readSettings } from "../../src/settings/settings.ts";

@@ -4,8 +4,13 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { AmbiguousError, BusyError, NotSentError, RejectedError, type RejectionKind } from "../../src/api/errors.ts";
 import type { EventAnswer, EventApi } from "../../src/api/events.ts";
-import { type IndexedEvent, type SendOptions, type SendReport, sendEvents } from "../../src/events/run/send-events.ts";
-import type { Settlement } from "../../src/events/run/settlement.ts";
+import type { EventSettlement } from "../../src/events/run/event-settlement.ts";
+import {
+  type IndexedEvent,
+  type SendOptions,
+  type SendReport,
+  sendEvents,
+} from "../../src/events/run/send/send-events.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
 const operation = "trackEvent" as const;
@@ -74,8 +79,8 @@ async function send(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
   service: Service,
   options: Partial<SendOptions> = {},
-): Promise<SendReport & { readonly settled: ReadonlyMap<number, Settlement> }> {
-  const settled = new Map<number, Settlement>();
+): Promise<SendReport & { readonly settled: ReadonlyMap<number, EventSettlement> }> {
+  const settled = new Map<number, EventSettlement>();
   const report = await sendEvents(events, {
     api: service.api,
     clock: virtualClock(),
@@ -90,29 +95,30 @@ async function send(
 }
 
 describe("the outcome of one event", () => {
-  const cases: readonly (readonly [string, readonly Step[], Partial<SendOptions>, Partial<Settlement>, number])[] = [
-    ["ok", ["ok"], {}, { outcome: "succeeded", statusCode: 200, attempts: 1 }, 1],
-    ["!invalid", ["invalid"], {}, { outcome: "failed", observed: "rejected", reason: "invalid", statusCode: 400 }, 0],
-    ["another word", ["strange"], {}, { outcome: "unknown", reason: "answerNotUnderstood" }, 0],
-    ["a lost answer", ["keptAnswerLost", "ok"], {}, { outcome: "unknown", reason: "answerLost", attempts: 1 }, 1],
-    ["a 502", ["droppedAnswerLost", "ok"], {}, { outcome: "unknown", reason: "answerLost", statusCode: 502 }, 0],
+  const cases: readonly (readonly [string, readonly Step[], Partial<SendOptions>, Partial<EventSettlement>, number])[] =
     [
-      "a lost answer, resent",
-      ["keptAnswerLost", "ok"],
-      { onUnknown: "resend" },
-      { outcome: "succeeded", maybeTwice: true },
-      2,
-    ],
-    ["answers lost for good", ["droppedAnswerLost"], { onUnknown: "resend" }, { outcome: "unknown" }, 0],
-    ["lost, then never sent", ["keptAnswerLost", "notSent"], { onUnknown: "resend" }, { outcome: "unknown" }, 1],
-    ["lost, then 401", ["keptAnswerLost", "unauthorized"], { onUnknown: "resend" }, { outcome: "unknown" }, 1],
-    ["lost, then !invalid", ["droppedAnswerLost", "invalid"], { onUnknown: "resend" }, { outcome: "failed" }, 0],
-    ["not sent at first", ["notSent", "notSent", "ok"], {}, { outcome: "succeeded", attempts: 3 }, 1],
-    ["busy at first", ["busy", "ok"], {}, { outcome: "succeeded", attempts: 2 }, 1],
-    ["never sent", ["notSent"], {}, { outcome: "unattempted", reason: "notSent" }, 0],
-    ["always busy", ["busy"], {}, { outcome: "unattempted", reason: "busy", statusCode: 429 }, 0],
-    ["too large", ["tooLarge"], {}, { outcome: "failed", reason: "rejected" }, 0],
-  ];
+      ["ok", ["ok"], {}, { outcome: "succeeded", statusCode: 200, attempts: 1 }, 1],
+      ["!invalid", ["invalid"], {}, { outcome: "failed", observed: "rejected", reason: "invalid", statusCode: 400 }, 0],
+      ["another word", ["strange"], {}, { outcome: "unknown", reason: "answerNotUnderstood" }, 0],
+      ["a lost answer", ["keptAnswerLost", "ok"], {}, { outcome: "unknown", reason: "answerLost", attempts: 1 }, 1],
+      ["a 502", ["droppedAnswerLost", "ok"], {}, { outcome: "unknown", reason: "answerLost", statusCode: 502 }, 0],
+      [
+        "a lost answer, resent",
+        ["keptAnswerLost", "ok"],
+        { onUnknown: "resend" },
+        { outcome: "succeeded", maybeTwice: true },
+        2,
+      ],
+      ["answers lost for good", ["droppedAnswerLost"], { onUnknown: "resend" }, { outcome: "unknown" }, 0],
+      ["lost, then never sent", ["keptAnswerLost", "notSent"], { onUnknown: "resend" }, { outcome: "unknown" }, 1],
+      ["lost, then 401", ["keptAnswerLost", "unauthorized"], { onUnknown: "resend" }, { outcome: "unknown" }, 1],
+      ["lost, then !invalid", ["droppedAnswerLost", "invalid"], { onUnknown: "resend" }, { outcome: "failed" }, 0],
+      ["not sent at first", ["notSent", "notSent", "ok"], {}, { outcome: "succeeded", attempts: 3 }, 1],
+      ["busy at first", ["busy", "ok"], {}, { outcome: "succeeded", attempts: 2 }, 1],
+      ["never sent", ["notSent"], {}, { outcome: "unattempted", reason: "notSent" }, 0],
+      ["always busy", ["busy"], {}, { outcome: "unattempted", reason: "busy", statusCode: 429 }, 0],
+      ["too large", ["tooLarge"], {}, { outcome: "failed", reason: "rejected" }, 0],
+    ];
 
   it.each(cases)("%s", async (_title, script, options, expected, kept) => {
     const service = scripted(() => script);

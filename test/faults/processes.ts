@@ -1,10 +1,10 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { Changes } from "../../src/changes/changes.ts";
-import { processLock } from "../../src/runs/file/project-lock.ts";
+import type { ProjectLock } from "../../src/runs/backend/project-lock.ts";
+import type { RunStore } from "../../src/runs/backend/store.ts";
+import { processLock } from "../../src/runs/file/leases/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
-import type { ProjectLock } from "../../src/runs/project-lock.ts";
-import type { RunStore } from "../../src/runs/store.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidOf } from "./model/facts.ts";
 import type { ModelService } from "./model/service.ts";

@@ -1,6 +1,6 @@
 import { contextRows } from "../../src/changes/rows/context-rows.ts";
 import { optionRows } from "../../src/changes/rows/option-rows.ts";
-import { type Format, type Given, itemsIn, type RowShape } from "../../src/files/rows.ts";
+import { type Format, type GivenItem, itemsIn, type RowShape } from "../../src/files/rows.ts";
 import type { Encoding } from "../../src/files/text.ts";
 import type { ByteSource } from "../../src/platform/bytes.ts";
 
@@ -27,6 +27,6 @@ export const readOptionFile = reader(optionRows);
 export const readContextFile = reader(contextRows);
 
 /** The problem of something given that cannot be used. */
-export function problemOf(given: Given<unknown> | undefined): unknown {
+export function problemOf(given: GivenItem<unknown> | undefined): unknown {
   return given !== undefined && "reason" in given ? (given.reason.detail?.problem ?? given.reason.code) : undefined;
 }

@@ -33,7 +33,7 @@ function namedIn(text: string): readonly string[] {
 }
 
 /** Made by the build or by a test, or a name that stands for any. */
-const IS_NO_FILE = /^(?:dist|docs\/en)\b|your-tool|^https?:/;
+const IS_NO_FILE = /^(?:dist|release|docs\/en)\b|your-tool|^https?:/;
 
 function isThere(named: string, page: string): boolean {
   const places = [
@@ -99,31 +99,17 @@ test("sections of documents that comments cite exist", () => {
 type Ceilings = Readonly<Record<string, number>>;
 
 const VAGUE: Ceilings = {
-  changes: 10,
-  "changes/settle": 7,
-  commands: 7,
-  "commands/doctor": 2,
-  "commands/setup": 1,
-  "events/run": 3,
-  "events/suites": 1,
-  render: 1,
-  runs: 7,
-  "runs/file": 5,
+  "render/failures": 1,
   tools: 3,
   "tools/events": 1,
 };
 
 const CITED_ELSEWHERE: Ceilings = {
-  changes: 1,
-  "changes/plan": 5,
-  "changes/settle": 4,
-  "events/run": 1,
-  render: 4,
+  "render/changes": 4,
   "render/events": 1,
-  runs: 3,
   tools: 1,
-  "tools/targeting": 1,
-  "tools/writing": 1,
+  "tools/targeting": 2,
+  "tools/writing": 3,
 };
 
 /** The rooms of src/ in which a pattern is found more often than their ceiling allows, or less often than it says. */

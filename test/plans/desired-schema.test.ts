@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
-import { digestOfContexts, type There } from "../../src/plans/base/there.ts";
+import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText } from "../../src/plans/file/write-desired.ts";
 
@@ -63,7 +63,7 @@ const SIGNS = [
 ].filter((one) => one.trim() !== "");
 
 const contexts = [...TRICKY, ...SIGNS];
-const there: There = {
+const there: ServiceTargeting = {
   targeting: { _id: "01J0000000000000000000000T", name: "0123" },
   options: TRICKY.filter((name) => /^[\w ~%&+-]{2,}$/.test(name) && !name.includes("_")).map((name, at) => ({
     _id: `0123456789012345678901${String(at).padStart(4, "0")}`,

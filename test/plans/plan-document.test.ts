@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { digestOfContexts, type There } from "../../src/plans/base/there.ts";
+import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
@@ -12,7 +12,7 @@ const U = "01J0000000000000000000000V";
 const A = "01J0000000000000000000000A";
 const EVIL = "<img src=x>|@team `x` [a](b) **b**";
 
-const there: There = {
+const there: ServiceTargeting = {
   targeting: { _id: T, name: "Spring" },
   options: [{ _id: A, name: EVIL, type: "atomic", parent: null, contexts: ["a"], digest: digestOfContexts(["a"]) }],
 };

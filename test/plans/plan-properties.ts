@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 import { baseOf, renewedBase, type Wrote } from "../../src/plans/base/base.ts";
-import { digestOfContexts, type There } from "../../src/plans/base/there.ts";
+import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
-import { isApplicable, itemCount, type Plan, type PlanItem } from "../../src/plans/diff/plan.ts";
+import { isApplicable, itemCount, type PlanItem, type StatePlan } from "../../src/plans/diff/plan.ts";
 import { lookAgain } from "../../src/plans/diff/stale.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText } from "../../src/plans/file/write-desired.ts";
@@ -15,7 +15,7 @@ const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
 const AT = "2026-01-01T00:00:00.000Z";
 
 /** A targeting of the model as it is read from the service. */
-function thereOf(world: World): There {
+function thereOf(world: World): ServiceTargeting {
   const all = [...world.values()];
   const tops = all.filter(({ parent }) => parent === null);
   const ordered = tops.flatMap((top) => [top, ...all.filter(({ parent }) => parent === top.id)]);
@@ -53,7 +53,7 @@ async function desiredOf(text: string, format: "json" | "yaml" | "csv" | "ndjson
 }
 
 /** Does what the items of a plan say, item by item; new options get the ID `new NAME`, as the model has it. */
-function applied(world: World, { items }: Plan): World {
+function applied(world: World, { items }: StatePlan): World {
   const next = new Map([...world].map(([id, thing]) => [id, { ...thing }]));
   const idOf = (item: PlanItem | undefined): string => (item?.kind === "create" ? `new ${item.name}` : "");
   const parentOf = (parent: Extract<PlanItem, { kind: "create" }>["parent"]): string | null =>
@@ -99,7 +99,7 @@ function comparable(world: World) {
 }
 
 /** What an apply of all items writes, for the base. */
-function wroteOf({ items }: Plan): readonly Wrote[] {
+function wroteOf({ items }: StatePlan): readonly Wrote[] {
   return items.map((item): Wrote => {
     if (item.kind === "create") return { _id: `new ${item.name}`, fields: "created" };
     if (item.kind === "delete") return { _id: item._id, fields: "deleted" };
@@ -163,7 +163,7 @@ export async function checkMeaning(runs: number): Promise<void> {
           Array.isArray(fields) ? fields.map((field) => `${_id} ${field}`) : [],
         ),
       );
-      const told = ({ drift }: Plan) => drift.map(({ _id, field }) => `${_id} ${field}`).sort();
+      const told = ({ drift }: StatePlan) => drift.map(({ _id, field }) => `${_id} ${field}`).sort();
       expect(told(again)).toEqual(told(plan).filter((each) => !wrote.has(each)));
       expect(lookAgain(plan, now).alreadyDone.size).toBe(plan.items.length);
       expect(lookAgain(plan, now).stale).toEqual([]);

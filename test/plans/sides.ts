@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import { type Base, baseOf } from "../../src/plans/base/base.ts";
-import { digestOfContexts, type There, type ThereOption } from "../../src/plans/base/there.ts";
+import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
-import type { Plan } from "../../src/plans/diff/plan.ts";
+import type { StatePlan } from "../../src/plans/diff/plan.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 
 // The sides of a plan, as tests write them.
@@ -10,7 +10,7 @@ import { readDesired } from "../../src/plans/file/read-desired.ts";
 const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
 export const idOf = (letter: string) => `01J0000000000000000000000${letter}`;
 
-export function option(letter: string, fields: Partial<ThereOption> = {}): ThereOption {
+export function option(letter: string, fields: Partial<ServiceOption> = {}): ServiceOption {
   const contexts = fields.contexts ?? [];
   const type = fields.type ?? "atomic";
   const expose = type === "collection" ? { exposeChildren: false } : {};
@@ -26,20 +26,20 @@ export function option(letter: string, fields: Partial<ThereOption> = {}): There
   };
 }
 
-export const there = (...options: ThereOption[]): There => ({ targeting: TARGETING, options });
-export const baseAt = (state: There): Base => baseOf(state, "2026-01-01T00:00:00.000Z");
+export const there = (...options: ServiceOption[]): ServiceTargeting => ({ targeting: TARGETING, options });
+export const baseAt = (state: ServiceTargeting): Base => baseOf(state, "2026-01-01T00:00:00.000Z");
 
 type More = Partial<Pick<Parameters<typeof planOf>[0], "base" | "prune" | "byName" | "thresholds">>;
 
 /** The plan of YAML options onto what is there. */
-export async function plan(options: string, state: There | undefined, more: More = {}): Promise<Plan> {
+export async function plan(options: string, state: ServiceTargeting | undefined, more: More = {}): Promise<StatePlan> {
   return planText("yaml", `version: 1\noptions:\n${options}`, state, more);
 }
 
 export async function planText(
   format: "yaml" | "csv" | "ndjson",
   text: string,
-  state: There | undefined,
+  state: ServiceTargeting | undefined,
   more: More = {},
 ) {
   const { desired, problems } = await readDesired({ bytes: Buffer.from(text), format, folder: undefined });
@@ -48,5 +48,5 @@ export async function planText(
   return planOf({ desired, there: state, prune: false, byName: false, thresholds, ...more });
 }
 
-export const wordsOf = ({ problems }: Plan) =>
+export const wordsOf = ({ problems }: StatePlan) =>
   problems.map(({ line, column, message }) => `${line}:${column} ${message}`);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Backend } from "../../src/runs/backend.ts";
-import type { RunHeader, RunSummary } from "../../src/runs/store.ts";
+import type { Backend } from "../../src/runs/backend/backend.ts";
+import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { sourceOfEvents } from "../../src/events/run/event-source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import type { RunStore } from "../../src/runs/backend/store.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { LastRead } from "../../src/runs/last-read.ts";
-import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { sentEvents } from "../support/sent-events.ts";
 

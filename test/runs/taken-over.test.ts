@@ -8,11 +8,11 @@ import { type ChangeHeader, Changes } from "../../src/changes/changes.ts";
 import type { JournalEntry } from "../../src/changes/rows/entries.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { processLock } from "../../src/runs/file/project-lock.ts";
+import type { RunJournal } from "../../src/runs/backend/store.ts";
+import { processLock } from "../../src/runs/file/leases/project-lock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { countsOf } from "../../src/runs/report.ts";
-import type { RunJournal } from "../../src/runs/store.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import { LeaseLostError } from "../../src/runs/turn.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
@@ -58,7 +58,7 @@ function writing(journal: RunJournal) {
   return {
     ...journal,
     append: (entry: JournalEntry) => journal.append(CHANGE_FORM.line(entry)),
-    confess: (entry: JournalEntry) => journal.confess(CHANGE_FORM.line(entry)),
+    appendLate: (entry: JournalEntry) => journal.appendLate(CHANGE_FORM.line(entry)),
   };
 }
 
@@ -78,7 +78,7 @@ test("who has lost a run appends nothing to its journal, however late, but a con
   await expect(journal.flush()).rejects.toBeInstanceOf(LeaseLostError);
   theirs.append({ t: "resume", at: 2 });
   await theirs.flush();
-  await journal.confess({ t: "late", steps: [0], at: 3 });
+  await journal.appendLate({ t: "late", steps: [0], at: 3 });
   await expect(journal.close()).rejects.toBeInstanceOf(LeaseLostError);
   await theirs.close();
   expect((await lines()).map((line) => JSON.parse(line).t)).toEqual(["planned", "resume", "late"]);

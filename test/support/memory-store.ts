@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import type { Backend } from "../../src/runs/backend.ts";
-import { processLock } from "../../src/runs/file/project-lock.ts";
+import type { Backend } from "../../src/runs/backend/backend.ts";
+import type { Line, RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/backend/store.ts";
+import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
+import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
+import { processLock } from "../../src/runs/file/leases/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
-import type { Line, RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/store.ts";
-import type { SuiteTexts } from "../../src/runs/suite-texts.ts";
-import type { TargetingMemory } from "../../src/runs/targeting-names.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
 interface Kept {
@@ -95,7 +95,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
         flush: async () => {},
         intend: (turn) => turn.renew(),
         write: () => {},
-        confess: async (line) => void run.lines.push(textOf(line)),
+        appendLate: async (line) => void run.lines.push(textOf(line)),
         close: async () => {},
       };
     },

@@ -15,7 +15,7 @@ export interface Ntfs {
 }
 
 /**
- * The functions of node:fs/promises as they behave on NTFS: a file that somebody has open can be neither moved, nor
+ * The functions of node:fs/promises as they behave on NTFS: a file that a process has open can be neither moved, nor
  * replaced, nor removed, nor can a folder in which one is (EPERM, EBUSY). Reading opens a file for as long as it lasts.
  */
 export function asOnNtfs(real: typeof promises): { readonly functions: Partial<typeof promises>; readonly ntfs: Ntfs } {

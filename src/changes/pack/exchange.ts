@@ -7,7 +7,7 @@ const SWEEPS = 30;
 const STEPS = 5_000_000;
 /** The least gain of an exchange, as a share of a request: less is not worth the time. */
 const LEAST_GAIN = 1e-4;
-/** Pairs that could leave a request are tried where it holds at most so many of a kind. */
+/** Pairs that could leave a request are tried where it holds at most this many of one limit. */
 const PAIRED_MEMBERS = 6;
 /** How many unplaced weights are compared for one request, spread over all sizes. */
 const LOOKED_AT = 24;
@@ -15,7 +15,7 @@ const LOOKED_AT = 24;
 const SINGLES = 8;
 
 /** The state of the search. */
-interface Search {
+interface ExchangeSearch {
   readonly input: PackingInput;
   readonly filling: Filling;
   /** By place, the unplaced weights whose largest share is of that limit, the smallest first. */
@@ -68,7 +68,7 @@ function worths(input: PackingInput, { count, members }: Filling): Float64Array 
   return worth;
 }
 
-function carryOut({ input, filling, queues }: Search, place: number, made: Move): void {
+function carryOut({ input, filling, queues }: ExchangeSearch, place: number, made: Move): void {
   const queue = queues[place] ?? [];
   move(input, filling, made);
   for (const position of made.into) queue.splice(queue.indexOf(position), 1);
@@ -76,7 +76,7 @@ function carryOut({ input, filling, queues }: Search, place: number, made: Move)
 }
 
 /** The best exchange for a request among the compared ones of one limit, and how many were compared. */
-function bestMove(search: Search, place: number, request: number, sweep: number) {
+function bestMove(search: ExchangeSearch, place: number, request: number, sweep: number) {
   const { input, filling, worth } = search;
   const queue = search.queues[place] ?? [];
   let best: Move | undefined;

@@ -1,6 +1,6 @@
 import type { Weight } from "../rows/entries.ts";
 import { fillRequests } from "./fill.ts";
-import { type Columns, fewestRequests, type PackingInput, packingInput } from "./packing-input.ts";
+import { fewestRequests, type PackingInput, packingInput, type WeightColumns } from "./packing-input.ts";
 
 /** A planned request: the positions of its items, in order. */
 export type Bin = readonly number[];
@@ -12,7 +12,7 @@ interface Packing {
 }
 
 /** A way to pack. Weights without a place are packed again, into further requests. */
-interface Way {
+interface PackingWay {
   /** How many requests are filled side by side, as a part of the fewest that could do. */
   readonly part: number;
   /** Whether heavy weights leave room for the light ones. */
@@ -20,7 +20,7 @@ interface Way {
 }
 
 /** The ways that together did best on the families of `npm run bench -- packing`, the best one first. */
-const WAYS: readonly Way[] = [
+const WAYS: readonly PackingWay[] = [
   { part: 1, leaveRoom: false },
   { part: 1, leaveRoom: true },
   { part: 0.95, leaveRoom: true },
@@ -39,7 +39,7 @@ const SPARE = { beforeThird: 0.01, after: 0.03 } as const;
  * few as any packing could, else in several ways, of which the best is kept. What exceeds a limit by itself goes alone.
  * Gives the requests in the order of their first members.
  */
-export function pack(weights: Columns, limits: Weight): readonly Bin[] {
+export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const inOrder = packInOrder(weights, limits);
   if (inOrder.ends.length <= inOrder.bound) return rangesOf(inOrder.ends);
   const input = packingInput(weights, limits);
@@ -58,7 +58,7 @@ export function pack(weights: Columns, limits: Weight): readonly Bin[] {
   return best === undefined ? rangesOf(inOrder.ends) : binsOf(best);
 }
 
-function packOneWay(input: PackingInput, all: Int32Array, fewest: number, way: Way): Packing {
+function packOneWay(input: PackingInput, all: Int32Array, fewest: number, way: PackingWay): Packing {
   const requestOf = new Int32Array(all.length);
   let requests = 0;
   for (let rest = all; rest.length > 0; ) {
@@ -82,7 +82,10 @@ function packOneWay(input: PackingInput, all: Int32Array, fewest: number, way: W
  * Where requests end that are filled in order, beside the rounded-up sum of the limit that needs most. Plain numbers:
  * this runs for every import.
  */
-function packInOrder(weights: Columns, limits: Weight): { readonly ends: readonly number[]; readonly bound: number } {
+function packInOrder(
+  weights: WeightColumns,
+  limits: Weight,
+): { readonly ends: readonly number[]; readonly bound: number } {
   const { length } = weights.items;
   const ends: number[] = [];
   const before = { items: 0, options: 0, groupItems: 0, contextIds: 0, bytes: 0 };
@@ -121,7 +124,7 @@ function packInOrder(weights: Columns, limits: Weight): { readonly ends: readonl
   return { ends, bound: Math.ceil(Math.max(...parts)) };
 }
 
-function weightAt(weights: Columns, position: number): Weight {
+function weightAt(weights: WeightColumns, position: number): Weight {
   return {
     items: weights.items[position] ?? 0,
     options: weights.options[position] ?? 0,

@@ -1,5 +1,5 @@
 import type { Weight } from "../rows/entries.ts";
-import { MEASURES } from "../rows/weight.ts";
+import { MEASURES } from "./request-limits.ts";
 
 /**
  * The least share of a limit that makes a weight heavy: few heavy weights fill a request, so that their choice matters.
@@ -9,10 +9,10 @@ const HEAVY = 1 / 32;
 const FUNCTIONS = 10;
 
 /** Weights, by position, as a column for each measure. */
-export type Columns = Readonly<Record<keyof Weight, Uint32Array>>;
+export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
 /** Makes columns of `count` weights. */
-export function columnsOf(count: number, weightOf: (position: number) => Weight): Columns {
+export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
   const column = (): Uint32Array => new Uint32Array(count);
   const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
   for (let position = 0; position < count; position += 1) {
@@ -40,7 +40,7 @@ export interface PackingInput {
 }
 
 /** The columns of weights that do not all fit into one request. */
-export function packingInput(weights: Columns, limits: Weight): PackingInput {
+export function packingInput(weights: WeightColumns, limits: Weight): PackingInput {
   const measures = MEASURES.filter((measure) => sumOf(weights[measure]) > limits[measure]);
   const columns = measures.map((measure) => weights[measure]);
   const bounds = measures.map((measure) => limits[measure]);

@@ -1,11 +1,11 @@
 import type { BulkOperation } from "../../spec/routes.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/step-list.ts";
-import { REQUEST_LIMITS } from "../rows/weight.ts";
 import { pack } from "./pack.ts";
 import { columnsOf } from "./packing-input.ts";
+import { REQUEST_LIMITS } from "./request-limits.ts";
 
-/** The order in which operations leave: what makes something comes before what uses it. */
+/** The order in which operations leave: steps that create something come before those that use it. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -119,7 +119,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
   for (const step of steps.parts()) {
-    // Nothing comes before a row, and nothing needs it.
+    // A row needs no other step, and no other step needs it.
     if (step instanceof RowBlock) continue;
     const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
     const needed = [...(step.after ?? []), ...made];

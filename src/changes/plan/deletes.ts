@@ -8,11 +8,11 @@ import { ownReason } from "../../runs/reasons.ts";
 import { NameIndex } from "../../spec/name-match.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { noteWithin } from "./before.ts";
 import { badId } from "./checks.ts";
-import { found, isOption } from "./option-names.ts";
+import { noteWithin } from "./former-values.ts";
+import { found, isOption } from "./names/option-names.ts";
+import { type NamedTargeting, renamedSince, unnamed } from "./names/targeting-names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
-import { type NamedTargeting, renamedSince, unnamed } from "./targeting-names.ts";
 
 /** The input of `delete_targeting`. */
 export interface DeleteTargetingsInput {
@@ -31,13 +31,13 @@ export interface DeleteOptionsInput {
 }
 
 /** Something that is to be deleted, and the objects that stand for it. */
-interface Wanted {
+interface WantedDelete {
   readonly _id: string;
   readonly object: number;
 }
 
 /**
- * Plans deleting targetings. Each is read first, so that a person can be told what goes.
+ * Plans deleting targetings. Each is read first, so that a person is told what will be deleted.
  * Throws an ApiError when a read fails for another reason than that the targeting is missing.
  */
 export async function planDeleteTargetings(input: DeleteTargetingsInput, context: PlanningContext): Promise<Plan> {
@@ -71,8 +71,8 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
   return plan;
 }
 
-/** Those that were given by name and are known by it; the others fail. */
-function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly Wanted[] {
+/** The targetings that were given by name and are known by it; the others fail. */
+function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
     const object = plan.object({ index: ids.length + position, ...(_id !== undefined && { _id }), name });
@@ -83,9 +83,9 @@ function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput)
 }
 
 /**
- * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person can be told
- * what goes, and groups and sub-options, of which a request takes 150, are known. A group stands before the last of its
- * sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
+ * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person is told what
+ * will be deleted, and groups and sub-options, of which a request takes 150, are known. A group stands before the last
+ * of its sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
  * others, so that these do not become top-level options in between.
  */
 export async function planDeleteOptions(input: DeleteOptionsInput, context: PlanningContext): Promise<Plan> {
@@ -123,7 +123,10 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
   return plan;
 }
 
-/** What goes with an option. Sub-options beyond those that a record names, and counts that it leaves out, are read. */
+/**
+ * What is deleted with an option. Sub-options beyond those that a record names, and counts that it leaves out, are
+ * read.
+ */
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
   const { _id, name, contextCount } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
@@ -151,8 +154,8 @@ function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-/** The objects of each ID; what is no ULID fails in the plan. */
-function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, readonly number[]> {
+/** The objects of each ID; an ID that is no ULID fails in the plan. */
+function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {
     const invalid = badId("ids", _id);
@@ -162,12 +165,12 @@ function validIds(plan: Plan, wanted: readonly Wanted[]): ReadonlyMap<string, re
   return objects;
 }
 
-/** What the call names, and the options that are known from looking for names. */
+/** The options that the call names, and the records that were read while looking for names. */
 async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: DeleteOptionsInput,
   { api, signal }: PlanningContext,
-): Promise<{ readonly wanted: readonly Wanted[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
+): Promise<{ readonly wanted: readonly WantedDelete[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
   const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
   const known = new Map<string, OptionRecord>();
   if (names.length === 0 || targetingId === undefined) return { wanted, known };

@@ -18,7 +18,7 @@ export interface PlanningContext {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** What would be taken away, so that a person can be asked before (contract, Confirmation). */
+/** What would be taken away: a person is asked to confirm it before. */
 export interface Loss {
   /** What is deleted, or loses Context IDs: its name or ID, and how much. */
   readonly name: string;
@@ -34,15 +34,15 @@ export interface Loss {
 }
 
 /**
- * What is taken away, so that it can be brought back: a row as files for `update_contexts` have it, or options, or a
- * targeting with its options, which are read with their Context IDs before anything is sent and become such rows.
+ * What is taken away, so that it can be restored: a row of a file for `update_contexts`, or options, or a targeting
+ * with its options, which are read with their Context IDs before anything is sent and become such rows.
  */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
   | { readonly kind: "options"; readonly options: readonly PlacedOption[] }
   | { readonly kind: "targeting"; readonly _id: string };
 
-/** So that no line of a journal grows with the call. */
+/** Limits the length of a line of the journal. */
 const ENTRIES_PER_LINE = 500;
 
 /** A call taken apart: what is reported, what needs no request, and the steps that requests are made of. */
@@ -53,7 +53,7 @@ export class Plan {
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
   readonly make = new StepMaker(() => this.steps.length);
-  /** What is told of the run as a whole; whoever starts it adds who agreed to it. */
+  /** Facts about the run as a whole; the flow that starts it adds who confirmed it. */
   facts: RunFacts = {};
 
   /** Adds something that is counted and reported by itself; gives its position. */
@@ -61,7 +61,7 @@ export class Plan {
     return this.objects.add(object);
   }
 
-  /** Says who agreed to it, for the report. */
+  /** Notes who confirmed it, for the report. */
   askedBy(asked: Asked): void {
     this.facts = { ...this.facts, asked };
   }
@@ -71,7 +71,7 @@ export class Plan {
     this.settlements.push({ object, outcome: "failed", reason });
   }
 
-  /** What was given and cannot be read as an item. */
+  /** Adds an object for a row that cannot be read as an item; it fails. */
   failGiven(given: { readonly index: number; readonly line?: number; readonly reason: Reason }): void {
     this.fail(this.object(placeOf(given)), given.reason);
   }

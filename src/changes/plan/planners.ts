@@ -1,10 +1,10 @@
-export { planAddOptions } from "./add-options.ts";
-export { noteWhatWasThere } from "./before.ts";
-export { planCreateTargetings } from "./create-targetings.ts";
+export { planUpdateContexts, targetsOf } from "./contexts/update-contexts.ts";
+export { planAddOptions } from "./creating/add-options.ts";
+export { planCreateTargetings } from "./creating/create-targetings.ts";
+export { OptionDrafts } from "./creating/option-drafts.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
-export { OptionDrafts } from "./option-drafts.ts";
-export { optionFinder } from "./option-names.ts";
+export { noteFormerValues } from "./former-values.ts";
+export { optionFinder } from "./names/option-names.ts";
+export { planRenameTargetings, planUpdateOptions } from "./names/renames.ts";
+export { namesNow } from "./names/targeting-names.ts";
 export { Plan } from "./plan.ts";
-export { planRenameTargetings, planUpdateOptions } from "./renames.ts";
-export { namesNow } from "./targeting-names.ts";
-export { planUpdateContexts, targetsOf } from "./update-contexts.ts";

@@ -4,8 +4,8 @@ import { placedOptions, withContexts } from "../../reading/saved-options.ts";
 import type { Removed } from "./plan.ts";
 
 /**
- * What a run takes away, as NDJSON that `bulk_add_options` or `update_contexts` reads from a file. Options are read for
- * it, once each. Throws the ApiError of a read: then nothing may be deleted.
+ * The options and Context IDs that a run takes away, as NDJSON that `bulk_add_options` or `update_contexts` reads from
+ * a file. Options are read for it, once each. Throws the ApiError of a read: then nothing may be deleted.
  */
 export function removedLines(
   removed: readonly Removed[],

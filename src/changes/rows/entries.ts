@@ -64,7 +64,7 @@ export type StepOf<Operation extends BulkOperation> = {
 /** One item of one request: the smallest thing that is sent, resent and answered. */
 export type Step = StepOf<BulkOperation>;
 
-/** A change of the standing of one step, as the journal keeps it. */
+/** A change of where one step stands, as the journal keeps it. */
 export type StepChange =
   | {
       readonly step: number;
@@ -77,7 +77,7 @@ export type StepChange =
   | {
       readonly step: number;
       /**
-       * `refused` is failed for a reason that lies outside of the item (a wrong key), so that a resumed run tries
+       * `refused` means failed for a reason outside of the item (a wrong key), so that a resumed run tries
        * again.
        */
       readonly to: "failed" | "refused" | "unknown" | "unattempted";
@@ -91,7 +91,7 @@ export type StepChange =
   | { readonly step: number; readonly to: "pending" }
   /** Other steps of the same entry do its work instead. */
   | { readonly step: number; readonly to: "replaced" }
-  /** It was sent, and may or may not have been applied. */
+  /** The step was sent, and may or may not have been applied. */
   | { readonly step: number; readonly to: "suspect" };
 
 /** An object whose outcome needs no request. */
@@ -113,7 +113,7 @@ export interface RowItem {
  * Objects that follow each other, each with the one step that adds it to a targeting: most of a large
  * file. `index` and `line` are those of the first.
  */
-export interface Rows {
+export interface RowsEntry {
   readonly t: "rows";
   readonly index: number;
   readonly line?: number;
@@ -128,13 +128,13 @@ export interface MadeRows {
   readonly ids: readonly (string | null)[];
 }
 
-/** What is told of a run as a whole. */
+/** Facts about a run as a whole, for its report. */
 export interface RunFacts {
   /** The one targeting in which all options are that it changes. */
   readonly within?: string;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
-  /** What a person is asked to agree to, in a sentence of counts: to be told apart from what it is later. */
+  /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   readonly effect?: string;
 }
 
@@ -143,7 +143,7 @@ export type JournalEntry =
   | { readonly t: "objects"; readonly objects: readonly ReportedObject[] }
   | { readonly t: "settled"; readonly settlements: readonly Settlement[] }
   | { readonly t: "steps"; readonly steps: readonly Step[] }
-  | Rows
+  | RowsEntry
   /** A crash cut the plan off before anything was sent: planning starts again. */
   | { readonly t: "replan" }
   | { readonly t: "facts"; readonly facts: RunFacts }
@@ -161,7 +161,7 @@ export type JournalEntry =
     }
   /** The request that was announced last did not leave. */
   | { readonly t: "withheld"; readonly at: number }
-  /** A request with these steps may have left when another process wrote already: they are in doubt again. */
+  /** A request with these steps may have left while another process was writing: they are in doubt again. */
   | { readonly t: "late"; readonly steps: readonly number[]; readonly at: number }
   | { readonly t: "waited"; readonly ms: number }
   | { readonly t: "stop"; readonly cause: StopCause; readonly at: number; readonly reason?: Reason }

@@ -20,7 +20,7 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Adds what is known of an object by now; to a row that is sent as one nothing can be added. */
+  /** Adds fields to an object; the rows of a block cannot be amended. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
     if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
-import type { Binding, RowItem, Rows, StepOf, Weight } from "./entries.ts";
+import type { Binding, RowItem, RowsEntry, StepOf, Weight } from "./entries.ts";
 
 /** An option without sub-options, as it is read back. */
 export const rowItem: z.ZodType<RowItem> = z.object({
@@ -11,7 +11,7 @@ export const rowItem: z.ZodType<RowItem> = z.object({
 });
 
 /** Where a row was given: the position among the items or rows, counted from 0, and the line of a file, from 1. */
-interface RowPlace {
+interface RowOrigin {
   readonly index: number;
   readonly line?: number;
 }
@@ -66,7 +66,7 @@ export class RowBlock {
   }
 
   /** Whether a row would be the next one of this block. */
-  isFollowedBy(targeting: string, { index, line }: RowPlace, object: number, step: number | undefined): boolean {
+  isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
       targeting === this.#targeting &&
@@ -97,7 +97,7 @@ export class RowBlock {
   }
 
   /** Where a row was given. */
-  placeOf(row: number): RowPlace {
+  placeOf(row: number): RowOrigin {
     const line = this.#rows.lines[row];
     return { index: this.#firstIndex + row, ...(line !== undefined && { line }) };
   }
@@ -135,7 +135,7 @@ export class RowBlock {
   }
 
   /** The rows as entries of a journal: those together whose lines follow each other. */
-  *entries(): Generator<Rows> {
+  *entries(): Generator<RowsEntry> {
     for (let from = 0; from < this.length; ) {
       const place = this.placeOf(from);
       let to = from + 1;
@@ -171,7 +171,7 @@ export class RowWriter {
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
 
   /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
-  add({ targeting, name, contexts = [] }: RowItem, place: RowPlace, object: number, step?: number): RowBlock {
+  add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     const listed = contexts.length > 0 ? `,"contexts":[${contexts.map(quoted).join(",")}]` : "";
     const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}}`;
     const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT + COMMA_BYTES);
@@ -185,13 +185,13 @@ export class RowWriter {
     return block;
   }
 
-  #begin(targeting: string, { index }: RowPlace, object: number, step: number | undefined) {
+  #begin(targeting: string, { index }: RowOrigin, object: number, step: number | undefined) {
     const rows: WrittenRows = { bytes: this.#chunk, start: this.#used, ends: [], contextIds: [], lines: [] };
     this.#last = { block: new RowBlock(targeting, { object, step, index }, rows), rows };
     return this.#last;
   }
 
-  /** Makes room for so many bytes; tells whether it was there before. */
+  /** Makes room for a number of bytes; false where a new buffer had to be made for it. */
   #reserve(bytes: number): boolean {
     if (this.#used + bytes <= this.#chunk.length) return true;
     this.#chunk = Buffer.allocUnsafeSlow(Math.max(bytes, CHUNK_BYTES));

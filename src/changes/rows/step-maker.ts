@@ -2,8 +2,8 @@ import type { CreateTargetingItem, OptionChanges } from "../../spec/records.ts";
 import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
 import { entryBytes } from "./weight.ts";
 
-/** What a step of any operation may be made with. */
-type Given = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
+/** The fields that a step of any operation may have besides its item. */
+type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
 /** Gives steps their IDs, which are their positions in the run. */
 export class StepMaker {
@@ -14,14 +14,14 @@ export class StepMaker {
     this.#next = next;
   }
 
-  /** Makes steps that follow those that there are, before any of them is added. */
+  /** Makes steps that follow the existing ones, before any of them is added. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);
   }
 
   /** A targeting to create, with the options that are created inside it. */
-  createTargeting(item: CreateTargetingItem, given: Given): StepOf<"createTargetings"> {
+  createTargeting(item: CreateTargetingItem, given: StepExtras): StepOf<"createTargetings"> {
     const options = item.options ?? [];
     const fields = this.#fields(item, [], given, {
       options: options.reduce((sum, option) => sum + optionCount(option), 0),
@@ -30,13 +30,13 @@ export class StepMaker {
     return { ...fields, operation: "createTargetings", item };
   }
 
-  renameTargeting(targetingId: string, name: string, given: Given): StepOf<"renameTargetings"> {
+  renameTargeting(targetingId: string, name: string, given: StepExtras): StepOf<"renameTargetings"> {
     const item = { name };
     const fields = this.#fields(item, [{ field: "_id", id: targetingId }], given, {});
     return { ...fields, operation: "renameTargetings", item };
   }
 
-  deleteTargeting(targetingId: string, given: Given): StepOf<"deleteTargetings"> {
+  deleteTargeting(targetingId: string, given: StepExtras): StepOf<"deleteTargetings"> {
     const fields = this.#fields(undefined, [{ field: "_id", id: targetingId }], given, {});
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
@@ -45,7 +45,7 @@ export class StepMaker {
   addOption(
     item: OptionItem,
     place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
-    given: Given,
+    given: StepExtras,
   ): StepOf<"addOptions"> {
     const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
     if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
@@ -59,7 +59,7 @@ export class StepMaker {
   }
 
   /** Changes to one option, by its ID or by the object that makes it. */
-  updateOption(option: Omit<Binding, "field">, item: OptionChanges, given: Given): StepOf<"updateOptions"> {
+  updateOption(option: Omit<Binding, "field">, item: OptionChanges, given: StepExtras): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
     const fields = this.#fields(item, [{ field: "_id", ...option }], given, {
       groupItems: item.parent === undefined ? 0 : 1,
@@ -69,7 +69,7 @@ export class StepMaker {
   }
 
   /** An option to delete; `inTree` says that it is an option group or a sub-option (management-api 8.1). */
-  deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: Given): StepOf<"deleteOptions"> {
+  deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
   }
@@ -77,7 +77,7 @@ export class StepMaker {
   #fields(
     item: StepItems[keyof StepItems],
     bindings: readonly Binding[],
-    given: Given,
+    given: StepExtras,
     weight: Partial<Weight>,
   ): StepFields {
     const bytes = entryBytes(item === undefined ? "" : JSON.stringify(item), bindings);

@@ -3,19 +3,19 @@ import { ownReason } from "../../runs/reasons.ts";
 import type { Turn } from "../../runs/turn.ts";
 import { nextRequests, type Requests } from "../pack/requests.ts";
 import { StepMaker } from "../rows/step-maker.ts";
-import type { Driver } from "../settle/driver.ts";
-import { noteNewest } from "../settle/evidence.ts";
+import type { ChangeDriver } from "../settle/change-driver.ts";
+import { noteNewest } from "../settle/lost-answers/evidence.ts";
 import { takeBack } from "../settle/take-back.ts";
 import { breakCircles, inTurn, type Turns, turnsOf } from "./rename-order.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 
 /**
  * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
- * tries again what an answer made possible. Gives why it stopped; `cause` says what an aborted signal means. `first`
+ * tries deferred steps again. Gives why it stopped; `cause` says what an aborted signal means. `first`
  * are the requests that come first, where they are known.
  */
 export async function drive(
-  driver: Driver,
+  driver: ChangeDriver,
   hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
   cause: () => "cancelled" | "interrupted",
   first?: Requests,
@@ -47,7 +47,7 @@ export async function drive(
           hold((turn) => sendBatch(driver, sending, turn)),
         );
       let end = await inTurn();
-      // Another process had its turn meanwhile: what is in doubt is looked at, and the rest goes on.
+      // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -56,8 +56,8 @@ export async function drive(
   }
 }
 
-/** Waiting for one's turn to write ends as soon as the run is stopped. */
-async function orStopped(driver: Driver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
+/** Waits for the sending, but ends as soon as the run is stopped while it waits for its turn. */
+async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
   } catch (thrown) {
@@ -78,7 +78,7 @@ function endReason(reason: Reason): Reason {
  * names, and try those again for which something changed; let the rest fail. Gives the turns in which they leave;
  * undefined where there is nothing to go on with.
  */
-function retryDeferred(driver: Driver): Turns | undefined {
+function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
   if (deferred.length === 0) return undefined;
   const temporary = breakCircles(driver, deferred);

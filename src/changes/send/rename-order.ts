@@ -3,9 +3,9 @@ import type { OptionChanges } from "../../spec/records.ts";
 import { ulidSource } from "../../spec/ulid.ts";
 import type { Step } from "../rows/entries.ts";
 import { StepMaker } from "../rows/step-maker.ts";
+import type { ChangeDriver } from "../settle/change-driver.ts";
 import { targetOf, wantedName } from "../settle/defer.ts";
-import type { Driver } from "../settle/driver.ts";
-import { existingIds } from "../settle/reconcile.ts";
+import { existingIds } from "../settle/lost-answers/reconcile.ts";
 import type { RunState } from "../state/change-state.ts";
 
 /** A refused change that may work once another change of the same run is applied. */
@@ -47,11 +47,11 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. What else
- * that one changes travels along, so that it is refused before any name has moved; for this reason a circle in which
- * several change more than their names is left alone.
+ * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. Its other
+ * changes are sent with it, so that it is refused before any name has moved; for this reason a circle in which several
+ * change more than their names is left alone.
  */
-export function breakCircles(driver: Driver, deferred: readonly Deferred[]): readonly Step[] {
+export function breakCircles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
   const newId = ulidSource(() => driver.clock.now(), driver.random);
   return pathsIn(deferred, deferred).flatMap(({ members, circleFrom }) => {

@@ -6,16 +6,16 @@ import type { BulkOperation } from "../../spec/routes.ts";
 import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import { settleAnswer } from "../settle/answered.ts";
 import { type Batch, stepsOf, unlessSuspect } from "../settle/batch.ts";
-import type { Driver } from "../settle/driver.ts";
-import { handleError } from "../settle/unanswered.ts";
+import type { ChangeDriver } from "../settle/change-driver.ts";
+import { handleError } from "../settle/lost-answers/unanswered.ts";
 
 /** How an attempt of a batch ended. */
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
-  /** It did not leave, since the run was asked to stop. */
+  /** The request did not leave, since the run was asked to stop. */
   | { readonly kind: "withheld" }
-  /** Another process has the turn: it never left. */
+  /** The request did not leave, since another process has the turn. */
   | { readonly kind: "turnLost" };
 
 /**
@@ -42,7 +42,7 @@ export interface Sending {
 }
 
 /** All of a batch of steps. */
-export function sendingOf(driver: Driver, steps: readonly number[]): Sending {
+export function sendingOf(driver: ChangeDriver, steps: readonly number[]): Sending {
   return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
 }
 
@@ -57,7 +57,7 @@ function fresh(ids: readonly number[]): Batch {
  * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
  * stays pending. Throws a LeaseLostError where another process drives the run.
  */
-export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): Promise<BatchEnd> {
+export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (!(await driver.mayLeave())) return GOES_ON;
@@ -89,7 +89,12 @@ export async function sendBatch(driver: Driver, sending: Sending, turn: Turn): P
   return GOES_ON;
 }
 
-async function attemptOnce(driver: Driver, steps: readonly number[], again: boolean, turn: Turn): Promise<Attempt> {
+async function attemptOnce(
+  driver: ChangeDriver,
+  steps: readonly number[],
+  again: boolean,
+  turn: Turn,
+): Promise<Attempt> {
   const [first] = steps;
   const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
   if (operation === undefined) throw new RangeError("a request carries at least one item");
@@ -125,7 +130,7 @@ async function attemptOnce(driver: Driver, steps: readonly number[], again: bool
 }
 
 /** Connects first, so that no time passes for it between the announcement of a request and the request. */
-async function failureToConnect(driver: Driver, operation: BulkOperation): Promise<ApiError | undefined> {
+async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
     await driver.connect(operation);
     return undefined;
@@ -136,7 +141,7 @@ async function failureToConnect(driver: Driver, operation: BulkOperation): Promi
 }
 
 /** Undefined where the turn is lost: the recorded request is then marked as withheld. */
-async function intendOrUndo(driver: Driver, turn: Turn): Promise<Intent | undefined> {
+async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
   } catch (thrown) {
@@ -162,14 +167,14 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
 }
 
 /** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
-function giveUp(driver: Driver, ids: readonly number[], reason: Reason): Reason {
+function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "unattempted", reason })),
   );
   return reason;
 }
 
-async function pause(driver: Driver, ms: number): Promise<boolean> {
+async function pause(driver: ChangeDriver, ms: number): Promise<boolean> {
   driver.record({ t: "waited", ms });
   driver.waiting(ms);
   try {

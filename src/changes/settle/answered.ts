@@ -6,14 +6,14 @@ import { APPLIED_AS } from "../../spec/routes.ts";
 import type { MadeRows, Step } from "../rows/entries.ts";
 import { itemReason } from "../state/api-reasons.ts";
 import { type Batch, backoff, idsOf, type Next, SHORTEST_BUSY_WAIT_MS, stepsOf, unlessSuspect } from "./batch.ts";
-import type { Driver } from "./driver.ts";
+import type { ChangeDriver } from "./change-driver.ts";
 import { type Answered, metOwnName, settleAnswers } from "./settle-items.ts";
 
 /** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
 const UNCATCHED_TRIES = 3;
 
-/** Puts an answer into effect, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
-export async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAnswer): Promise<Next> {
+/** Applies an answer, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
+export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const made = madeRows(driver, batch.ids, answer);
   if (made !== undefined) {
     driver.change([], { made });
@@ -21,7 +21,8 @@ export async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAns
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Whose name is there may be known only once the others of the unit have an answer: then it is sent with them again.
+  // Whether a taken name is our own may be known only once the other items of the unit are answered: it is resent with
+  // them.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -45,7 +46,7 @@ export async function settleAnswer(driver: Driver, batch: Batch, answer: BulkAns
 }
 
 /** What a request added, where it carried rows that follow each other and all of them succeeded: most of an import. */
-function madeRows({ state }: Driver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
+function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
   const made: (string | null)[] = [];
@@ -57,7 +58,7 @@ function madeRows({ state }: Driver, ids: readonly number[], { results }: BulkAn
 }
 
 async function afterAnswer(
-  driver: Driver,
+  driver: ChangeDriver,
   batch: Batch,
   left: {
     readonly request: readonly Step[];
@@ -78,13 +79,13 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // What failed unexpectedly was free: the unit of the first attempt was not applied.
+      // An item that failed unexpectedly had found its name free: the unit of the first attempt was not applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // Their `add` may be applied, whatever stops the run before they are sent again.
+  // Their `add` may be applied even if the run stops before they are sent again.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -108,10 +109,14 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update that
- * also removes (management-api 4.1), and for what an earlier attempt may have done.
+ * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update
+ * that also removes (management-api 4.1), and for what an earlier attempt may have done.
  */
-async function giveUpOnUncatched(driver: Driver, request: readonly Step[], uncatched: readonly Step[]): Promise<void> {
+async function giveUpOnUncatched(
+  driver: ChangeDriver,
+  request: readonly Step[],
+  uncatched: readonly Step[],
+): Promise<void> {
   const error = { statusCode: 500, errorCode: "UNCATCHED" };
   const isOpen = (step: Step): boolean => driver.state.suspectSince(step.id) !== undefined || addsAndRemoves(step);
   const open = uncatched.filter(isOpen);

@@ -1,14 +1,14 @@
 import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { Step, StepChange } from "../rows/entries.ts";
-import type { Driver } from "./driver.ts";
+import type { ChangeDriver } from "./change-driver.ts";
 
 /** The shortest wait after a 409, in milliseconds: the service may say 0. */
 export const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
 
-/** What is sent in one request, and what came of that so far. */
+/** The steps of one request, and the attempts so far. */
 export interface Batch {
   /** The steps, by their IDs. */
   readonly ids: readonly number[];
@@ -18,7 +18,7 @@ export interface Batch {
   readonly refused: number;
 }
 
-/** What is to be done once an attempt has ended. */
+/** What follows once an attempt has ended. */
 export type Next =
   | { readonly kind: "settled" }
   | { readonly kind: "halve"; readonly ids: readonly number[] }
@@ -28,12 +28,12 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** It was held back, which is no failed attempt and costs nothing of the retry budget. */
+      /** The request was held back: that is no failed attempt, and uses nothing of the retry budget. */
       readonly isFree?: true;
     };
 
 /** The steps of a batch. */
-export function stepsOf({ state }: Driver, ids: readonly number[]): readonly Step[] {
+export function stepsOf({ state }: ChangeDriver, ids: readonly number[]): readonly Step[] {
   return ids.flatMap((id) => state.steps.at(id) ?? []);
 }
 
@@ -42,9 +42,9 @@ export function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/** What is said of a step that was not applied this time, unless an earlier attempt may have been. */
+/** The changes for steps that were not applied this time: `unknown` where an earlier attempt may have been. */
 export function unlessSuspect(
-  driver: Driver,
+  driver: ChangeDriver,
   step: Step,
   change: Extract<
     StepChange,
@@ -57,7 +57,7 @@ export function unlessSuspect(
 }
 
 /** Exponential, with up to a fifth taken off at random, so that two servers do not resend in step. */
-export function backoff(driver: Driver, failures: number): number {
+export function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));
 }

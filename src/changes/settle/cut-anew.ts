@@ -1,20 +1,20 @@
 import type { Reason } from "../../runs/outcome.ts";
-import { contextParts } from "../plan/context-parts.ts";
+import { contextParts } from "../plan/contexts/context-parts.ts";
 import type { Step } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
+import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { targetOf } from "./defer.ts";
-import type { Consequences, Driver } from "./driver.ts";
 
-/** In between, an option may not grow at all. */
+/** The growth for parts between which the option may not grow. */
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
  * A long change of Context IDs adds before it takes away, as far as the limits are known; what other options of the
- * project hold is not. Where a part is refused for a limit (management-api 8.1) though more is to be taken away, the rest
- * of the change is cut anew: into parts that take away as much as they add, and where one of these is refused, into parts
- * that only take away or only add. Undefined where that would not help.
+ * project hold is not. Where a part is refused for a limit (management-api 8.1) though more is to be taken away, the
+ * rest of the change is cut anew: into parts that take away as much as they add, and where one of these is refused,
+ * into parts that only take away or only add. Undefined where that would not help.
  */
-export function cutAnew(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+export function cutAnew(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
   const id = targetOf(step);
   const isLimit = reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED" && step.operation === "updateOptions";

@@ -2,13 +2,13 @@ import * as z from "zod";
 import type { Reason } from "../../runs/outcome.ts";
 import type { Step } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
-import { existingIds } from "./reconcile.ts";
+import { existingIds } from "./lost-answers/reconcile.ts";
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
 /**
  * Whether a refused change may work once another change of the same run is applied: the name, the Context ID or the
- * place that it wants is held by something that this run changes too (architecture, step 2).
+ * place that it wants is held by something that this run changes too.
  */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;

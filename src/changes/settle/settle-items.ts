@@ -6,12 +6,12 @@ import type { BulkResult } from "../../spec/records.ts";
 import type { Settlement, Step, StepChange, StepOf } from "../rows/entries.ts";
 import { StepMaker, sentFields } from "../rows/step-maker.ts";
 import { itemReason } from "../state/api-reasons.ts";
+import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { cutAnew } from "./cut-anew.ts";
 import { mayWorkLater } from "./defer.ts";
-import type { Consequences, Driver } from "./driver.ts";
-import { existingOption } from "./existing-option.ts";
-import { type Made, withInsideIds } from "./inside-ids.ts";
-import { existingIds, type MetItsName, reconcileCreates } from "./reconcile.ts";
+import { existingOption } from "./lost-answers/existing-option.ts";
+import { type MadeStep, withInsideIds } from "./lost-answers/inside-ids.ts";
+import { existingIds, type MetItsName, reconcileCreates } from "./lost-answers/reconcile.ts";
 import { takeBack } from "./take-back.ts";
 import { unbundle } from "./unbundle.ts";
 
@@ -25,13 +25,13 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Puts the answers to one request into effect. `request` is what the request carried, in its order.
+ * Applies the answers to one request. `request` is what the request carried, in its order.
  * Successes and refusals settle their objects; a refusal that proves less than that (the name is ours from an earlier
  * attempt, one sub-option spoils its group, another change of this run makes room) leads to further steps instead.
  * `wasFree` says that something of the same unit was not there, so that an earlier attempt made nothing of it.
  */
 export async function settleAnswers(
-  driver: Driver,
+  driver: ChangeDriver,
   request: readonly Step[],
   answered: readonly Answered[],
   wasFree = false,
@@ -40,7 +40,7 @@ export async function settleAnswers(
   const steps: Step[] = [];
   const settlements: Settlement[] = [];
   const met: MetItsName[] = [];
-  const made: Made[] = [];
+  const made: MadeStep[] = [];
   const maker = StepMaker.after(driver.state.steps);
   const namesIn = optionNamesOnce(driver.api, driver.signal);
   const follow = (then: Consequences): void => {
@@ -71,9 +71,9 @@ export async function settleAnswers(
   }
   for (const change of await reconcileCreates(driver, met, madeNow)) {
     const step = driver.state.steps.at(change.step);
-    const whoever = step && change.to === "unknown" ? whoeverMadeIt(driver, step, change.reason, maker) : undefined;
-    if (whoever !== undefined) {
-      follow(whoever);
+    const added = step && change.to === "unknown" ? addToExisting(driver, step, change.reason, maker) : undefined;
+    if (added !== undefined) {
+      follow(added);
       continue;
     }
     if (change.to !== "failed" || step === undefined) {
@@ -88,7 +88,7 @@ export async function settleAnswers(
 }
 
 /** Whether a create in doubt met its name: what has it may be its own doing. */
-export function metOwnName(driver: Driver, step: Step, { success, error }: BulkResult): boolean {
+export function metOwnName(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
@@ -98,7 +98,7 @@ export function metOwnName(driver: Driver, step: Step, { success, error }: BulkR
  * as free, since the service looks at the name of a targeting first.
  */
 async function nameMeanwhile(
-  driver: Driver,
+  driver: ChangeDriver,
   step: Create,
   reason: Reason,
   namesIn: OptionNames,
@@ -122,7 +122,7 @@ function inDoubt({ code, detail }: Reason): Reason {
 }
 
 async function refused(
-  driver: Driver,
+  driver: ChangeDriver,
   step: Step,
   reason: Reason,
   { maker, namesIn }: { readonly maker: StepMaker; readonly namesIn: OptionNames },
@@ -142,12 +142,14 @@ async function refused(
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Where an option that is there is to get the Context IDs in any case, it does not matter who made it. */
-function whoeverMadeIt(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+/**
+ * With `addContexts` an existing option gets the Context IDs in any case, so that it does not matter who created it.
+ */
+function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // Left as it is, nobody could say whether this run made it.
+  // An option that is left as it is would stay in doubt: this run may have created it.
   return then?.steps === undefined ? undefined : then;
 }
 
@@ -174,7 +176,7 @@ function whatWasSent(step: Step, reason: Reason): Reason {
 }
 
 /** `duplicateOfIndex` counts in the request; the caller counts in its own items. */
-function inCallersTerms(driver: Driver, request: readonly Step[], reason: Reason): Reason {
+function inCallersTerms(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
   const about = first === undefined ? undefined : driver.state.objects.at(first);
@@ -189,6 +191,6 @@ function isCreate(step: Step): step is Create {
   return step.operation === "createTargetings" || step.operation === "addOptions";
 }
 
-function isSuspect(driver: Driver, step: Step): boolean {
+function isSuspect(driver: ChangeDriver, step: Step): boolean {
   return driver.state.suspectSince(step.id) !== undefined;
 }

@@ -1,7 +1,7 @@
 import type { RunState } from "../state/change-state.ts";
 import { targetOf, wantedName } from "./defer.ts";
 
-/** A thing that a run gave a temporary name, and neither the one that it was to have, nor its old one back. */
+/** An option or targeting that still has the temporary name that a run gave it. */
 export interface StrandedName {
   readonly _id: string;
   readonly temporaryName: string;

@@ -3,8 +3,8 @@ import { ownReason } from "../../runs/reasons.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import type { Step } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
+import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { targetOf } from "./defer.ts";
-import type { Consequences, Driver } from "./driver.ts";
 
 /**
  * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
@@ -12,7 +12,7 @@ import type { Consequences, Driver } from "./driver.ts";
  * that were added or removed are put back, which is exact because parts are planned against what the option held.
  * Undefined when there is nothing to take back; `unknown` when others already build on it.
  */
-export function takeBack(driver: Driver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
   if (object === undefined || step.prepares) return undefined;
   const done = driver.state.doneSteps(object).filter((earlier) => earlier.undoes === undefined);
@@ -60,8 +60,8 @@ function wantsMore({ item }: Step): boolean {
   return Object.keys(item ?? {}).some((field) => field !== "name");
 }
 
-/** What was done cannot be taken back: a resumed run tries that again, or to go on where only the name is missing. */
-function stillThere(driver: Driver, undoing: Step, reason: Reason): Consequences {
+/** Taking back failed: a resumed run tries it again, or continues where only the name is missing. */
+function stillThere(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);
   const isRenamed = steps.some((step) => step.formerName !== undefined);

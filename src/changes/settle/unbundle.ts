@@ -5,9 +5,9 @@ import { ownReason } from "../../runs/reasons.ts";
 import type { Binding, OptionItem, Settlement, Step, StepOf } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import type { Consequences, Driver } from "./driver.ts";
+import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
-type Child = NonNullable<OptionItem["children"]>[number];
+type ChildItem = NonNullable<OptionItem["children"]>[number];
 
 /** Refusals that are about a targeting itself, whatever options it is to hold. */
 const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
@@ -20,18 +20,18 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
-/** What further steps are made with. */
+/** What is needed to make further steps. */
 interface Means {
   readonly maker: StepMaker;
   readonly namesIn: OptionNames;
 }
 
 /**
- * A group or targeting was refused together with what was to be made inside: finds out what is at fault, so that a bad
- * sub-option or option fails alone and the rest is made (contract, "each is counted and reported by itself").
+ * A group or targeting was refused together with its contents: finds the part at fault, so that a bad sub-option or
+ * option fails alone and the rest is created.
  */
 export async function unbundle(
-  driver: Driver,
+  driver: ChangeDriver,
   step: StepOf<"createTargetings" | "addOptions">,
   reason: Reason,
   means: Means,
@@ -76,7 +76,7 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
 
 /** A name in the group's item is taken: the group's own, or those of some sub-options. */
 async function nameTaken(
-  driver: Driver,
+  driver: ChangeDriver,
   group: Group,
   reason: Reason,
   { maker, namesIn }: Means,
@@ -122,14 +122,20 @@ async function namesOrReason(
   }
 }
 
-/** Without the names nothing can be told apart: the group is left for a resumed run. */
-function unread(driver: Driver, step: Step, reason: Reason): Consequences {
+/** Without the names the part at fault cannot be found: the group is left for a resumed run. */
+function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "unattempted" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
 /** The group is there already: `onExisting` decides, and its sub-options are added to the existing one. */
-function groupExists(driver: Driver, group: Group, existing: string, reason: Reason, maker: StepMaker): Consequences {
+function groupExists(
+  driver: ChangeDriver,
+  group: Group,
+  existing: string,
+  reason: Reason,
+  maker: StepMaker,
+): Consequences {
   const { item, object, step } = group;
   if (driver.onExisting === "fail") {
     return failed(step, { ...reason, detail: { ...reason.detail, existingIds: [existing] } });
@@ -147,9 +153,9 @@ function groupExists(driver: Driver, group: Group, existing: string, reason: Rea
 /** The group with some of its sub-options; the others follow by themselves, but for those that are settled. */
 function regroup(
   group: Group,
-  inside: readonly Child[],
+  inside: readonly ChildItem[],
   maker: StepMaker,
-  settled: readonly Child[] = [],
+  settled: readonly ChildItem[] = [],
 ): Consequences {
   const { children = [], ...bare } = group.item;
   const place = group.step.bindings.filter(({ field }) => field === "targeting");
@@ -164,17 +170,17 @@ function regroup(
   return { changes: [{ step: group.step.id, to: "replaced" }], steps };
 }
 
-function addChild(group: Group, candidate: Child, parent: Omit<Binding, "field">, maker: StepMaker): Step {
+function addChild(group: Group, candidate: ChildItem, parent: Omit<Binding, "field">, maker: StepMaker): Step {
   const [targetingBinding] = group.step.bindings.filter(({ field }) => field === "targeting");
   const place = { targeting: targetingBinding ?? {}, parent };
   return maker.addOption(candidate, place, { objects: [objectOf(group, candidate)] });
 }
 
-function objectOf(group: Group, candidate: Child): number {
+function objectOf(group: Group, candidate: ChildItem): number {
   const position = (group.item.children ?? []).indexOf(candidate);
   return group.step.objects[position + 1] ?? group.object;
 }
 
-function lightest(children: readonly Child[]): Child | undefined {
+function lightest(children: readonly ChildItem[]): ChildItem | undefined {
   return [...children].sort((a, b) => (a.contexts?.length ?? 0) - (b.contexts?.length ?? 0))[0];
 }

@@ -5,8 +5,8 @@ import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
 /**
- * The code that the service gave. One that only looks like a word of ours, or of the events, is none: the service cannot
- * say that a person declined.
+ * The code that the service gave. A code that equals one of ours, or one of the events, does not count: the service
+ * cannot say that a person declined.
  */
 function codeGiven(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;

@@ -17,11 +17,11 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
-  /** What is told of the run as a whole. */
+  /** Facts about the run as a whole, for its report. */
   facts: RunFacts = {};
-  /** How everything stood when the run was taken up again last. */
+  /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
-  /** Steps that may have left when another process wrote already. */
+  /** Steps that may have left while another process was writing. */
   late: readonly number[] = [];
 
   #work: RunWork;
@@ -38,7 +38,7 @@ export class RunState {
 
   /**
    * Takes over a plan, as if its entries were applied; its lists may not be changed by others any more. Throws a
-   * RangeError where there is something already.
+   * RangeError where the run has a plan already.
    */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");

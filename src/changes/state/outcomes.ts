@@ -62,7 +62,7 @@ export class Outcomes {
     if (_id !== undefined) this.giveId(object, _id);
   }
 
-  /** What was settled is in doubt again. */
+  /** Makes the outcome of an object `unknown` again. */
   doubt(object: number, reason: Reason): void {
     const before = this.#standing.at(object);
     if (before === undefined || before === "pending" || before === "unknown") return;
@@ -70,7 +70,7 @@ export class Outcomes {
     this.#reasons.set(object, reason);
   }
 
-  /** What did not succeed is tried again. */
+  /** Makes an object that did not succeed pending again. */
   reopen(object: number): void {
     const before = this.#standing[object];
     if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;

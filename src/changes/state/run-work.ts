@@ -1,6 +1,6 @@
 import type { Did, Reason, ReportedObject } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import type { MadeRows, Rows, RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
+import type { MadeRows, RowsEntry, RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
 import { ObjectList } from "../rows/object-list.ts";
 import { RowWriter } from "../rows/row-block.ts";
 import { StepList } from "../rows/step-list.ts";
@@ -20,7 +20,7 @@ export interface PlannedWork {
 type NotDone = "failed" | "refused" | "unknown" | "unattempted";
 
 /**
- * The objects and steps of a run, and where each of them stands. What becomes of a step decides what becomes of its
+ * The objects and steps of a run, and where each of them stands. How a step ends decides how its
  * objects, and of the steps that need them.
  */
 export class RunWork {
@@ -47,7 +47,7 @@ export class RunWork {
   }
 
   /** Adds rows with their steps. */
-  addRows({ index, line, items }: Rows): void {
+  addRows({ index, line, items }: RowsEntry): void {
     if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
     for (const [row, item] of items.entries()) {
       const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
@@ -70,7 +70,7 @@ export class RunWork {
     this.#dropSteps(settlement.object, "dropped");
   }
 
-  /** Applies what became of a step. `left` says when its request left, and how far the run was then. */
+  /** Applies the change of a step. `left` says when its request left, and how far the run was then. */
   change(change: StepChange, left: { readonly at: number; readonly progress: number }): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -100,7 +100,7 @@ export class RunWork {
     }
   }
 
-  /** What `done` comes to for rows that follow each other. */
+  /** Applies `done` to rows that follow each other. */
   make({ from, ids }: MadeRows): void {
     this.progress += ids.length;
     for (const [at, id] of ids.entries()) {
@@ -137,7 +137,7 @@ export class RunWork {
       const standing = this.standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // What is gone already was deleted by an earlier attempt.
+      // An object that did not exist any more was deleted by an earlier attempt.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -146,14 +146,14 @@ export class RunWork {
     return did;
   }
 
-  /** Whether what was there before is what is wanted, as far as that was read. */
+  /** Whether the former values equal the wanted ones, as far as they were read. */
   #changesNothing(object: number): boolean {
     const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
     if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
     return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
   }
 
-  /** Leaves open steps as they are without an answer: sent is `unknown`, never sent is `unattempted`. */
+  /** Ends open steps without an answer: a sent one is `unknown`, an unsent one `unattempted`. */
   stop(reason: Reason): void {
     const open = this.standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.standings.suspectSince(id) !== undefined;
@@ -162,7 +162,7 @@ export class RunWork {
     for (const step of open) if (!isSuspect(step)) this.#failStep(step, "unattempted", reason);
   }
 
-  /** Nothing is sent that was not planned: what no step was made for is as little attempted. */
+  /** Objects without a step were never planned: they end as `unattempted`. */
   leaveUnplanned(reason: Reason): void {
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.outcomes.standing(object) === "pending") {
@@ -171,7 +171,7 @@ export class RunWork {
     }
   }
 
-  /** Takes up again what a stop left open; what failed stays failed. */
+  /** Makes pending again the steps that a stop left open; failed steps stay failed. */
   reopen(): void {
     for (let id = 0; id < this.steps.length; id += 1) {
       const standing = this.standings.at(id);
@@ -198,7 +198,7 @@ export class RunWork {
     this.outcomes.settle({ object, outcome: this.standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** A refused create fails for the object it is about; what was to be made inside was just never made. */
+  /** A refused create fails for its main object; the objects inside of it were not attempted. */
   #failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
@@ -235,7 +235,9 @@ export class RunWork {
     for (const id of this.standings.ofObject(object)) if (this.standings.isOpen(id)) this.standings.set(id, to);
   }
 
-  /** Whose work it is was judged with the evidence of its time: sent once more, alone, it would look like our own. */
+  /**
+   * Whether the step ended as `OWNER_UNCLEAR`. It is not sent again: alone, the found object would look like our own.
+   */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);
     return main !== undefined && this.outcomes.reason(main)?.code === "OWNER_UNCLEAR";

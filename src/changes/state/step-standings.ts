@@ -41,7 +41,9 @@ export class StepStandings {
   /** By test: how far steps were tested, and the first that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** Follows the steps of the list, which are about these objects; those that are added to it once `follow` is called. */
+  /**
+   * Follows the steps of the list, which are about these objects; those that are added to it once `follow` is called.
+   */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -79,12 +81,12 @@ export class StepStandings {
     this.#deferrals.set(step, deferral);
   }
 
-  /** A step left at a time, and what became of it is not known; the first time counts. */
+  /** Notes when a step left whose effect is not known; the first time counts. */
   suspect(step: number, at: number): void {
     if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
   }
 
-  /** What became of a step is known after all. */
+  /** Forgets that a step was in doubt, once its effect is known. */
   clearSuspicion(step: number): void {
     this.#suspectSince.delete(step);
   }
@@ -178,7 +180,7 @@ export class StepStandings {
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
-    // Of two, one is another one.
+    // Two matches are enough: at least one of them is another step.
     for (; search.next < this.length && search.found.length < 2; search.next += 1) {
       const candidate = this.#steps.at(search.next);
       if (candidate !== undefined && test(candidate)) search.found.push(search.next);

@@ -4,7 +4,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { Operation, RouteTable } from "../../spec/routes.ts";
 import type { Check } from "./machine.ts";
 
-/** What the probes go by. */
+/** What the probes need. */
 export interface ProbeOptions {
   readonly routes: RouteTable;
   /** Nothing but reads is sent. */
@@ -20,8 +20,8 @@ interface Probe {
   readonly send: () => Promise<unknown>;
 }
 
-/** What became of a probe. `answered`: the operation is there, and the key opens it. */
-interface Outcome {
+/** How a probe ended. `answered`: the operation is there, and the key opens it. */
+interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
   readonly words: string;
@@ -113,7 +113,9 @@ export async function checkEvents(api: EventApi, options: ProbeOptions): Promise
   if (options.readOnly) return [{ ...NOT_WRITTEN, about: EVENTS.about }];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
   // This API has no scopes: a key that it forbids is simply a wrong one.
-  const outcomes = probed.map((one): Outcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one));
+  const outcomes = probed.map(
+    (one): ProbeOutcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one),
+  );
   const names = namesOf(EVENTS, options);
   const broken = unusable(outcomes, names);
   if (broken !== undefined) return [broken];
@@ -131,8 +133,8 @@ const NOT_WRITTEN: Check = {
 };
 
 /** Sends one probe after the other, and none after the first where that one shows that the API cannot be used. */
-async function outcomesOf(probes: readonly Probe[]): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
+async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
+  const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
     const outcome = await outcomeOf(probe);
     outcomes.push(outcome);
@@ -141,7 +143,7 @@ async function outcomesOf(probes: readonly Probe[]): Promise<readonly Outcome[]>
   return outcomes;
 }
 
-async function outcomeOf(probe: Probe): Promise<Outcome> {
+async function outcomeOf(probe: Probe): Promise<ProbeOutcome> {
   try {
     await probe.send();
     return { probe, kind: "answered", words: "answers" };
@@ -159,7 +161,7 @@ function reasonOf({ reason, statusCode }: NotSentError | AmbiguousError): string
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): Omit<Outcome, "probe"> {
+function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): Omit<ProbeOutcome, "probe"> {
   const said = errorCode === undefined ? String(statusCode) : `${statusCode} ${errorCode}`;
   if (kind === "unauthorized" || kind === "forbidden") return { kind, words: said };
   if (kind === "wrongRoute") return { kind, words: `${route} does not exist here: ${said} without a documented code` };
@@ -169,12 +171,12 @@ function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): 
   return { kind: "trouble", words: `${route} is answered with ${said}` };
 }
 
-/** Why nothing more can be told about an API; undefined where it can. */
+/** Why an API cannot be probed further; undefined where it can. */
 function unusable(
-  outcomes: readonly Outcome[],
+  outcomes: readonly ProbeOutcome[],
   { about, address, onTheWay, key, whereKeysAre }: Names,
 ): Check | undefined {
-  const of = (kind: Outcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
+  const of = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = of("unreached");
   if (unreached !== undefined) {
     const remedy = `Check ${address}, ${onTheWay}.`;
@@ -195,13 +197,13 @@ function unusable(
 }
 
 /** A 403 proves the key as well as an answer does: the service knows what the key may do. */
-function keyCheck(outcomes: readonly Outcome[], { about, key }: Names): Check {
+function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   if (proven) return { about, state: "ok", found: "the key is accepted" };
   return { about, state: "note", found: `no answer tells whether ${key} is accepted` };
 }
 
-function scopeCheck(outcomes: readonly Outcome[], scope: Probe["scope"]): Check {
+function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): Check {
   const { about, key } = MANAGEMENT;
   const name = `context-targeting:${scope}`;
   const kinds = outcomes.filter(({ probe }) => probe.scope === scope).map(({ kind }) => kind);
@@ -215,7 +217,11 @@ function scopeCheck(outcomes: readonly Outcome[], scope: Probe["scope"]): Check 
 }
 
 /** What a probe shows about its route; nothing where the key did not open it. */
-function routeCheck({ probe, kind, words }: Outcome, routes: RouteTable, { about, address }: Names): readonly Check[] {
+function routeCheck(
+  { probe, kind, words }: ProbeOutcome,
+  routes: RouteTable,
+  { about, address }: Names,
+): readonly Check[] {
   const { operation } = probe;
   const { method, path, basis } = routes[operation];
   if (kind === "forbidden") return [];

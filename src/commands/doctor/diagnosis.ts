@@ -8,7 +8,7 @@ export interface SettingShown {
   readonly value: string;
 }
 
-/** A run that `resume_run` could take up, or that is being driven now. */
+/** A run that `resume_run` could continue, or that is being driven now. */
 export interface UnfinishedRun {
   readonly runId: string;
   readonly tool: string;

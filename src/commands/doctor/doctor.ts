@@ -1,6 +1,6 @@
 import type { Redactor } from "../../render/redact.ts";
 import { redactorFor } from "../../render/redact.ts";
-import { RunStoreError } from "../../runs/store.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
 import { listedTools, type Offer } from "../../server/listing.ts";
 import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
@@ -11,7 +11,7 @@ import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
 import { backendOf, type Connected, connect } from "../connect.ts";
-import { checkAccess } from "../http-access.ts";
+import { checkAccess } from "../http/http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
@@ -22,7 +22,7 @@ import { diagnosisText } from "./words.ts";
 
 /** A person waits for the answer: no probe takes longer, and none is tried again. */
 const PROBE_TIMEOUT_MS = 10_000;
-/** More of them help nobody who reads. */
+/** The most runs that are listed: more do not help a reader. */
 const MOST_RUNS = 20;
 
 /** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
@@ -101,7 +101,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const asksWho = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // Where nobody is asked who they are, only this machine can be meant: the host itself is no setting.
+    // Without authentication only this machine can be meant: the host itself is no setting.
     checkAccess(settings, access, asksWho ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {

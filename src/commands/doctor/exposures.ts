@@ -23,7 +23,12 @@ function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
     // What is made in it has permissions of its own: an open folder shows names, and what older programs left there.
     ...openOne({ about: "state folder", path: stateDir, right: "700", why: "it holds runs", mostly: "note" }),
     ...(sealKey === undefined
-      ? openOne({ about: "seal key", path: sealFile, right: "600", why: "whoever has it can confirm deletions" })
+      ? openOne({
+          about: "seal key",
+          path: sealFile,
+          right: "600",
+          why: "a program that reads it can confirm deletions",
+        })
       : []),
     ...(http.accessFile === undefined
       ? []
@@ -48,7 +53,7 @@ function openOne({ about, path, right, why, mostly = "problem" }: OwnPath): read
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // A group may be meant, as that of a mounted volume; everybody never is.
+  // Access for a group may be intended, as on a mounted volume; access for all users never is.
   return [{ about, state: isForAll ? mostly : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 

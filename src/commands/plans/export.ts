@@ -1,5 +1,5 @@
 import { baseOf, basePathOf, baseText } from "../../plans/base/base.ts";
-import type { There } from "../../plans/base/there.ts";
+import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { driftSince } from "../../plans/diff/drift.ts";
 import { formatOfDesired } from "../../plans/file/read-desired.ts";
 import { desiredText } from "../../plans/file/write-desired.ts";
@@ -8,11 +8,13 @@ import { FileError } from "../../platform/file-error.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { text, toggle } from "../../settings/forms.ts";
-import { askInTerminal, Interrupted } from "../setup/terminal.ts";
+import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
 import { baseFor, isThere } from "./files.ts";
 import { onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
 
-/** Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code. */
+/**
+ * Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code.
+ */
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
@@ -49,7 +51,7 @@ function formatOrUsage(path: string) {
 }
 
 /** Asks before a file or a base is replaced, and says how much of what others changed is accepted by it. */
-async function mayReplace(to: string, there: There, isBaseOnly: boolean): Promise<boolean> {
+async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
   const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();
   if (found.length === 0) return true;
@@ -62,13 +64,13 @@ async function mayReplace(to: string, there: There, isBaseOnly: boolean): Promis
   try {
     if (await askInTerminal(`${what} Replace?`)) return true;
   } catch (thrown) {
-    if (!(thrown instanceof Interrupted)) throw thrown;
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
   }
   tell("Nothing was written.");
   return false;
 }
 
-async function acceptedWords(to: string, there: There): Promise<string> {
+async function acceptedWords(to: string, there: ServiceTargeting): Promise<string> {
   try {
     const base = await baseFor(to, undefined);
     if (base === undefined) return "It has no base beside it.";

@@ -21,7 +21,7 @@ export async function baseFor(path: string, named: string | undefined): Promise<
   return (await isThere(beside)) ? readBase((await bytesAt(beside)).toString("utf8"), beside) : undefined;
 }
 
-/** Whether something lies at a path. */
+/** Whether a file or folder exists at a path. */
 export async function isThere(path: string): Promise<boolean> {
   try {
     await stat(path);

@@ -1,5 +1,5 @@
 import { planOf } from "../../plans/diff/diff.ts";
-import { isApplicable, itemCount, type Plan } from "../../plans/diff/plan.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { type PlanExitCode, type PlanJson, planDocument, planJson } from "../../plans/plan-document.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
@@ -13,8 +13,8 @@ import { path, text, toggle } from "../../settings/forms.ts";
 import { baseFor, readDesiredFile } from "./files.ts";
 import { onlyWord, type PlanProject, printLines, readShowing, withProject, writeOver } from "./project.ts";
 
-/** What a command line asks of a plan. */
-interface Asked {
+/** The options of a command line for a plan. */
+interface PlanLine {
   readonly file: string;
   readonly targeting: string | undefined;
   readonly base: string | undefined;
@@ -24,12 +24,14 @@ interface Asked {
   readonly out: string | undefined;
 }
 
-/** Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied. */
+/**
+ * Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied.
+ */
 export async function runPlan(line: CommandLine): Promise<number> {
   const isOn = (flag: string): boolean => optionOf(line, flag, toggle) ?? false;
   if (isOn("json") && isOn("markdown"))
     throw new SettingsError("--json and --markdown were both given: give one of them");
-  const asked: Asked = {
+  const asked: PlanLine = {
     file: onlyWord(line, "the file of a desired state"),
     targeting: optionOf(line, "targeting", text),
     base: optionOf(line, "base", path),
@@ -41,7 +43,7 @@ export async function runPlan(line: CommandLine): Promise<number> {
   return withProject(line, "plan", (project) => plan(asked, project));
 }
 
-async function plan(asked: Asked, project: PlanProject): Promise<number> {
+async function plan(asked: PlanLine, project: PlanProject): Promise<number> {
   const { file, prune, byName } = asked;
   const { desired, problems, digest } = await readDesiredFile(file);
   if (problems.length > 0) return printProblems(problems, asked);
@@ -77,13 +79,13 @@ async function plan(asked: Asked, project: PlanProject): Promise<number> {
   return exitCode;
 }
 
-function exitCodeOf(plan: Plan): PlanExitCode {
+function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
 /** A file that cannot be read has no plan, only what is wrong with it. */
-function printProblems(problems: readonly Problem[], { file, form }: Asked): 1 {
+function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
     const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [] };
     printJson({

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
-import type { There } from "../../plans/base/there.ts";
+import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
-import type { TargetingMemory } from "../../runs/targeting-names.ts";
+import type { TargetingMemory } from "../../runs/backend/targeting-names.ts";
 import { failureOf } from "../../server/failures.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
@@ -17,7 +17,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { backendOf, connect } from "../connect.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 
-/** What the commands of the desired state work with. */
+/** The project that the commands of the desired state work with. */
 export interface PlanProject {
   readonly settings: Settings;
   readonly api: ManagementApi;
@@ -79,16 +79,16 @@ export function onlyWord({ words }: CommandLine, what: string): string {
   return word;
 }
 
-/** Tells a person something that is no output of the command. */
+/** Prints a line for a person to standard error, which is no output of the command. */
 export function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Elsewhere than on a terminal, a line is told for so many options that were read. */
+/** Without a terminal, progress is a line for this many options that were read. */
 const OPTIONS_PER_LINE = 10_000;
 
 /** Reads a whole targeting and shows how far it is; its name is remembered for later calls. */
-export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<There> {
+export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<ServiceTargeting> {
   const isTerminal = process.stderr.isTTY;
   const there = await readTargeting(api, targetingId, {
     signal: new AbortController().signal,

@@ -34,12 +34,12 @@ export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** Whether a text of a file only says where a value is taken from; one with a value to fall back on is none. */
+/** Whether a text only refers to a value in another place; a reference with a default value does not count. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Whether a text of a file is a value: one that is empty or refers to something else is filled in elsewhere. */
+/** Whether a text of a file is a value: an empty text or a reference is none. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }

@@ -1,7 +1,7 @@
 import { access, constants } from "node:fs/promises";
 import { dirname, posix, win32 } from "node:path";
 import type { Platform } from "../../settings/state-folder.ts";
-import { isFileError, isThere } from "./file.ts";
+import { isFileError, isThere } from "./config/file.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
 /** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */

@@ -1,8 +1,8 @@
 import { posix, win32 } from "node:path";
 import type { Platform } from "../../settings/state-folder.ts";
+import { jsonList } from "./config/json.ts";
+import { tomlList } from "./config/toml.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
-import { jsonList } from "./json.ts";
-import { tomlList } from "./toml.ts";
 
 /** A program that starts MCP servers, and where it keeps the list of them. */
 export interface Host {

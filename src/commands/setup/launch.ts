@@ -17,7 +17,7 @@ const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
  * How the program that a built file belongs to is started again: as npx did, where npx fetched it from a registry; else
- * by this Node with its entry, whether it lies in a clone, or was installed from an archive or for everybody. Hosts on
+ * by this Node with its entry, whether it lies in a clone, or was installed from an archive or globally. Hosts on
  * a desktop often have another PATH than a terminal, so that Node is named in full.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {

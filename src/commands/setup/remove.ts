@@ -1,6 +1,6 @@
 import { redactorFor } from "../../render/redact.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
-import { bytesOf, checkWritable, exchange, textOf } from "./file.ts";
+import { bytesOf, checkWritable, exchange, textOf } from "./config/file.ts";
 import type { Host } from "./hosts.ts";
 import type { Person } from "./person.ts";
 import { givenKeys, keysHeld } from "./settings.ts";

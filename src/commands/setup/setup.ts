@@ -6,7 +6,6 @@ import { SettingsError } from "../../settings/error.ts";
 import { toggle } from "../../settings/forms.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
 import { inputOf } from "../settings-input.ts";
-import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
 import {
   bytesOf,
   checkWritable,
@@ -17,7 +16,8 @@ import {
   modeForOthers,
   targetOf,
   textOf,
-} from "./file.ts";
+} from "./config/file.ts";
+import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
 import { hostsFound, isHere } from "./found.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 import { launchOf } from "./launch.ts";
@@ -26,7 +26,7 @@ import type { Person } from "./person.ts";
 import { takeOut } from "./remove.ts";
 import { checkAsServer, entryOf, givenKeys, keysHeld } from "./settings.ts";
 import { linesChanged } from "./shown.ts";
-import { askInTerminal, Interrupted } from "./terminal.ts";
+import { askInTerminal, QuestionInterrupted } from "./terminal.ts";
 
 /** What a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;
@@ -46,7 +46,7 @@ export async function runSetup(line: CommandLine): Promise<number> {
     };
     return await (isRemoval ? remove : setUp)(line.words[0], inputOf(line), person);
   } catch (thrown) {
-    if (!(thrown instanceof Interrupted)) throw thrown;
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
     say("\nNothing was written.");
     return INTERRUPTED_CODE;
   }
@@ -62,7 +62,7 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   const host = await hostOf(word, input);
   const entry = entryOf(host, input, person.launch);
   const file = await fileOf(host, input);
-  // Told, and no reason to stop: the host may come later, or have its command elsewhere.
+  // A note, and no reason to stop: the host may be installed later, or in another place.
   const found = await isHere(host, input);
   try {
     const target = await targetOf(file);

@@ -1,14 +1,14 @@
 import { createInterface } from "node:readline";
 
 /** The person pressed Ctrl-C at a question. */
-export class Interrupted extends Error {}
+export class QuestionInterrupted extends Error {}
 
-/** Asks a question in the terminal; only a yes counts. Throws an Interrupted on Ctrl-C. */
+/** Asks a question in the terminal; only a yes counts. Throws an QuestionInterrupted on Ctrl-C. */
 export function askInTerminal(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   return new Promise((resolve, reject) => {
     terminal.once("SIGINT", () => {
-      reject(new Interrupted());
+      reject(new QuestionInterrupted());
       terminal.close();
     });
     // An input that ends answers nothing, which is no yes.

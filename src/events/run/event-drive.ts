@@ -1,50 +1,50 @@
 import { isApiError } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
 import type { Driving } from "../../runs/kind.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import { RunStoreError } from "../../runs/store.ts";
 import type { Verdict } from "../check/rules.ts";
 import { endReason } from "./event-reason.ts";
 import { recorder } from "./event-recorder.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./event-run-state.ts";
+import type { EventSettlement } from "./event-settlement.ts";
 import { eventsIn, objectOf } from "./event-source.ts";
-import { fencedEvents } from "./fenced-events.ts";
-import { type IndexedEvent, sendEvents } from "./send-events.ts";
-import type { Settlement } from "./settlement.ts";
+import { fencedEvents } from "./send/fenced-events.ts";
+import { type IndexedEvent, sendEvents } from "./send/send-events.ts";
 import { type EventVerdict, verdictOf } from "./verdict-kinds.ts";
 
-/** What sending events needs of the world besides what all runs do. */
+/** What runs of events need besides what all runs need. */
 export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
   /** How long one event is retried, in milliseconds. */
   readonly retryBudgetMs: number;
-  /** Says in words why something failed, for reject files. */
+  /** Gives the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
-  /** Looks for the verdict on an event that was accepted a moment ago; absent where there is nothing to look at. */
+  /** Looks for the verdict on an event that was accepted a moment ago; absent where verdicts cannot be seen. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
 /** A run of events that this process drives. */
 export type DrivenEvents = Driving<EventCall, EventEntry, EventRunState>;
 
-/** Watchers are told after so many events. */
+/** Watchers are called after this many events. */
 const TELL_EVERY = 100;
-/** How many events are described at once: a few, so that sending goes on in between. */
+/** How many events are described at once: few, so that requests are sent in between. */
 const READ_AT_ONCE = 100;
 
-/** What to do where a run cannot go on. */
+/** The remedy for a run that cannot be resumed. */
 export const SEND_ANEW = "Find out which of its events arrived, and send the others in another call.";
 
-/** Sends what is left of a run, and puts what becomes of it into its journal and its state. */
+/** Sends the events of a run that are left, and records their outcomes. */
 export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<void> {
   const { clock, retryBudgetMs } = world;
   const { header, lease } = run;
   const api = fencedEvents(world.api, lease, () => clock.monotonic());
   const { record, settle, flush, end } = recorder(run, clock);
   let settled = 0;
-  const look = async (object: number, settlement: Settlement, event: unknown): Promise<void> => {
+  const look = async (object: number, settlement: EventSettlement, event: unknown): Promise<void> => {
     const verdict = await verdictSeen(world, event, settlement);
     if (verdict !== undefined) record({ t: "predicted", object, verdict, at: clock.now() });
   };
@@ -56,7 +56,7 @@ export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<vo
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // What was announced before is not to leave either, once another process has taken the run over.
+      // Announced events must not leave either once another process has taken the run over.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
@@ -70,7 +70,7 @@ export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<vo
     },
   });
   const { counts, ended } = await sending.finally(end);
-  // How a run stops that another process has taken over is for that one to say.
+  // The process that has taken the run over records how it stops.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -84,8 +84,8 @@ export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<vo
 }
 
 /**
- * The events of a run that have no outcome yet. Tells `record` of what is read for the first time, and that rows which
- * cannot be read as events failed.
+ * The events of a run that have no outcome yet. Calls `record` for events that are read for the first time, and for
+ * rows that fail since they are no events.
  */
 async function* eventsLeft(
   { header: { runId, call }, state, part }: DrivenEvents,
@@ -110,18 +110,18 @@ async function* eventsLeft(
   if (gone > 0) throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_ANEW);
 }
 
-/** The verdict on an event with what a sandbox made of it; undefined where that cannot be seen. */
+/** The verdict on an event including the one of a sandbox; undefined where that cannot be seen. */
 async function verdictSeen(
   { observe }: EventWorld,
   event: unknown,
-  { outcome, predicted, observed }: Settlement,
+  { outcome, predicted, observed }: EventSettlement,
 ): Promise<EventVerdict | undefined> {
   if (observe === undefined || outcome !== "succeeded" || observed !== undefined) return undefined;
   try {
     const seen = await observe(event);
     return seen && verdictOf(predicted, seen);
   } catch (thrown) {
-    // The event is sent, and that is to be told, whether or not it could be looked at.
+    // The event was sent, and its outcome counts even if its verdict cannot be read.
     if (isApiError(thrown)) return undefined;
     throw thrown;
   }

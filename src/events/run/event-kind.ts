@@ -1,15 +1,18 @@
 import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
 import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
 import { NothingKeptError } from "../../runs/kind-runs.ts";
-import { RunStoreError } from "../../runs/store.ts";
 import { type EventWorld, SEND_ANEW, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { eventRows } from "./event-rows.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
 import { type EventSource, eventsIn, onlyKept } from "./event-source.ts";
 
-/** Runs that send events. One is taken up with its events where what is unknown is to be sent again although its call says no. */
+/**
+ * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
+ * no.
+ */
 export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 /** Makes the kind of runs that send events. */
@@ -23,8 +26,8 @@ export function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run) {
       await run.flush();
-      // Only now: a run that counts as started has a journal that says what it is about.
-      await run.started();
+      // Only now, so that the journal of a started run has its first entry.
+      await run.markStarted();
       await sendLeft(run, world);
     },
     async resume(run, again) {
@@ -33,22 +36,22 @@ export function eventKind(world: EventWorld): EventKind {
       const resend = again !== undefined || resends(run.header.call, run.state);
       run.record({ t: "resume", resend, at: clock.now() });
       await run.flush();
-      await run.started();
+      await run.markStarted();
       await sendLeft(run, world);
     },
     lost: lostIn,
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // One event is the same whatever is to become of it when its answer is lost.
-    sameness: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
+    // The same event is the same call, whatever `onUnknown` says.
+    identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
 }
 
 /**
  * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
- * nothing was sent, and it stands as one of which all events are left. Throws a NothingKeptError where nothing was kept
+ * nothing was sent, and all its events are left. Throws a NothingKeptError where nothing was kept
  * that could be sent, and a RunStoreError where the journal is lost.
  */
 async function readBack(
@@ -71,7 +74,9 @@ async function readBack(
   );
 }
 
-/** The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any. */
+/**
+ * The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any.
+ */
 async function beginAnew({
   header: { runId, call, createdAt },
   summary,
@@ -108,8 +113,8 @@ function leftOf(call: EventCall, state: EventRunState): number {
 }
 
 /**
- * Keeps of a run at rest what may be needed: the rows of its file that failed, with their reasons, and of its events
- * those that may still have to be sent. Of the users of all others only hashes remain.
+ * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
+ * of its events those that may still have to be sent. Of the users of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,

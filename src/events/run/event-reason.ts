@@ -1,5 +1,5 @@
 import type { Reason } from "../../runs/outcome.ts";
-import type { RunEnd, Settlement, SettlementReason } from "./settlement.ts";
+import type { EventSettlement, RunEnd, SettlementReason } from "./event-settlement.ts";
 
 const CODES = {
   invalid: "EVENT_INVALID",
@@ -19,7 +19,7 @@ export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "
  * Why an event did not succeed, as reports and journals keep it; undefined where it did. `detail` holds the rule that
  * decides with its place, its section, and what the validator says of it (`finding`, `fix`).
  */
-export function eventReason({ reason, predicted, statusCode }: Settlement): Reason | undefined {
+export function eventReason({ reason, predicted, statusCode }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
   const [first] = predicted.findings;
   const dropped = predicted.verdict === "ignored" ? "EVENT_IGNORED" : "EVENT_REJECTED";
@@ -28,7 +28,7 @@ export function eventReason({ reason, predicted, statusCode }: Settlement): Reas
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
-/** Why events were not sent any more, after what became of another one. */
+/** The reason of events that were not sent since another event ended the run. */
 export function endReason({ kind, statusCode, route }: RunEnd): Reason {
   const code: EventCode = "EVENTS_ENDED";
   const detail = { kind, ...(route !== undefined && { route }) };

@@ -2,25 +2,25 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Driving } from "../../runs/kind.ts";
 import type { EventCall, EventEntry, EventRunState } from "./event-run-state.ts";
 
-/** Writes what happens to a run into its journal and its state. */
+/** Records the entries of a run of events, many outcomes in one line. */
 export interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records what became of an event. It is on the disk 100 ms later, unless the disk takes long. */
+  /** Records the outcome of an event. It is on the disk 100 ms later, unless the disk takes long. */
   readonly settle: (entry: EventEntry) => void;
-  /** Resolves when all that was recorded is on the disk. Throws when that cannot be had. */
+  /** Resolves when all that was recorded is on the disk. Throws when that fails. */
   readonly flush: () => Promise<void>;
-  /** Gives the journal what `settle` was told; nothing is written by itself any more. */
+  /** Appends the outcomes that still wait, and ends the writing by itself. */
   readonly end: () => void;
 }
 
-/** How long what became of events waits for more to be written with it, in milliseconds; the disk takes some time, too. */
+/** How long outcomes wait for others to be written with them, in milliseconds; the disk takes some time, too. */
 const SETTLED_WAIT_MS = 50;
 
 /** Makes a recorder for which events that were simply accepted take one line for many. */
 export function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
-  /** When the first event was settled of which the disk does not know. */
+  /** When the first event was settled whose outcome is not on the disk yet. */
   let settledAt: number | undefined;
   let isWatched = false;
   const writeAccepted = (): void => {
@@ -43,7 +43,7 @@ export function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clo
       }
       writeAccepted();
       settledAt = undefined;
-      // What goes wrong is told by the next flush.
+      // The next flush throws what goes wrong here.
       run.write();
     }
     isWatched = false;

@@ -41,7 +41,7 @@ export const eventRows: RowShape<EventRow> = {
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
 
-/** Numbers and items as what they mean; what is neither stays a text, and is judged as one. */
+/** The value that a cell means: a number or items; any other text stays a text, and is judged as one. */
 function meantBy(column: string, cell: string): unknown {
   const type = PARAMETERS.get(column)?.type;
   if (type === "items") return jsonIn(cell) ?? cell;

@@ -3,8 +3,8 @@ import type { Counts, Outcome, Reason, ReportedObject, Standing, StopCause } fro
 import { ownReason } from "../../runs/reasons.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { eventReason } from "./event-reason.ts";
+import type { EventSettlement } from "./event-settlement.ts";
 import type { KeptEvents } from "./event-source.ts";
-import type { Settlement } from "./settlement.ts";
 import { type EventVerdict, type VerdictGroup, VerdictKinds, verdictOf } from "./verdict-kinds.ts";
 
 /** A call that sends events, or one event; the events themselves are kept beside it. */
@@ -16,9 +16,9 @@ export interface EventCall {
 /** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
 export type EventEntry =
   | { readonly t: "begin"; readonly items: number; readonly at: number }
-  /** What reports say of events, which are read in order. */
+  /** Events as reports show them, in the order in which they are read. */
   | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
-  /** These are about to be sent: without a later line about one of them, nobody knows what became of it. */
+  /** These are about to be sent: an event without a later line is unknown. */
   | { readonly t: "leave"; readonly objects: readonly number[]; readonly at: number }
   /** The verdict on an event: what would become of one that is not sent, or what a sandbox made of one that was. */
   | {
@@ -33,7 +33,7 @@ export type EventEntry =
       readonly outcome: Outcome;
       readonly reason?: Reason;
       readonly attempts: number;
-      /** Absent where there is nothing to say: predicted recorded, and no finding. */
+      /** Absent where the event is predicted to be recorded, without a finding. */
       readonly verdict?: EventVerdict;
       /** An earlier attempt may have been recorded as well. */
       readonly maybeTwice?: true;
@@ -50,10 +50,10 @@ export type EventEntry =
       readonly waitedMs: number;
       readonly at: number;
     }
-  /** Goes on with what was not attempted, and with `resend` also with what is unknown. */
+  /** The run is resumed: unattempted events are sent, and with `resend` unknown ones, too. */
   | { readonly t: "resume"; readonly resend: boolean; readonly at: number };
 
-/** Why an event is unknown that left, and of which nothing was heard. */
+/** The reason of an event that left, and whose answer was lost. */
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
 
 const STOP_CODES = {
@@ -71,11 +71,11 @@ export class EventRunState implements RunView<EventEntry> {
   updatedAt = 0;
   /** Whether a later call asked for what is unknown to be sent again. */
   isResent = false;
-  /** How everything stood when the run was taken up again last. */
+  /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
   /** How many events, from the first on, were read: of the others only the place is known. */
   described = 0;
-  /** Events that were sent although it cannot be told whether the service keeps them. */
+  /** Events that were sent although it is uncertain whether the service records them. */
   uncertain = 0;
   /** Events that may have been recorded twice. */
   maybeTwice = 0;
@@ -90,7 +90,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #verdicts = new VerdictKinds();
   readonly #counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
 
-  /** Puts one journal entry into effect. */
+  /** Applies one journal entry. */
   apply(entry: EventEntry): void {
     this.updatedAt = entry.at;
     switch (entry.t) {
@@ -168,7 +168,7 @@ export class EventRunState implements RunView<EventEntry> {
     return this.#verdicts.predictionOf(object);
   }
 
-  /** Events that left and of which nothing is known: after a crash their answers are lost. */
+  /** Events that left and have no outcome: after a crash their answers are lost. */
   lost(): readonly number[] {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
@@ -219,13 +219,13 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Whether what is unknown of a run is sent again when it goes on. */
+/** Whether unknown events of a run are sent again when it is resumed. */
 export function resends({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }
 
-/** What became of an event, as a line of the journal. */
-export function settledEntry(object: number, settlement: Settlement, at: number): EventEntry {
+/** The outcome of an event, as a line of the journal. */
+export function settledEntry(object: number, settlement: EventSettlement, at: number): EventEntry {
   const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
   const reason = eventReason(settlement);
   const verdict = verdictOf(predicted, observed);

@@ -1,6 +1,6 @@
 import type { Run, RunsContext } from "../../runs/kind.ts";
 import { KindRuns, unlessNothingKept } from "../../runs/kind-runs.ts";
-import { type MadeBefore, oneOf } from "../../runs/same-call.ts";
+import { type MadeBefore, oneOf } from "../../runs/processes/same-call.ts";
 import type { EventWorld } from "./event-drive.ts";
 import { eventKind } from "./event-kind.ts";
 import { type EventCall, type EventEntry, type EventRunState, resends } from "./event-run-state.ts";
@@ -18,7 +18,7 @@ export interface PlannedEvents {
 /** A run that sends events. */
 export type EventRun = Run<EventCall, EventRunState>;
 
-/** The run of one event, and what it is to the call: `repeat` is absent where the call began it. */
+/** The run of one event, and how the call relates to it: `repeat` is absent where the call started it. */
 export interface EventRunOfCall {
   readonly run: EventRun;
   /**
@@ -31,7 +31,7 @@ export interface EventRunOfCall {
 /** How many runs of the same call are looked at for an unfinished one. */
 const RECENT_RUNS = 50;
 
-/** For so long an equal event is not sent while it is not known what became of the first (contract, `track_event`). */
+/** Within this time an equal `track_event` is not sent while the outcome of the first is unknown. */
 const SAME_EVENT_MS = 600_000;
 
 /** Sends the events of calls, each call as one run. */
@@ -60,18 +60,18 @@ export class EventRuns {
   }
 
   /**
-   * What there is of the same call by the same caller. A run that has no final status yet is taken up again, where it
-   * was interrupted or a short while ago cancelled with events left. A run that has ended with something left is only
-   * named: the call means new events.
+   * The earlier run of the same call by the same caller. A run without a final status is resumed, where it was
+   * interrupted, or cancelled a short while ago with events left. A run that has ended with events left is only named
+   * in the answer: the call means new events.
    */
   madeBefore(planned: PlannedEvents, caller: string): Promise<MadeBefore<EventRun>> {
     return this.runs.madeBefore(callOf(planned), caller);
   }
 
   /**
-   * Gives the one run of the same calls that are made at one time, in whatever process: one that was made before and goes
-   * on, one that another of them has started since this one arrived, or a new one. `arrivedAt` is milliseconds since
-   * 1970.
+   * Gives the one run of the same calls that are made at one time, in whatever process: one that was made before and
+   * goes on, one that another of them has started since this one arrived, or a new one. `arrivedAt` is milliseconds
+   * since 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -99,8 +99,8 @@ export class EventRuns {
   }
 
   /**
-   * Sends one event, unless an equal call was made less than ten minutes ago, in whatever process, of which is not known
-   * what it came to: then gives its run, and sends only what had not left, or with `resend` what is unknown.
+   * Sends one event, unless an equal call was made less than ten minutes ago, in any process, whose outcome is
+   * unknown: then gives its run, and sends only an event that had not left, or with `resend` an unknown one.
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
@@ -130,7 +130,7 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /** A run whose event is unknown since its process died is brought to its end, where nothing is sent for that. */
+  /** Brings a run to its end whose event is unknown since its process died; nothing is sent for that. */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resends(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;

@@ -8,18 +8,18 @@ import { isJsonObject } from "../check/catalogue.ts";
 import { misspelt, remembering } from "../check/near-names.ts";
 import { eventRows } from "./event-rows.ts";
 
-/** Events that are to be sent: what they are, and their content, which is kept in the folder of their run. */
+/** Events to be sent: their form, and their content, which is kept in the folder of the run. */
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
 }
 
-/** What a content of events is: a file as it was given, or else one event a line. */
+/** The form of a content of events: a file as it was given, or else one event a line. */
 export interface KeptEvents {
   /** SHA-256 of the content: the same for the same events. */
   readonly digest: string;
   readonly file?: InputFile | undefined;
-  /** Whether names that are plainly misspelt are put right as the events are read. */
+  /** Whether misspelt names are corrected as the events are read. */
   readonly mend?: true;
 }
 
@@ -30,11 +30,11 @@ export interface GivenEvent {
   readonly line?: number;
   /** `null` where a row cannot be read as an event. */
   readonly event: unknown;
-  /** The event as JSON, where it is there anyway. */
+  /** The event as JSON, where it was read as such. */
   readonly text?: string;
   /** Why a row cannot be read as an event. */
   readonly reason?: Reason;
-  /** Which names were put right. */
+  /** The names that were corrected. */
   readonly mended?: readonly string[];
 }
 
@@ -78,7 +78,7 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
   }
 }
 
-/** Reads events in order as they were given, whatever is to be put right in them. Throws as `eventsIn` does. */
+/** Reads events in order as they were given, without corrections. Throws as `eventsIn` does. */
 export async function* eventsAsGiven({ kept: { file }, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
   if (file !== undefined) {
     for await (const rows of rowsOf(bytes, file, eventRows)) {
@@ -114,12 +114,12 @@ const LONGEST_NAME = 100;
 const MENDED_KEPT = 10;
 const LONGEST_MENDED = 160;
 
-/** What stands for an event that is not kept any more. It holds the place, so that the others keep theirs. */
+/** Replaces an event that is no longer kept, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
 /**
- * A content in its own form, in which only some events are still there: `isKept` says by their index which. A line may
- * have another number than before, an event has not.
+ * A content in its own form with only some of its events: `isKept` says by their index which. Numbers of lines may
+ * change, indexes of events do not.
  */
 export async function* onlyKept(
   { kept: { file }, bytes }: EventSource,
@@ -131,7 +131,7 @@ export async function* onlyKept(
     }
     return;
   }
-  // The mark says that what follows is UTF-8, whatever the encoding of the file was.
+  // The byte order mark says that the copy is UTF-8, whatever the encoding of the file was.
   yield BYTE_ORDER_MARK;
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";

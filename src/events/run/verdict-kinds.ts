@@ -1,7 +1,7 @@
 import type { Prediction } from "../../runs/report.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "../check/rules.ts";
 import { ruleAt } from "./event-reason.ts";
-import type { Settlement } from "./settlement.ts";
+import type { EventSettlement } from "./event-settlement.ts";
 
 /** What was predicted of an event, and observed. */
 export interface EventVerdict {
@@ -21,24 +21,24 @@ export interface VerdictGroup extends EventVerdict {
 }
 
 /** One kind of verdict; results name its first finding as the rule. */
-interface Kind {
+interface VerdictKind {
   readonly verdict: EventVerdict;
   readonly prediction: Prediction | undefined;
   isOfFirst: boolean;
 }
 
-/** So many kinds are told apart by everything that was found, each with its findings; further ones by their first rule. */
+/** The most kinds that are distinguished by all their findings; further ones are distinguished by their first rule. */
 const MOST_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
 
 const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/** The verdicts of all events of a run: of each a number, and of each kind, of which there are few, what it says. */
+/** The verdicts of all events of a run: a number for each event, and the findings once for each kind of verdict. */
 export class VerdictKinds {
-  readonly #kinds: Kind[] = [];
+  readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** Of each event the place of its kind in the list, counted from 1; 0 where nothing is known yet. */
+  /** By event: the position of its kind in the list, counted from 1; 0 where it has none yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
@@ -47,7 +47,7 @@ export class VerdictKinds {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Keeps the verdict of an event in place of an earlier one; undefined where there is nothing to say. */
+  /** Keeps the verdict of an event in place of an earlier one; undefined where it is plainly recorded. */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined) {
       if (this.#plain === 0) this.#plain = this.#numberOf(NOTHING_TO_SAY);
@@ -62,7 +62,7 @@ export class VerdictKinds {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
 
-  /** All kinds with their events: first those of which nobody can tell, then what is not sent, and the plain ones last. */
+  /** All kinds with their events: uncertain ones first, then those that are not sent, and recorded ones last. */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
       const objects: number[] = [];
@@ -115,8 +115,8 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** The verdict on an event as a run keeps it; undefined where there is nothing to say. */
-export function verdictOf(predicted: Validation, observed: Settlement["observed"]): EventVerdict | undefined {
+/** The verdict on an event as a run keeps it; undefined where it is plainly recorded. */
+export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
     return undefined;

@@ -4,7 +4,7 @@ import type { EventAnswer, EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import type { Verdict } from "../check/rules.ts";
-import { runEndOf } from "../run/settlement.ts";
+import { runEndOf } from "../run/event-settlement.ts";
 import { BASES, CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
-import { RunStoreError } from "../../runs/store.ts";
-import type { SuiteTexts } from "../../runs/suite-texts.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
+import type { SuiteTexts } from "../../runs/backend/suite-texts.ts";
 import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
@@ -21,7 +21,10 @@ const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 /** Tests that wait for a person's yes: the suite, and the file for the report; empty where there is to be none. */
 export type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/** Where suites are kept; each is seen only by the caller who made it. Throws a RunStoreError where a file cannot be used. */
+/**
+ * Where suites are kept; each is seen only by the caller who made it. Throws a RunStoreError where a file cannot be
+ * used.
+ */
 export interface SuiteStore {
   /** Keeps a suite; the same one in the same form has the same ID. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { FileError } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { isUlid } from "../../spec/ulid.ts";
-import type { There, ThereOption } from "./there.ts";
+import type { ServiceOption, ServiceTargeting } from "./service-targeting.ts";
 
 const ulid = z.string().refine(isUlid);
 
@@ -26,7 +26,7 @@ const baseHead = z.strictObject({
   exportedAt: z.string(),
 });
 
-/** What a targeting was like when its file was exported: the third side of a plan. */
+/** The state of a targeting when its file was exported: the third side of a plan. */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
   /** ISO 8601. */
@@ -34,18 +34,18 @@ export interface Base {
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** Where the base of a file lies: `spring.yaml` has `spring.base.ndjson` beside it. */
+/** The path of the base of a file: `spring.yaml` has `spring.base.ndjson` beside it. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
 
 /** The base of a targeting as it is now. */
-export function baseOf({ targeting, options }: There, exportedAt: string): Base {
+export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: string): Base {
   const { _id, name } = targeting;
   return { targeting: { _id, name }, exportedAt, options: new Map(options.map((one) => [one._id, baseOptionOf(one)])) };
 }
 
-function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ThereOption): BaseOption {
+function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
   return {
     _id,
     name,
@@ -96,11 +96,16 @@ export interface Wrote {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * The base after an apply: of each field that was written, what is there now; whole lines only of what was created or
- * deleted. Everything else stays, also what others changed in another field of the same option: the next plan would
- * otherwise take that away.
+ * The base after an apply: the present value of each field that was written; whole lines only for options that were
+ * created or deleted. Everything else stays, also what others changed in another field of the same option: the next
+ * plan would otherwise take that away.
  */
-export function renewedBase(base: Base, there: There, wrote: readonly Wrote[], targetingRenamed: boolean): Base {
+export function renewedBase(
+  base: Base,
+  there: ServiceTargeting,
+  wrote: readonly Wrote[],
+  targetingRenamed: boolean,
+): Base {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const options = new Map(base.options);
   for (const { _id, fields } of wrote) {

@@ -1,18 +1,18 @@
-import type { ParentRef, Plan, Told } from "./plan.ts";
+import type { ParentRef, ShownValue, StatePlan } from "./plan.ts";
 
-/** The kinds of changes, in the order in which they are told. */
+/** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
-export type ChangeKind = (typeof CHANGE_KINDS)[number];
+export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
 /** One change of one object, as it is listed. */
 export interface ListedChange {
-  readonly kind: ChangeKind;
+  readonly kind: ListedChangeKind;
   readonly _id?: string | undefined;
   /** The name that it has, or gets where it is created. */
   readonly name: string;
   /** Of renames the names, of moves the names of groups (null: top level), of settings the values. */
-  readonly from?: Told | undefined;
-  readonly to?: Told | undefined;
+  readonly from?: ShownValue | undefined;
+  readonly to?: ShownValue | undefined;
   /** How many Context IDs come and go. */
   readonly added?: number | undefined;
   readonly removed?: number | undefined;
@@ -21,20 +21,24 @@ export interface ListedChange {
 }
 
 /** Every change of a plan, kind by kind. `groupName` gives the name of a group that is there. */
-export function changesOf(plan: Plan, groupName: (id: string) => string): readonly ListedChange[] {
+export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {
   const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => ofItem(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
   const order = new Map(CHANGE_KINDS.map((kind, place) => [kind, place]));
   return changes.toSorted((one, other) => (order.get(one.kind) ?? 0) - (order.get(other.kind) ?? 0));
 }
 
-function ofTargeting({ targeting: { _id, name, rename } }: Plan): ListedChange[] {
+function ofTargeting({ targeting: { _id, name, rename } }: StatePlan): ListedChange[] {
   if (_id === undefined) return [{ kind: "created", name, isTargeting: true }];
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
-function ofItem(plan: Plan, item: Plan["items"][number], groupName: (id: string) => string): readonly ListedChange[] {
-  const place = (parent: ParentRef): Told => {
+function ofItem(
+  plan: StatePlan,
+  item: StatePlan["items"][number],
+  groupName: (id: string) => string,
+): readonly ListedChange[] {
+  const place = (parent: ParentRef): ShownValue => {
     if (parent === null) return null;
     if ("_id" in parent) return groupName(parent._id);
     const group = plan.items[parent.item];

@@ -1,21 +1,21 @@
 import type { Base } from "../base/base.ts";
-import type { There, ThereOption } from "../base/there.ts";
+import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { addSuspect } from "../file/check-rows.ts";
 import { type Desired, Problems } from "../file/desired.ts";
-import { type Changes, compareRow } from "./fields.ts";
-import { matchRows, type Row, type Service, type Sides, serviceOf } from "./match.ts";
+import { compareRow, type FieldChanges } from "./fields.ts";
+import { type DesiredRow, matchRows, type Service, type Sides, serviceOf } from "./match.ts";
 import { checkOrphans, compareGone, compareOthers } from "./others.ts";
-import { placesOf, type Wanted, type WantedPlace } from "./places.ts";
+import { placesOf, type WantedPlace, type WantedPlaces } from "./places.ts";
 import type {
   ChangeItem,
   CreateItem,
   DeleteItem,
   Difference,
   ParentRef,
-  Plan,
   PlanItem,
   PlannedTargeting,
-  Seen,
+  SeenOption,
+  StatePlan,
 } from "./plan.ts";
 import { checkResult } from "./result.ts";
 import { exceededThresholds, type Thresholds } from "./thresholds.ts";
@@ -26,7 +26,7 @@ export interface DiffInput {
   /** The state that the file was exported from; undefined where none is known. */
   readonly base?: Base | undefined;
   /** What is there; undefined where the targeting is to be created. */
-  readonly there?: There | undefined;
+  readonly there?: ServiceTargeting | undefined;
   /** Whether options that stood in the base and are gone from the file are deleted; needs a base. */
   readonly prune: boolean;
   /** Whether names alone are identity. */
@@ -35,10 +35,10 @@ export interface DiffInput {
 }
 
 /**
- * Compares what a file means with what is there and what it was exported from, field by field (desired state, "Settled",
- * Base). Gives the plan; nothing is read or sent.
+ * Compares what a file means with what is there and what it was exported from, field by field (desired state,
+ * "Settled", Base). Gives the plan; nothing is read or sent.
  */
-export function planOf({ desired, base, there, prune, byName, thresholds }: DiffInput): Plan {
+export function planOf({ desired, base, there, prune, byName, thresholds }: DiffInput): StatePlan {
   const problems = new Problems();
   const service = serviceOf(there);
   const sides: Sides = { desired, base, service, byName, problems };
@@ -69,19 +69,19 @@ export function planOf({ desired, base, there, prune, byName, thresholds }: Diff
 /** What the items are made from. */
 interface Making {
   readonly sides: Sides;
-  readonly wanted: Wanted;
+  readonly wanted: WantedPlaces;
   readonly told: { readonly drift: Difference[]; readonly conflicts: Difference[] };
   readonly groupName: (id: string) => string;
 }
 
 function itemsOf(
-  rows: readonly Row[],
-  deleted: readonly ThereOption[],
+  rows: readonly DesiredRow[],
+  deleted: readonly ServiceOption[],
   { sides, wanted, told, groupName }: Making,
-): { readonly items: readonly PlanItem[]; readonly rowOf: ReadonlyMap<PlanItem, Row> } {
+): { readonly items: readonly PlanItem[]; readonly rowOf: ReadonlyMap<PlanItem, DesiredRow> } {
   const { service } = sides;
   const items: PlanItem[] = [];
-  const rowOf = new Map<PlanItem, Row>();
+  const rowOf = new Map<PlanItem, DesiredRow>();
   const created = createdRows(rows, wanted);
   const positions = new Map(created.map((row, index) => [row, index]));
   for (const row of created) {
@@ -106,20 +106,20 @@ function itemsOf(
   return { items, rowOf };
 }
 
-/** New options in the order of the file, but a group before what goes into it. */
-function createdRows(rows: readonly Row[], wanted: Wanted): readonly Row[] {
+/** New options in the order of the file, but a group before its sub-options. */
+function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
 }
 
-function refOf(place: WantedPlace, positions: ReadonlyMap<Row, number>): ParentRef {
+function refOf(place: WantedPlace, positions: ReadonlyMap<DesiredRow, number>): ParentRef {
   if (place.kind === "there") return { _id: place._id };
   if (place.kind !== "row") return null;
   const item = positions.get(place.row);
   return item === undefined ? null : { item };
 }
 
-function creation(row: Row, parent: ParentRef, wanted: Wanted): CreateItem {
+function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): CreateItem {
   const { line, name = "", exposeChildren, contexts } = row.option;
   const type = wanted.isGroup(row) ? "collection" : "atomic";
   const expose = exposeChildren === undefined ? {} : { exposeChildren };
@@ -127,10 +127,10 @@ function creation(row: Row, parent: ParentRef, wanted: Wanted): CreateItem {
 }
 
 function change(
-  { option }: Row,
-  there: ThereOption,
-  { name, place, exposeChildren, contexts }: Changes,
-  positions: ReadonlyMap<Row, number>,
+  { option }: DesiredRow,
+  there: ServiceOption,
+  { name, place, exposeChildren, contexts }: FieldChanges,
+  positions: ReadonlyMap<DesiredRow, number>,
   service: Service,
 ): ChangeItem {
   return {
@@ -145,12 +145,15 @@ function change(
   };
 }
 
-function deletion(there: ThereOption, service: Service): DeleteItem {
+function deletion(there: ServiceOption, service: Service): DeleteItem {
   return { kind: "delete", _id: there._id, seen: seenOf(there, service) };
 }
 
 /** What a plan notes down of an option. */
-function seenOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ThereOption, service: Service): Seen {
+function seenOf(
+  { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
+  service: Service,
+): SeenOption {
   const expose = exposeChildren === undefined ? {} : { exposeChildren };
   const subOptions = type === "collection" ? { subOptions: service.subOptions.get(_id) ?? 0 } : {};
   return { name, parent, type, ...expose, contexts: contexts.length, digest, ...subOptions };
@@ -170,7 +173,7 @@ function checkSuspects({ desired, service, base, problems }: Sides): void {
 function targetingOf(
   { targeting: given }: Desired,
   base: Base | undefined,
-  there: There | undefined,
+  there: ServiceTargeting | undefined,
   { byName, told }: { readonly byName: boolean; readonly told: Making["told"] },
 ): PlannedTargeting {
   if (there === undefined) return { name: given?.name ?? "" };

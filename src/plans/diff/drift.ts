@@ -1,11 +1,11 @@
 import type { Base } from "../base/base.ts";
-import type { There } from "../base/there.ts";
+import type { ServiceTargeting } from "../base/service-targeting.ts";
 import type { Desired, Problem } from "../file/desired.ts";
-import type { Difference, Plan } from "./plan.ts";
+import type { Difference, StatePlan } from "./plan.ts";
 import { changedSince } from "./since-base.ts";
 
 /** What others changed in a targeting since its base was written, object by object. */
-export function driftSince(base: Base, there: There): readonly Difference[] {
+export function driftSince(base: Base, there: ServiceTargeting): readonly Difference[] {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const names = (id: string): string => now.get(id)?.name ?? base.options.get(id)?.name ?? id;
   const { _id, name } = there.targeting;
@@ -24,13 +24,13 @@ export function driftSince(base: Base, there: There): readonly Difference[] {
 }
 
 /**
- * Where no base is known: in what the service differs from the file, taken from a plan of it. An `_id` that is not there
- * is no problem then, but a difference; the other problems are given back.
+ * Where no base is known: in what the service differs from the file, taken from a plan of it. An `_id` that is not
+ * there is no problem then, but a difference; the other problems are given back.
  */
 export function driftFromFile(
-  plan: Plan,
+  plan: StatePlan,
   { options }: Desired,
-  there: There,
+  there: ServiceTargeting,
 ): { readonly differences: readonly Difference[]; readonly problems: readonly Problem[] } {
   const known = new Set(there.options.map(({ _id }) => _id));
   const lost = options.filter(({ _id }) => _id !== undefined && !known.has(_id));
@@ -46,7 +46,7 @@ function placeOf({ line, column }: { readonly line: number; readonly column: num
   return `${line}:${column}`;
 }
 
-function planned({ items, targeting }: Plan, there: There): readonly Difference[] {
+function planned({ items, targeting }: StatePlan, there: ServiceTargeting): readonly Difference[] {
   const names = new Map(there.options.map(({ _id, name }) => [_id, name]));
   const parentName = (parent: string | null): string | null => (parent === null ? null : (names.get(parent) ?? parent));
   const drift: Difference[] = [];
@@ -83,7 +83,7 @@ function planned({ items, targeting }: Plan, there: There): readonly Difference[
   return drift;
 }
 
-function createdName(items: Plan["items"], index: number): string {
+function createdName(items: StatePlan["items"], index: number): string {
   const item = items[index];
   return item?.kind === "create" ? item.name : "";
 }

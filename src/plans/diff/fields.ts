@@ -1,38 +1,42 @@
-import { digestOfContexts, type ThereOption } from "../base/there.ts";
+import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { ContextsWish } from "../file/desired.ts";
-import type { Row, Service } from "./match.ts";
-import type { Wanted, WantedPlace } from "./places.ts";
-import type { ContextsChange, Difference, DifferingField, Told } from "./plan.ts";
+import type { DesiredRow, Service } from "./match.ts";
+import type { WantedPlace, WantedPlaces } from "./places.ts";
+import type { ContextsChange, Difference, DifferingField, ShownValue } from "./plan.ts";
 
-/** What becomes of one field: nothing, a change that is wanted, what others changed, or what both changed. */
-type Verdict = "same" | "wanted" | "drift" | "conflict";
+/** The verdict on one field: unchanged, a wanted change, a change of others, or a conflict of both. */
+type FieldVerdict = "same" | "wanted" | "drift" | "conflict";
 
 /** The fields of an option that are to change. */
-export interface Changes {
+export interface FieldChanges {
   name?: string;
   place?: WantedPlace;
   exposeChildren?: boolean;
   contexts?: ContextsChange;
 }
 
-/** Where differences are told. */
+/** The lists that collect differences. */
 export interface Findings {
   readonly drift: Difference[];
   readonly conflicts: Difference[];
 }
 
-/** What a comparison goes by besides the row. */
-export interface Compared {
-  readonly wanted: Wanted;
+/** What a comparison needs besides the row. */
+export interface ComparisonContext {
+  readonly wanted: WantedPlaces;
   readonly service: Service;
   readonly told: Findings;
   readonly groupName: (id: string) => string;
 }
 
 /** Compares a row with its option and its base, field by field. Gives what is to change. */
-export function compareRow(row: Row, there: ThereOption, { wanted, service, told, groupName }: Compared): Changes {
+export function compareRow(
+  row: DesiredRow,
+  there: ServiceOption,
+  { wanted, service, told, groupName }: ComparisonContext,
+): FieldChanges {
   const { option, base } = row;
-  const changes: Changes = {};
+  const changes: FieldChanges = {};
   const tell = tellerOf(row, there, told);
   const name = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
@@ -69,10 +73,10 @@ export function compareRow(row: Row, there: ThereOption, { wanted, service, told
   return changes;
 }
 
-/** What decides about a field, and tells drift and conflicts of it. */
-type Teller = (field: DifferingField, values: Sided) => Verdict;
+/** Decides about a field, and notes drift and conflicts. */
+type Teller = (field: DifferingField, values: Sided) => FieldVerdict;
 
-function tellerOf({ option }: Row, { _id, name }: ThereOption, told: Findings): Teller {
+function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Findings): Teller {
   return (field, values) => {
     const verdict = verdictOf(values);
     if (verdict !== "drift" && verdict !== "conflict") return verdict;
@@ -84,10 +88,10 @@ function tellerOf({ option }: Row, { _id, name }: ThereOption, told: Findings): 
   };
 }
 
-/** The value of a field on one side: what it is compared by, and how it is told. */
+/** The value of a field on one side: the key by which it is compared, and the value that is shown. */
 interface Side {
-  readonly key: Told | object;
-  readonly told: Told;
+  readonly key: ShownValue | object;
+  readonly told: ShownValue;
 }
 
 interface Sided {
@@ -110,7 +114,7 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
 }
 
 /** Three-way: what the file says against what it was and what it is. */
-function verdictOf({ file, base, service }: Sided): Verdict {
+function verdictOf({ file, base, service }: Sided): FieldVerdict {
   if (file?.key === service.key) return "same";
   const isDrift = base !== undefined && base.key !== service.key;
   if (file === undefined) return isDrift ? "drift" : "same";
@@ -120,8 +124,8 @@ function verdictOf({ file, base, service }: Sided): Verdict {
 
 function compareContexts(
   wish: ContextsWish | undefined,
-  { base }: Row,
-  there: ThereOption,
+  { base }: DesiredRow,
+  there: ServiceOption,
   tell: Teller,
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);

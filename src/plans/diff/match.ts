@@ -1,23 +1,25 @@
 import type { Base, BaseOption } from "../base/base.ts";
-import type { There, ThereOption } from "../base/there.ts";
+import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
 
-/** A targeting that is there, with ways to find its options. */
+/** The options of an existing targeting, by ID and by name. */
 export interface Service {
-  readonly options: readonly ThereOption[];
-  readonly byId: ReadonlyMap<string, ThereOption>;
-  readonly byName: ReadonlyMap<string, readonly ThereOption[]>;
+  readonly options: readonly ServiceOption[];
+  readonly byId: ReadonlyMap<string, ServiceOption>;
+  readonly byName: ReadonlyMap<string, readonly ServiceOption[]>;
   /** How many sub-options each group has. */
   readonly subOptions: ReadonlyMap<string, number>;
 }
 
-/** What stands where: the file's row, and the option that it speaks of on the other two sides. */
-export interface Row {
+/** A row of the file, and the option that it means on the other two sides. */
+export interface DesiredRow {
   readonly index: number;
   readonly option: DesiredOption;
-  readonly there?: ThereOption | undefined;
+  readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
-  /** `match`: it is there; `adopt`: it is there, found by name; `create`; `gone`: deleted by others; `lost`: a problem. */
+  /**
+   * `match`: it is there; `adopt`: it is there, found by name; `create`; `gone`: deleted by others; `lost`: a problem.
+   */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
@@ -31,10 +33,10 @@ export interface Sides {
   readonly problems: Problems;
 }
 
-/** Indexes what is there; nothing where the targeting is to be created. */
-export function serviceOf(there: There | undefined): Service {
+/** Indexes the options of a targeting; empty where it is to be created. */
+export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
-  const byName = new Map<string, ThereOption[]>();
+  const byName = new Map<string, ServiceOption[]>();
   const subOptions = new Map<string, number>();
   for (const option of options) {
     const named = byName.get(option.name);
@@ -46,7 +48,7 @@ export function serviceOf(there: There | undefined): Service {
 }
 
 /** Finds the option of each row: by `_id` where it has one, else by its name. */
-export function matchRows(sides: Sides): readonly Row[] {
+export function matchRows(sides: Sides): readonly DesiredRow[] {
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
     const { _id } = option;
@@ -65,7 +67,7 @@ export function matchRows(sides: Sides): readonly Row[] {
   });
 }
 
-function byName(option: DesiredOption, index: number, claimed: ReadonlySet<string>, sides: Sides): Row {
+function byName(option: DesiredOption, index: number, claimed: ReadonlySet<string>, sides: Sides): DesiredRow {
   const { name } = option;
   if (name === undefined) {
     sides.problems.add(option, "the row has no name, by which it is to be found", "Give each row a name.");

@@ -1,11 +1,11 @@
-import { digestOfContexts, type ThereOption } from "../base/there.ts";
+import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { Findings } from "./fields.ts";
-import type { Row, Sides } from "./match.ts";
-import { nameOf, type Wanted } from "./places.ts";
+import type { DesiredRow, Sides } from "./match.ts";
+import { nameOf, type WantedPlaces } from "./places.ts";
 import { changedSince } from "./since-base.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
-export function compareGone(row: Row, wanted: Wanted, told: Findings): void {
+export function compareGone(row: DesiredRow, wanted: WantedPlaces, told: Findings): void {
   const { option, base } = row;
   if (base === undefined) return;
   const place = wanted.place(row);
@@ -21,18 +21,18 @@ export function compareGone(row: Row, wanted: Wanted, told: Findings): void {
   (isChanged ? told.conflicts : told.drift).push(difference);
 }
 
-/** What stands in no row: what is to be deleted, and what only one side has. */
+/** Options without a row: those to be deleted, and those that only one side has. */
 export interface Unnamed {
-  readonly deleted: readonly ThereOption[];
-  readonly onlyThere: readonly ThereOption[];
+  readonly deleted: readonly ServiceOption[];
+  readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
  * Looks at options that no row speaks of. With `prune` those that stood in the base are deleted, unless others changed
- * them since, or gave them sub-options, which is a conflict. What others added is told, and stays.
+ * them since, or gave them sub-options, which is a conflict. What others added is listed, and stays.
  */
 export function compareOthers(
-  rows: readonly Row[],
+  rows: readonly DesiredRow[],
   sides: Sides,
   {
     prune,
@@ -44,7 +44,7 @@ export function compareOthers(
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
   const others = service.options.filter(({ _id }) => !named.has(_id));
   if (base === undefined) return { deleted: [], onlyThere: sides.byName ? others : [] };
-  const deleted: ThereOption[] = [];
+  const deleted: ServiceOption[] = [];
   const since = givenSince(sides);
   for (const there of others) {
     const before = base.options.get(there._id);
@@ -79,10 +79,10 @@ function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
   return given;
 }
 
-/** What stood in the base and is in neither file nor service: told as drift, unless the file wants it gone as well. */
+/** What stood in the base and is in neither file nor service: listed as drift, unless the file removes it as well. */
 function tellGone(
   named: ReadonlySet<string>,
-  rows: readonly Row[],
+  rows: readonly DesiredRow[],
   { base, service }: Sides,
   prune: boolean,
   told: Findings,
@@ -96,9 +96,9 @@ function tellGone(
 
 /** Rows that keep their place in a group that is deleted. */
 export function checkOrphans(
-  rows: readonly Row[],
-  deleted: readonly ThereOption[],
-  wanted: Wanted,
+  rows: readonly DesiredRow[],
+  deleted: readonly ServiceOption[],
+  wanted: WantedPlaces,
   sides: Sides,
 ): void {
   const gone = new Set(deleted.map(({ _id }) => _id));

@@ -1,5 +1,5 @@
 import { type Problems, quoted } from "../file/desired.ts";
-import type { Row, Sides } from "./match.ts";
+import type { DesiredRow, Sides } from "./match.ts";
 
 /** Where a row wants its option: not said, the top level, a group that is there, or one that another row creates. */
 export type WantedPlace =
@@ -7,28 +7,28 @@ export type WantedPlace =
   | { readonly kind: "top" }
   | { readonly kind: "lost" }
   | { readonly kind: "there"; readonly _id: string }
-  | { readonly kind: "row"; readonly row: Row };
+  | { readonly kind: "row"; readonly row: DesiredRow };
 
 /** What the rows want besides their own fields: where each goes, and which are groups since others go into them. */
-export interface Wanted {
-  readonly place: (row: Row) => WantedPlace;
-  readonly isGroup: (row: Row) => boolean;
+export interface WantedPlaces {
+  readonly place: (row: DesiredRow) => WantedPlace;
+  readonly isGroup: (row: DesiredRow) => boolean;
 }
 
 /**
  * Resolves where each row's option is to be. A name means a row of the file, by the name that it will have, and else an
  * option that is there. A parent that is none, a group below a group and another type than an option has are problems.
  */
-export function placesOf(rows: readonly Row[], sides: Sides): Wanted {
-  const named = new Map<string, Row>();
+export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
+  const named = new Map<string, DesiredRow>();
   for (const row of rows) {
     const name = row.option.name ?? row.there?.name;
     if (name !== undefined && !named.has(name)) named.set(name, row);
   }
   const places = new Map(rows.map((row) => [row, placeOf(row, rows, named, sides)]));
-  const groups = new Set<Row>();
+  const groups = new Set<DesiredRow>();
   for (const place of places.values()) if (place.kind === "row") groups.add(place.row);
-  const wanted: Wanted = {
+  const wanted: WantedPlaces = {
     place: (row) => places.get(row) ?? { kind: "unsaid" },
     isGroup: (row) => {
       const known = row.there ?? (row.how === "gone" ? row.base : undefined);
@@ -40,7 +40,12 @@ export function placesOf(rows: readonly Row[], sides: Sides): Wanted {
   return wanted;
 }
 
-function placeOf(row: Row, rows: readonly Row[], named: ReadonlyMap<string, Row>, sides: Sides): WantedPlace {
+function placeOf(
+  row: DesiredRow,
+  rows: readonly DesiredRow[],
+  named: ReadonlyMap<string, DesiredRow>,
+  sides: Sides,
+): WantedPlace {
   const { option } = row;
   const { parent } = option;
   if (parent.kind === "top") return { kind: "top" };
@@ -63,7 +68,7 @@ function placeOf(row: Row, rows: readonly Row[], named: ReadonlyMap<string, Row>
   return { kind: "lost" };
 }
 
-function placeIn(group: Row | undefined): WantedPlace {
+function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
   // A group that others deleted is still where its options were, as far as the base knows.
@@ -71,7 +76,7 @@ function placeIn(group: Row | undefined): WantedPlace {
   return { kind: "row", row: group };
 }
 
-function checkTypes(row: Row, wanted: Wanted, { service, problems }: Sides): void {
+function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }: Sides): void {
   const { option, there } = row;
   const type = there?.type;
   if (type !== undefined && option.type !== undefined && option.type !== type) {
@@ -105,7 +110,7 @@ function checkTypes(row: Row, wanted: Wanted, { service, problems }: Sides): voi
   checkGroup(row, place, service.byId.get(place.kind === "there" ? place._id : "")?.type, problems);
 }
 
-function checkGroup(row: Row, place: WantedPlace, type: string | undefined, problems: Problems): void {
+function checkGroup(row: DesiredRow, place: WantedPlace, type: string | undefined, problems: Problems): void {
   if (place.kind !== "there" || type !== "atomic") return;
   problems.add(
     row.option.spots.parent ?? row.option,
@@ -115,6 +120,6 @@ function checkGroup(row: Row, place: WantedPlace, type: string | undefined, prob
 }
 
 /** A row in words. */
-export function nameOf({ option, there, base }: Row): string {
+export function nameOf({ option, there, base }: DesiredRow): string {
   return quoted(option.name ?? there?.name ?? base?.name ?? option._id ?? "");
 }

@@ -4,8 +4,8 @@ import type { Problem } from "../file/desired.ts";
 /** Where an option will be: null for the top level, a group that is there, or one that the plan creates (its item). */
 export type ParentRef = null | { readonly _id: string } | { readonly item: number };
 
-/** What a plan saw of an option, so that it can be told later whether that still holds. */
-export interface Seen {
+/** An option as the plan saw it, so that a later look shows whether it has changed. */
+export interface SeenOption {
   readonly name: string;
   readonly parent: string | null;
   readonly type: OptionType;
@@ -41,7 +41,7 @@ export interface ChangeItem {
   readonly kind: "change";
   readonly line: number;
   readonly _id: string;
-  readonly seen: Seen;
+  readonly seen: SeenOption;
   readonly name?: string | undefined;
   readonly parent?: ParentRef | undefined;
   readonly exposeChildren?: boolean | undefined;
@@ -52,7 +52,7 @@ export interface ChangeItem {
 export interface DeleteItem {
   readonly kind: "delete";
   readonly _id: string;
-  readonly seen: Seen;
+  readonly seen: SeenOption;
 }
 
 /** One object that would be created, changed or deleted. */
@@ -69,18 +69,18 @@ export type DifferingField =
   | "added"
   | "subOptions";
 
-/** The value of a field as it is told: of parents the name (null: top level), of Context IDs their number. */
-export type Told = string | number | boolean | null;
+/** The value of a field as it is shown: of parents the name (null: top level), of Context IDs their number. */
+export type ShownValue = string | number | boolean | null;
 
 /** What differs between the sides of a plan: what others changed, what both changed, or what no longer fits. */
 export interface Difference {
   readonly _id?: string | undefined;
   readonly name: string;
   readonly field: DifferingField;
-  readonly base?: Told | undefined;
-  readonly file?: Told | undefined;
-  readonly service?: Told | undefined;
-  readonly planned?: Told | undefined;
+  readonly base?: ShownValue | undefined;
+  readonly file?: ShownValue | undefined;
+  readonly service?: ShownValue | undefined;
+  readonly planned?: ShownValue | undefined;
   /** The line of the file that speaks of it. */
   readonly line?: number | undefined;
 }
@@ -107,7 +107,7 @@ export interface PlannedTargeting {
 }
 
 /** What applying a file would do, as plain data. */
-export interface Plan {
+export interface StatePlan {
   readonly targeting: PlannedTargeting;
   readonly items: readonly PlanItem[];
   /** Options that are there under the name of a row without `_id`. */
@@ -123,11 +123,11 @@ export interface Plan {
 }
 
 /** How many objects a plan changes; the targeting itself counts where it is created or renamed. */
-export function itemCount({ items, targeting }: Plan): number {
+export function itemCount({ items, targeting }: StatePlan): number {
   return items.length + (targeting._id === undefined || targeting.rename !== undefined ? 1 : 0);
 }
 
 /** Whether a plan may be applied as far as it can tell itself. */
-export function isApplicable({ conflicts, limits, problems }: Plan): boolean {
+export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {
   return conflicts.length + limits.length + problems.length === 0;
 }

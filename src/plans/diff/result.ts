@@ -1,15 +1,15 @@
 import { LIMITS } from "../../spec/limits.ts";
-import type { ThereOption } from "../base/there.ts";
+import type { ServiceOption } from "../base/service-targeting.ts";
 import { type Problems, quoted, type Spot } from "../file/desired.ts";
-import type { Row } from "./match.ts";
+import type { DesiredRow } from "./match.ts";
 import type { ChangeItem, CreateItem, ExceededLimit, ParentRef, PlanItem } from "./plan.ts";
 
 /** An option as it would be after the plan. */
 interface After {
   /** Absent where it is created. */
-  readonly there?: ThereOption | undefined;
+  readonly there?: ServiceOption | undefined;
   readonly item?: CreateItem | ChangeItem | undefined;
-  readonly row?: Row | undefined;
+  readonly row?: DesiredRow | undefined;
   readonly name: string;
   readonly isGroup: boolean;
   readonly parent: ParentRef;
@@ -19,12 +19,12 @@ interface After {
 
 /** What is looked at once all changes are known. */
 export interface Result {
-  readonly options: readonly ThereOption[];
+  readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
   /** The row of each item. */
-  readonly rows: ReadonlyMap<PlanItem, Row>;
+  readonly rows: ReadonlyMap<PlanItem, DesiredRow>;
   /** The row of each option that is there and stands in the file. */
-  readonly rowOf: ReadonlyMap<string, Row>;
+  readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
@@ -160,7 +160,7 @@ function adds({ item }: After, id: string): boolean {
 }
 
 /** Limits on what is stored, looked at only where the plan increases it (management-api 8.2 rule 1). */
-function limitsOf(after: readonly After[], options: readonly ThereOption[]): readonly ExceededLimit[] {
+function limitsOf(after: readonly After[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {
     if (wanted > most && wanted > there) exceeded.push({ limit, of, there, wanted, fits: most });

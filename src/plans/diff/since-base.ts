@@ -1,11 +1,11 @@
 import type { BaseOption } from "../base/base.ts";
-import type { ThereOption } from "../base/there.ts";
+import type { ServiceOption } from "../base/service-targeting.ts";
 import type { Difference } from "./plan.ts";
 
 /** What others changed on an option since the base, field by field. `groupName` gives the name of a group by its ID. */
 export function changedSince(
   base: BaseOption,
-  there: ThereOption,
+  there: ServiceOption,
   groupName: (id: string) => string,
 ): readonly Difference[] {
   const { _id, name } = there;

@@ -1,21 +1,30 @@
-import { digestOfContexts, type There, type ThereOption } from "../base/there.ts";
+import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base/service-targeting.ts";
 import { type Service, serviceOf } from "./match.ts";
-import type { ChangeItem, CreateItem, DeleteItem, Difference, DifferingField, ParentRef, Plan, Told } from "./plan.ts";
+import type {
+  ChangeItem,
+  CreateItem,
+  DeleteItem,
+  Difference,
+  DifferingField,
+  ParentRef,
+  ShownValue,
+  StatePlan,
+} from "./plan.ts";
 
-/** What became of a plan since it was made. */
+/** What has changed since a plan was made. */
 export interface Looked {
-  /** What differs so that it matters; with any of it nothing is sent. */
+  /** Differences that matter; with any of them nothing is sent. */
   readonly stale: readonly Difference[];
   /** Positions of items whose wish the service fulfils already. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
 /**
- * Looks whether a plan still fits what is there. What concerns a field that the plan writes matters, for a deletion every
- * field and the number of sub-options, a group that something goes into, and a name that something takes. Other
+ * Checks whether a plan still fits the service. What concerns a field that the plan writes matters, for a deletion
+ * every field and the number of sub-options, a group that something goes into, and a name that something takes. Other
  * differences pass.
  */
-export function lookAgain({ items, targeting }: Plan, there: There | undefined): Looked {
+export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {
   const service = serviceOf(there);
   const look = new Look(
     items,
@@ -45,12 +54,12 @@ export function lookAgain({ items, targeting }: Plan, there: There | undefined):
 
 class Look {
   readonly stale: Difference[] = [];
-  readonly #items: Plan["items"];
+  readonly #items: StatePlan["items"];
   readonly #service: Service;
   /** What the plan itself changes may free its name. */
   readonly #own: ReadonlySet<string>;
 
-  constructor(items: Plan["items"], service: Service, own: readonly string[]) {
+  constructor(items: StatePlan["items"], service: Service, own: readonly string[]) {
     this.#items = items;
     this.#service = service;
     this.#own = new Set(own);
@@ -66,14 +75,14 @@ class Look {
   }
 
   /** Whether an option is what is to be created. */
-  #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ThereOption): boolean {
+  #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ServiceOption): boolean {
     const isThere = this.#isIn(parent, there);
     const isExposed = exposeChildren === undefined || (there.exposeChildren ?? false) === exposeChildren;
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
   }
 
   /** Whether an option is where it is to be; a group that the plan creates is found by its name. */
-  #isIn(parent: ParentRef, there: ThereOption): boolean {
+  #isIn(parent: ParentRef, there: ServiceOption): boolean {
     if (parent === null || there.parent === null) return parent === there.parent;
     if ("_id" in parent) return parent._id === there.parent;
     const group = this.#service.byId.get(there.parent);
@@ -90,7 +99,13 @@ class Look {
       return false;
     }
     let open = 0;
-    const field = (key: DifferingField, isDone: boolean, isSeen: boolean, planned: Told, service: Told): void => {
+    const field = (
+      key: DifferingField,
+      isDone: boolean,
+      isSeen: boolean,
+      planned: ShownValue,
+      service: ShownValue,
+    ): void => {
       if (isDone) return;
       open += 1;
       if (!isSeen) this.#tell(there, key, planned, service);
@@ -147,15 +162,15 @@ class Look {
     });
   }
 
-  #taken(name: string, { _id }: ThereOption): void {
+  #taken(name: string, { _id }: ServiceOption): void {
     this.stale.push({ _id, name, field: "name", service: name });
   }
 
   #tell(
     { _id, name }: { readonly _id: string; readonly name: string },
     field: DifferingField,
-    planned?: Told,
-    service?: Told,
+    planned?: ShownValue,
+    service?: ShownValue,
   ): void {
     this.stale.push({
       _id,

@@ -1,13 +1,13 @@
 import type { ExceededLimit, PlanItem } from "./plan.ts";
 
-/** Settings that a plan may not go beyond. */
+/** Settings that limit what a plan may change. */
 export interface Thresholds {
   /** Of a targeting's options that a plan may change, and that it may delete: percent, from 10 options up. */
   readonly maxChangePercent: number;
   readonly maxDeletes: number;
 }
 
-/** From so many options up a percentage says something. */
+/** Percentages are checked from this number of options. */
 const LEAST_OPTIONS = 10;
 
 /** The settings that a plan exceeds. Creations do not count; deletions and changes each by themselves. */

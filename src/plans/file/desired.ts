@@ -6,7 +6,7 @@ export interface Spot {
   readonly column: number;
 }
 
-/** What is wrong with a file, or with what it asks for: where, what, and what to do. */
+/** A problem of a file, or of what it asks for: the place, the problem, and the remedy. */
 export interface Problem extends Spot {
   /** Every line concerned, where there are several. */
   readonly lines?: readonly number[] | undefined;
@@ -64,7 +64,7 @@ export interface Desired {
   readonly suspects: readonly Suspect[];
 }
 
-/** A file that cannot be read any further: its one problem is told alone. */
+/** A file that cannot be read any further: only its one problem is reported. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor(problem: Problem) {

@@ -4,7 +4,6 @@ import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { addSuspect, checkRows } from "./check-rows.ts";
 import { readContextsFiles } from "./contexts-file.ts";
-import { readCsv } from "./csv.ts";
 import {
   type Desired,
   type DesiredTargeting,
@@ -14,8 +13,9 @@ import {
   UnreadableFile,
 } from "./desired.ts";
 import type { Drafts } from "./draft.ts";
-import { jsonNodes } from "./json-nodes.ts";
-import { readNdjson } from "./ndjson.ts";
+import { readCsv } from "./forms/csv.ts";
+import { jsonNodes } from "./forms/json-nodes.ts";
+import { readNdjson } from "./forms/ndjson.ts";
 import { readTree } from "./tree.ts";
 
 /** The forms of a desired state. */
@@ -30,7 +30,9 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments. */
+/**
+ * More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments.
+ */
 export const MOST_YAML_OPTIONS = 5000;
 
 /** A desired state to be read. */
@@ -68,8 +70,8 @@ export function formatOfDesired(path: string): DesiredFormat {
 }
 
 /**
- * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts stay
- * what is written, whatever they look like. Throws what reading a contextsFile throws besides FileErrors.
+ * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts
+ * stay what is written, whatever they look like. Throws what reading a contextsFile throws besides FileErrors.
  */
 export async function readDesired({ bytes, format, folder }: DesiredSource): Promise<ReadDesired> {
   const digest = createHash("sha256").update(bytes).digest("hex");
@@ -98,7 +100,7 @@ async function readRows(
   if (format === "ndjson") return { ...NO_SUSPECTS, targeting: readNdjson(text, drafts) };
   const unmarked = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   if (format === "json") return { ...NO_SUSPECTS, targeting: readTree(jsonNodes(unmarked), drafts) };
-  const { yamlNodes } = await import("./yaml-nodes.ts");
+  const { yamlNodes } = await import("./forms/yaml-nodes.ts");
   const targeting = readTree(await yamlNodes(unmarked), drafts);
   const beyond = drafts.options[MOST_YAML_OPTIONS];
   if (beyond !== undefined) {

@@ -1,17 +1,17 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
-import type { There, ThereOption } from "../base/there.ts";
+import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
-/** Where the published schema of a desired state lies, for editors. */
+/** The address of the published schema of a desired state, for editors. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * A targeting as a desired state, piece by piece: the same bytes wherever the same is there. Context IDs are sorted, and
+ * A targeting as a desired state, piece by piece: equal targetings give equal bytes. Context IDs are sorted, and
  * whatever another reader could take for something else than a text is quoted. Throws a FileError where a targeting has
  * more options than YAML may have.
  */
-export function* desiredText(there: There, format: DesiredFormat): Generator<string> {
+export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
   else if (format === "ndjson") yield* ndjsonText(there);
   else if (format === "json") yield jsonText(there);
@@ -21,8 +21,8 @@ export function* desiredText(there: There, format: DesiredFormat): Generator<str
 /** Each group with its sub-options, and each other top-level option. */
 function* topLevel({
   options,
-}: There): Generator<{ readonly option: ThereOption; readonly children: readonly ThereOption[] }> {
-  const children = new Map<string, ThereOption[]>();
+}: ServiceTargeting): Generator<{ readonly option: ServiceOption; readonly children: readonly ServiceOption[] }> {
+  const children = new Map<string, ServiceOption[]>();
   for (const option of options) {
     if (option.parent === null) continue;
     const before = children.get(option.parent);
@@ -34,12 +34,12 @@ function* topLevel({
   }
 }
 
-function sorted({ contexts }: ThereOption): readonly string[] {
+function sorted({ contexts }: ServiceOption): readonly string[] {
   return contexts.toSorted();
 }
 
-function jsonText(there: There): string {
-  const child = (option: ThereOption) => ({ _id: option._id, name: option.name, contexts: sorted(option) });
+function jsonText(there: ServiceTargeting): string {
+  const child = (option: ServiceOption) => ({ _id: option._id, name: option.name, contexts: sorted(option) });
   const options = [...topLevel(there)].map(({ option, children }) => ({
     _id: option._id,
     name: option.name,
@@ -51,7 +51,7 @@ function jsonText(there: There): string {
   return `${JSON.stringify({ $schema: SCHEMA_ADDRESS, version: 1, targeting: { _id, name }, options }, null, 2)}\n`;
 }
 
-function* ndjsonText(there: There): Generator<string> {
+function* ndjsonText(there: ServiceTargeting): Generator<string> {
   const { _id, name } = there.targeting;
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield `${JSON.stringify({ version: 1, targeting: { _id, name } })}\n`;
@@ -68,7 +68,7 @@ function* ndjsonText(there: There): Generator<string> {
   }
 }
 
-function* csvText(there: There): Generator<string> {
+function* csvText(there: ServiceTargeting): Generator<string> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield BYTE_ORDER_MARK + csvLine(["_id", "name", "parentName", "type", "exposeChildren", "contexts"]);
   for (const option of there.options) {
@@ -84,7 +84,7 @@ function contextsCell(contexts: readonly string[]): string {
   return isPlain ? contexts.join("|") : JSON.stringify(contexts);
 }
 
-function* yamlText(there: There): Generator<string> {
+function* yamlText(there: ServiceTargeting): Generator<string> {
   if (there.options.length > MOST_YAML_OPTIONS) {
     throw new FileError(
       `the targeting has ${there.options.length.toLocaleString("en-US")} options, and a YAML file may have ${MOST_YAML_OPTIONS.toLocaleString("en-US")}`,
@@ -103,7 +103,7 @@ function* yamlText(there: There): Generator<string> {
   }
 }
 
-function yamlOption(option: ThereOption, indent: string): string {
+function yamlOption(option: ServiceOption, indent: string): string {
   const lines = [`_id: ${scalar(option._id)}`, `name: ${scalar(option.name)}`];
   if (option.exposeChildren !== undefined) lines.push(`exposeChildren: ${option.exposeChildren}`);
   const ids = sorted(option).map(scalar);

@@ -1,7 +1,7 @@
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { csvCells } from "./csv-cells.ts";
-import { jsonNodes } from "./json-nodes.ts";
+import { csvCells } from "./forms/csv-cells.ts";
+import { jsonNodes } from "./forms/json-nodes.ts";
 import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredFormat, readDesired } from "./read-desired.ts";
 
@@ -36,7 +36,7 @@ async function splicesOf(
 ): Promise<readonly Splice[]> {
   if (format === "csv") return csvSplices(text, ids);
   if (format === "ndjson") return ndjsonSplices(text, ids);
-  const root = format === "json" ? jsonNodes(text) : await (await import("./yaml-nodes.ts")).yamlNodes(text);
+  const root = format === "json" ? jsonNodes(text) : await (await import("./forms/yaml-nodes.ts")).yamlNodes(text);
   return [...optionsIn(root)].flatMap((map, row) => {
     const [id, first] = [ids.get(row), map.entries[0]];
     return id === undefined || first === undefined ? [] : [mapSplice(text, map, first, id, format === "json")];
@@ -56,7 +56,9 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/** In front of the first field: on a line of its own where that one begins a line, or where the object has no braces. */
+/**
+ * In front of the first field: on a line of its own where that one begins a line, or where the object has no braces.
+ */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

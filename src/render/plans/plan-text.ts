@@ -1,5 +1,5 @@
-import { CHANGE_KINDS, type ChangeKind, changesOf, type ListedChange } from "../../plans/diff/changes.ts";
-import type { Plan } from "../../plans/diff/plan.ts";
+import { CHANGE_KINDS, changesOf, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
+import type { StatePlan } from "../../plans/diff/plan.ts";
 import { shown } from "../fence.ts";
 import { changeCounts, changeLine, count, differenceLine, KIND_WORDS, limitLine, problemLine } from "./words.ts";
 
@@ -12,7 +12,7 @@ export interface TonedLine {
   readonly tone: Tone;
 }
 
-const TONES: Readonly<Record<ChangeKind, Tone>> = {
+const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
   created: "comes",
   renamed: "changes",
   moved: "changes",
@@ -26,7 +26,7 @@ const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: 
 
 /** What a plan is shown with. */
 export interface ShownPlan {
-  readonly plan: Plan;
+  readonly plan: StatePlan;
   /** The path of the file, as it was given. */
   readonly file: string;
   readonly digest: string;
@@ -64,7 +64,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
   ];
 }
 
-function changeSection(kind: ChangeKind, changes: readonly ListedChange[]): readonly TonedLine[] {
+function changeSection(kind: ListedChangeKind, changes: readonly ListedChange[]): readonly TonedLine[] {
   const own = changes.filter((change) => change.kind === kind);
   return section(heading(KIND_WORDS[kind]), own.map(changeLine), TONES[kind]);
 }

@@ -1,10 +1,10 @@
-import { CHANGE_KINDS, type ChangeKind, type ListedChange } from "../../plans/diff/changes.ts";
-import type { Difference, ExceededLimit, Told } from "../../plans/diff/plan.ts";
+import { CHANGE_KINDS, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
+import type { Difference, ExceededLimit, ShownValue } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { plain, shown } from "../fence.ts";
 
 /** How each kind of change is called where changes are counted. */
-export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
+export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   created: "created",
   renamed: "renamed",
   moved: "moved",
@@ -78,10 +78,10 @@ function contextIds(many: number | undefined): string {
   return `${count(many)} Context ${many === 1 ? "ID" : "IDs"}`;
 }
 
-function value(told: Told | undefined): string {
+function value(told: ShownValue | undefined): string {
   return typeof told === "string" ? shown(told) : String(told);
 }
 
-function place(told: Told | undefined): string {
+function place(told: ShownValue | undefined): string {
   return told === null || told === undefined ? "top level" : value(told);
 }

@@ -1,23 +1,26 @@
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
-import type { Backend } from "../backend.ts";
+import type { Backend } from "../backend/backend.ts";
 import { withEarlier } from "./earlier-runs.ts";
-import { machineLock } from "./project-lock.ts";
+import { machineLock } from "./leases/project-lock.ts";
 import type { Retention } from "./retention.ts";
 import { fileRunStore } from "./run-store.ts";
 import { sealKeyIn } from "./seal-key.ts";
 import { fileSuites } from "./suite-texts.ts";
 import { targetingMemory } from "./targeting-names.ts";
 
-/** Where, and for how long, everything is kept. */
+/** The folder that everything is kept in, and for how long. */
 interface FileBackendOptions {
   readonly stateDir: string;
   readonly clock: Clock;
   readonly keep: Retention;
 }
 
-/** Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is needed. */
+/**
+ * Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is
+ * needed.
+ */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
   // Versions before kept runs of events apart.

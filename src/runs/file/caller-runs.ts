@@ -6,17 +6,17 @@ import { isRunId, mark, namesIn, unmark } from "./run-folder.ts";
 /** A run of a caller. */
 export interface KeptMark {
   readonly runId: string;
-  /** Whether it holds what it took away. */
+  /** Whether the run keeps options or Context IDs that it took away. */
   readonly holdsRemoved: boolean;
 }
 
 /** What happened to a run of a caller. */
-type Change = "kept" | "removed" | "gone";
+type MarkChange = "kept" | "removed" | "gone";
 
 /** Which runs a caller has. */
 export interface CallerRuns {
-  /** Notes that there is a run, that it holds what it took away, or that it is gone. */
-  note(caller: string, runId: string, change: Change): Promise<void>;
+  /** Notes that a run exists, that it keeps what it took away, or that it was removed. */
+  note(caller: string, runId: string, change: MarkChange): Promise<void>;
   /** The runs of a caller, the newest first. */
   of(caller: string): Promise<readonly KeptMark[]>;
   /** The names of the callers' folders. */
@@ -24,10 +24,10 @@ export interface CallerRuns {
 }
 
 const REMOVED = "removed";
-/** Beside the marks of a caller: what happened to them, one line each, in the order of time. */
+/** The log beside the marks of a caller: one line for each change of a mark, in the order of time. */
 const LOG = "log";
 const LONGEST_LOG = 1_000_000;
-/** A list is read anew after so long, in milliseconds, should the log miss something. */
+/** A list is read anew after this time, in milliseconds, in case the log misses a change. */
 const READ_ANEW_MS = 60_000;
 const MOST_CACHED = 64;
 
@@ -45,8 +45,8 @@ interface LogAt {
 }
 
 /**
- * Keeps a folder for each caller below `place`, with an empty file for each run: `<run>`, or `<run>.removed`. To list
- * thousands of files takes long; so a process that has a list reads on in the log instead.
+ * Keeps a folder for each caller below `place`, with an empty file for each run: `<run>`, or `<run>.removed`. Listing
+ * thousands of files takes long, so a process that has a list reads only the new lines of the log.
  */
 export function callerRuns(place: string): CallerRuns {
   const cached = new Map<string, Listed>();
@@ -95,7 +95,7 @@ async function marksIn(folder: string): Promise<readonly KeptMark[]> {
 
 /** A list after some lines of the log. */
 function changed(before: readonly KeptMark[], lines: readonly string[]): readonly KeptMark[] {
-  const fresh = new Map<string, Change>();
+  const fresh = new Map<string, MarkChange>();
   for (const line of lines) {
     const [runId = "", change] = line.split(" ");
     if (isRunId(runId) && (change === "kept" || change === "removed" || change === "gone")) fresh.set(runId, change);

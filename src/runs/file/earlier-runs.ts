@@ -1,18 +1,18 @@
 import { hasCode } from "../../platform/file-error.ts";
-import type { RunStore } from "../store.ts";
+import type { RunStore } from "../backend/store.ts";
 import { runsIn } from "./run-folder.ts";
 import { usable } from "./run-store.ts";
 
 /**
  * A store beside which a version before kept some runs in a folder of their own: these stay there, and new ones go to
- * `main`. Which those are is looked at once.
+ * `main`. The IDs of the earlier runs are read once.
  */
 export function withEarlier(main: RunStore, earlier: RunStore, folder: string): RunStore {
   let known: Promise<ReadonlySet<string>> | undefined;
   const ids = (): Promise<ReadonlySet<string>> => {
     known ??= usable(folder, () => runsIn(folder))
       .catch((thrown: unknown) => {
-        // Where the state folder is no folder, the other store says so.
+        // Where the state folder is no folder, the main store throws the error for it.
         if (thrown instanceof Error && hasCode(thrown.cause, "ENOTDIR")) return [];
         known = undefined;
         throw thrown;

@@ -3,7 +3,7 @@ import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
-import type { Line, RunJournal } from "../store.ts";
+import type { Line, RunJournal } from "../backend/store.ts";
 import type { Lease } from "../turn.ts";
 
 const NEWLINE = Buffer.from("\n");
@@ -24,7 +24,7 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
     }
     await handle.datasync();
   };
-  // One after the other: what follows a line that could not be written would be taken for damage.
+  // Writes follow each other: a line after one that could not be written would look like a damaged journal.
   let written = Promise.resolve();
   const write = (): Promise<void> => {
     written = written.then(writeWaiting);
@@ -38,7 +38,7 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
     append(line) {
       for (const piece of bytesOf(line)) waiting.push(piece);
     },
-    // What goes wrong is told by the next flush.
+    // The next flush throws what goes wrong here.
     write: () => void write().catch(() => undefined),
     async flush() {
       await held();
@@ -50,10 +50,10 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
       // Waiting comes first, so that it makes no reading of the other one old.
       await lease.settled();
       const [first, second] = await Promise.all([lease.renew(), turn.renew()]);
-      // The readings that were taken first count for both.
+      // The readings that were taken first are the older ones, so they hold for both leases.
       return first.monotonic < second.monotonic ? first : second;
     },
-    async confess(line) {
+    async appendLate(line) {
       const now = await open(file, "a", 0o600);
       try {
         await now.appendFile(Buffer.concat(bytesOf(line)));
@@ -77,8 +77,8 @@ function bytesOf(line: Line): Uint8Array[] {
 }
 
 /**
- * Parts a journal from those that have it open: what they append from now on gets lost. A last line that was cut off is
- * left out.
+ * Replaces a journal by a copy, so that what other processes append to the open old file is lost. A last line that was
+ * cut off is left out.
  */
 export async function partJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
@@ -98,14 +98,14 @@ export async function partJournal(file: string): Promise<void> {
   await moveOver(fresh, file);
 }
 
-/** As many pieces as every system takes in one go. */
+/** The most pieces that every operating system accepts in one write. */
 const PIECES_AT_ONCE = 512;
 
 /** Writes pieces one after the other, without putting them together first. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // A disk that is nearly full takes a part; what happens to the rest is for it to say.
+  // A disk that is nearly full takes a part; writing the rest then throws the error of the disk.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 

@@ -3,12 +3,15 @@ import { join } from "node:path";
 import { hasCode } from "../../platform/file-error.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import type { KeptMark } from "./caller-runs.ts";
-import { isLeased } from "./lease.ts";
+import { isLeased } from "./leases/lease.ts";
 import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-folder.ts";
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
-/** A planned run that nobody confirmed is of no use once its confirmation has expired. They are looked for as rarely. */
+/**
+ * A planned run that was not confirmed is useless once its confirmation has expired. The search for them runs as
+ * rarely.
+ */
 const KEEP_PLANNED_MS = DAY_MS;
 
 /** How long finished runs are kept, and how many of each caller. */
@@ -22,15 +25,16 @@ export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
 /** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
 export interface Sweeper {
-  /** Looks at the runs of a caller, of whom one has come to rest. */
-  ended(caller: string): void;
-  /** Looks at all runs, once those that other versions kept have their marks. */
-  all(): Promise<void>;
+  /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
+  sweepCaller(caller: string): void;
+  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
+  sweepAll(): Promise<void>;
 }
 
 /**
- * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that hold what was
- * taken away go by age alone. Plans that nobody confirmed go after a day; an unfinished run never does.
+ * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what they
+ * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
+ * does.
  */
 export function sweeper(
   { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
@@ -42,7 +46,7 @@ export function sweeper(
   const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
     const open = new Set((await index.open()).map(({ runId }) => runId));
     for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
-      // A run that cannot be looked at or removed keeps nobody from the others.
+      // A run that cannot be read or removed must not keep the others from being removed.
       await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
     }
   };
@@ -52,23 +56,23 @@ export function sweeper(
       await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
     }
   };
-  const all = async (): Promise<void> => {
+  const sweepAll = async (): Promise<void> => {
     lastAll = now();
     for (const [name, marks] of await index.all()) await sweep(name, marks, true);
     await forgetGone({ folder, index, now });
   };
   return {
-    ended(caller) {
+    sweepCaller(caller) {
       waiting.add(caller);
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      // What cannot be removed now is in nobody's way, and is tried again.
-      void (isDue ? all().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
+      // What cannot be removed now does no harm, and is tried again at the next run that rests.
+      void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
     },
-    all,
+    sweepAll,
   };
 }
 
@@ -92,20 +96,20 @@ function surplus(
   return found.reverse();
 }
 
-interface Place {
+interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
 }
 
-async function removeIfUseless({ folder, index, now }: Place, runId: string, name: string): Promise<void> {
+async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
   const told = await readSummary(folder, runId);
   const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
   const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
-  // It came to rest, but its process died before it could say so: it is looked at again as what it is.
-  if (isStarted && isMarkedOpen) return index.rests(runId);
+  // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
+  if (isStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   await rm(join(folder, runId), { recursive: true, force: true });
   await index.forget(runId, name, fingerprint);
@@ -115,8 +119,8 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/** Forgets marks of runs that are gone; a mark comes before its run. Removes what was left of runs without a header. */
-async function forgetGone({ folder, index, now }: Place): Promise<void> {
+/** Removes marks of runs that no longer exist (a mark is made before its run), and folders of runs without a header. */
+async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
   for (const [name, marks] of await index.all()) {
@@ -132,7 +136,7 @@ async function forgetGone({ folder, index, now }: Place): Promise<void> {
   }
 }
 
-/** Somebody may have taken up again what was at rest; where that cannot be told it stays. */
+/** Whether a process has resumed a run that was at rest. Where that cannot be found out, the run is kept. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);
@@ -159,8 +163,8 @@ export async function adoptRuns(folder: string, index: RunIndex): Promise<void> 
 export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
   const told = await readSummary(folder, runId);
   if (told === undefined) return;
-  if (await isThere(join(folder, runId, FILES.removed))) await index.holdsRemoved(runId, told.caller);
-  if (!isUnfinished(told)) await index.rests(runId);
+  if (await isThere(join(folder, runId, FILES.removed))) await index.markHoldsRemoved(runId, told.caller);
+  if (!isUnfinished(told)) await index.markAtRest(runId);
 }
 
 async function isThere(file: string): Promise<boolean> {

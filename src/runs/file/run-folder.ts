@@ -3,9 +3,9 @@ import { join } from "node:path";
 import * as z from "zod";
 import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
-import type { RunSummary } from "../store.ts";
+import type { RunSummary } from "../backend/store.ts";
 
-/** What lies in the folder of a run. */
+/** The files in the folder of a run. */
 export const FILES = {
   header: "run.json",
   started: "started",
@@ -45,7 +45,9 @@ const summary = z.object({
   open: z.boolean(),
 });
 
-/** Only names that we make are ever looked up: no path leads out of the folder. */
+/**
+ * Whether a text has the form of a run's ID. Only such names are looked up, so that no path leads out of the folder.
+ */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
@@ -65,7 +67,7 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
   }
 }
 
-/** Makes an empty file, where it is not there. */
+/** Makes an empty file, where it does not exist. */
 export function mark(folder: string, name: string): Promise<void> {
   return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
 }
@@ -81,7 +83,7 @@ export async function inFolder(folder: string, write: () => Promise<void>): Prom
   }
 }
 
-/** Takes a mark away. One that cannot be taken away costs a look now and then. */
+/** Removes a mark. A mark that cannot be removed does no harm: it costs one look at its run each time. */
 export async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
@@ -96,7 +98,7 @@ export async function readText(file: string): Promise<string | undefined> {
   }
 }
 
-/** A run in short, where it ever came to rest and that can be read. */
+/** The summary of a run; undefined where it never came to rest, or the summary cannot be read. */
 export async function readSummary(folder: string, runId: string): Promise<RunSummary | undefined> {
   const text = await readText(join(folder, runId, FILES.summary));
   return text === undefined ? undefined : summary.safeParse(parseJson(text)).data;
@@ -108,7 +110,9 @@ export async function readHeader(folder: string, runId: string): Promise<z.infer
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
 }
 
-/** Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to. */
+/**
+ * Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to.
+ */
 export function isUnfinished({ open, status, counts }: RunSummary): boolean {
   // One that was interrupted before it was planned has nothing open, and is not done either. What is unknown can be
   // asked about by the same call, also where it cannot be resumed.

@@ -9,7 +9,7 @@ import { inFolder, isRunId, mark, namesIn, readText, unmark } from "./run-folder
 export const INDEX_FOLDER = "calls";
 /** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
 const OPEN = "open";
-/** What each caller has, see `callerRuns`. */
+/** The runs of each caller, see `callerRuns`. */
 const CALLERS = "callers";
 /** For each fingerprint a file that holds the run that was made last. */
 const LAST = "last";
@@ -31,10 +31,10 @@ export interface OpenMark {
 }
 
 /**
- * Knows by the names of small files whose a run is, whether it may be unfinished, and which run of a call was made last,
- * so that nobody has to open every run to find that out. A run is noted before it is kept: so a mark without a run
- * means nothing, and a run without a mark is one that another version of this server kept. A mark of an open run that
- * was not taken away in time costs one look.
+ * Knows by the names of small files which caller a run belongs to, whether it may be unfinished, and which run of a
+ * call was made last, so that not every run has to be opened for it. A run is noted before it is kept: so a mark
+ * without a run means nothing, and a run without a mark is one that another version of this server kept. A mark of an
+ * open run that was not taken away in time costs one look.
  */
 export interface RunIndex {
   /** Notes a run, before it is kept, as one that may be unfinished. Throws where that cannot be written. */
@@ -42,9 +42,9 @@ export interface RunIndex {
   /** Notes that a run may be unfinished again. Throws where that cannot be written. */
   reopen(run: IndexedRun): Promise<void>;
   /** Notes that a run came to rest. */
-  rests(runId: string): Promise<void>;
+  markAtRest(runId: string): Promise<void>;
   /** Notes that a run holds what it took away. */
-  holdsRemoved(runId: string, caller: string): Promise<void>;
+  markHoldsRemoved(runId: string, caller: string): Promise<void>;
   /** The runs that may be unfinished, the newest first. */
   open(): Promise<readonly OpenMark[]>;
   /** The runs of a caller, the newest first. */
@@ -57,7 +57,7 @@ export interface RunIndex {
   forget(runId: string, callerFolder: string, fingerprint: string | undefined): Promise<void>;
 }
 
-/** One text for a caller's runs of one project and environment: what a run may be named to. */
+/** One text for a caller's runs of one project and environment: answers of this scope may name the run. */
 export function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
   return digest(JSON.stringify([caller, project, environment]));
 }
@@ -75,7 +75,7 @@ export function runIndex(folder: string): RunIndex {
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
   const reopen = ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> =>
     mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
-  const rests = async (runId: string): Promise<void> => {
+  const markAtRest = async (runId: string): Promise<void> => {
     const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));
     await Promise.all(mine.map((name) => unmark(join(open, name))));
   };
@@ -86,8 +86,8 @@ export function runIndex(folder: string): RunIndex {
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
     reopen,
-    rests,
-    holdsRemoved: (runId, caller) => callers.note(callerFolder(caller), runId, "removed"),
+    markAtRest,
+    markHoldsRemoved: (runId, caller) => callers.note(callerFolder(caller), runId, "removed"),
     async open() {
       return (await namesIn(open)).flatMap(openMark).sort(newestFirst);
     },
@@ -103,7 +103,7 @@ export function runIndex(folder: string): RunIndex {
     },
     async forget(runId, name, fingerprint) {
       await callers.note(name, runId, "gone");
-      await rests(runId);
+      await markAtRest(runId);
       if (fingerprint === undefined) return;
       if ((await readText(lastOf(fingerprint))) === runId) await unmark(lastOf(fingerprint));
     },
@@ -129,7 +129,7 @@ function newestFirst(one: { readonly runId: string }, other: { readonly runId: s
   return one.runId < other.runId ? 1 : -1;
 }
 
-/** Replaced in one step: who reads it meanwhile finds the one or the other. */
+/** Replaced in one step, so that a reader finds either the old ID or the new one. */
 async function keepLast(folder: string, name: string, runId: string): Promise<void> {
   const fresh = join(folder, `${name}-${runId}`);
   await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));

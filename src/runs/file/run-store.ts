@@ -7,7 +7,6 @@ import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import { damaged } from "../entries.ts";
 import {
   type Line,
   type Revision,
@@ -16,11 +15,12 @@ import {
   RunStoreError,
   type StoredRun,
   type Which,
-} from "../store.ts";
+} from "../backend/store.ts";
+import { damaged } from "../entries.ts";
 import type { Lease } from "../turn.ts";
 import { journalLines, openJournal, partJournal } from "./journal.ts";
-import { isLeased, tryLease } from "./lease.ts";
-import { machineLock } from "./project-lock.ts";
+import { isLeased, tryLease } from "./leases/lease.ts";
+import { machineLock } from "./leases/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
 import { FILES, isRunId, isUnfinished, keptHeader, namesIn, readSummary, readText } from "./run-folder.ts";
 import { INDEX_FOLDER, isOfCall, type OpenMark, runIndex, scopeOf } from "./run-index.ts";
@@ -28,7 +28,7 @@ import { keepPart, partIn } from "./run-parts.ts";
 
 /** Journals of this form are read; those of a newer version of the server are left alone. */
 const VERSION = 1;
-/** Calls take turns in so many groups. */
+/** The number of groups in which calls take turns: calls of one group wait for each other. */
 const TURNS = 64;
 const NEVER = new AbortController().signal;
 
@@ -44,21 +44,14 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const index = runIndex(folder);
   const old = sweeper({ folder, index, keep }, now);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  let adopting: Promise<void> | undefined;
   /** The index knows every run once this process has looked for those without a mark. */
-  const known = (): Promise<void> => {
-    adopting ??= adoptRuns(folder, index).catch((thrown: unknown) => {
-      adopting = undefined;
-      throw thrown;
-    });
-    return adopting;
-  };
+  const known = onceDone(() => adoptRuns(folder, index));
   return {
     async create(given) {
       await usable(folder, async () => {
         await index.add(given);
         await mkdir(join(folder, given.runId), { recursive: true, mode: 0o700 });
-        // In one step: of a run that died before, there is no call that could not be read.
+        // In one step, so that after a crash the header is either whole or absent.
         await replaceDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
     },
@@ -98,7 +91,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     async summarise(runId, given) {
       await usable(folder, () => writeFile(at(runId, FILES.summary), JSON.stringify(given), { mode: 0o600 }));
       await usable(folder, () => noteRest(folder, index, runId));
-      if (!isUnfinished(given)) old.ended(given.caller);
+      if (!isUnfinished(given)) old.sweepCaller(given.caller);
     },
     summary: (runId) => readSummary(folder, runId),
     lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
@@ -113,16 +106,28 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     async tidy() {
       await usable(folder, async () => {
         await known();
-        await old.all();
+        await old.sweepAll();
       });
     },
   };
 }
 
-/** What files are called that ask the driver of a run to stop. */
+/** The work is done once for all callers; after a failure the next caller starts it again. */
+function onceDone(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => {
+    done ??= work().catch((thrown: unknown) => {
+      done = undefined;
+      throw thrown;
+    });
+    return done;
+  };
+}
+
+/** The prefix of the files that ask the driver of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
-/** The journal is parted from a driver that may still be there, so that what it does too late changes nothing. */
+/** Where the driver before may still run, the journal is replaced, so that its late entries change nothing. */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -151,7 +156,7 @@ export async function usable<T>(folder: string, work: () => Promise<T>): Promise
   try {
     return await work();
   } catch (thrown) {
-    // What was to be kept may come from elsewhere, and fail there.
+    // The content to be kept may come from a source of its own, whose errors are passed on.
     if (!isSystemError(thrown)) throw thrown;
     throw new RunStoreError(
       `runs cannot be kept in ${folder} (${thrown.message}); nothing was sent`,

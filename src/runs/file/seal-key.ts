@@ -3,18 +3,18 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { hasCode } from "../../platform/file-error.ts";
-import { RunStoreError } from "../store.ts";
+import { RunStoreError } from "../backend/store.ts";
 
 /** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** Another process may just be writing the file. */
+/** Another process may be writing the file at this moment, so that it is read again after a short wait. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
 /**
- * The key of a state folder: 32 bytes, made at the first use, readable by its owner only. Throws a RunStoreError where it
- * cannot be had.
+ * The key of a state folder: 32 bytes, made at the first use, readable by its owner only. Throws a RunStoreError where
+ * it cannot be had.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import { RunStoreError } from "../store.ts";
-import type { SuiteTexts } from "../suite-texts.ts";
+import { RunStoreError } from "../backend/store.ts";
+import type { SuiteTexts } from "../backend/suite-texts.ts";
 
-/** How many suites of one caller, and how many uses of a yes, are kept. */
+/** How many suites of one caller, and how many confirmations, are kept. */
 const MOST_SUITES = 100;
 const MOST_YES = 1000;
 const YES = "yes";
 
 /**
- * Keeps suites in files below `folder`, readable by the owner only, so that whatever shares the folder knows them.
- * Nothing is made before it is needed.
+ * Keeps suites in files below `folder`, readable by the owner only, so that all processes that share the folder find
+ * them. Nothing is made before it is needed.
  */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import * as z from "zod";
 import { moveOver } from "../../platform/move-over.ts";
 import { NameIndex } from "../../spec/name-match.ts";
-import type { SeenTargeting, TargetingMemory } from "../targeting-names.ts";
+import type { SeenTargeting, TargetingMemory } from "../backend/targeting-names.ts";
 
 /** Where and how a memory is kept. */
 export interface MemoryOptions {
@@ -13,14 +13,14 @@ export interface MemoryOptions {
   readonly now: () => number;
   /** Targetings that are known from the beginning; read once, when the memory is first used. */
   readonly known?: () => Promise<readonly { readonly _id: string; readonly name: string }[]>;
-  /** Told when the file could not be read or written; the memory then goes on without it. */
+  /** Called when the file could not be read or written; the memory then works without it. */
   readonly onProblem: (problem: unknown) => void;
 }
 
 const MOST_REMEMBERED = 2000;
 const CANDIDATES = 5;
 
-/** Lenient about what else a file holds: a later version may have added to it. */
+/** Unknown fields are allowed, since a later version may have added some. */
 const memoryFile = z.object({
   targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
 });
@@ -42,7 +42,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
     return known;
   };
-  /** One change at a time, each on what the file holds by then. */
+  /** Changes follow each other, and each begins with the content that the file has by then. */
   const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
     const done = turn.then(async () => {
       const next = new Map(await load());

@@ -1,9 +1,9 @@
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
 import { messageFor } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
+import type { RunPart } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
-import type { RunPart } from "../../runs/store.ts";
 import { runsLike } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 import { SPEC_RESOURCES } from "./spec-resources.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { asMeant } from "../../events/check/as-meant.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
 import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
-import type { MadeBefore } from "../../runs/same-call.ts";
+import type { MadeBefore } from "../../runs/processes/same-call.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, openedFile } from "../input-file.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { rowsIn } from "../../../src/changes/call-rows.ts";
 import { CHANGE_FORM } from "../../../src/changes/change-run.ts";
-import { planAddOptions } from "../../../src/changes/plan/add-options.ts";
+import { planAddOptions } from "../../../src/changes/plan/creating/add-options.ts";
 import type { Plan } from "../../../src/changes/plan/plan.ts";
 import type { AddOptionInput } from "../../../src/changes/rows/inputs.ts";
 import { optionRows } from "../../../src/changes/rows/option-rows.ts";

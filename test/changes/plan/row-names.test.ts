@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RowNames } from "../../../src/changes/plan/row-names.ts";
+import { RowNames } from "../../../src/changes/plan/names/row-names.ts";
 
 /** Pairs of names that have one hash. */
 const PAIRS = [

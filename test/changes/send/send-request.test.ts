@@ -4,7 +4,7 @@ import { AmbiguousError, NotSentError, RejectedError } from "../../../src/api/er
 import type { BulkAnswer } from "../../../src/api/management.ts";
 import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
 import { sendBatch, sendingOf } from "../../../src/changes/send/send-request.ts";
-import type { Driver } from "../../../src/changes/settle/driver.ts";
+import type { ChangeDriver } from "../../../src/changes/settle/change-driver.ts";
 import { LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
 import { changesIn, fakeDriver, idAt, START } from "../fake-driver.ts";
 
@@ -112,7 +112,7 @@ describe("a run that is to stop", () => {
 
   test("withholds a request that it has announced, so that nothing is in flight", async () => {
     let asked = 0;
-    const mayLeave: Driver["mayLeave"] = async () => ++asked === 1;
+    const mayLeave: ChangeDriver["mayLeave"] = async () => ++asked === 1;
     const { send, log, state } = renaming(1, { mayLeave });
     expect(await send()).toEqual({ ended: false });
     expect(log).toEqual(["send", "intend", "withheld"]);
@@ -122,7 +122,7 @@ describe("a run that is to stop", () => {
 });
 
 describe("a lost turn", () => {
-  const loses = (): Driver["intend"] => {
+  const loses = (): ChangeDriver["intend"] => {
     let first = true;
     return async (turn) => {
       if (!first) return turn.renew();

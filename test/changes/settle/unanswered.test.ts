@@ -3,7 +3,7 @@ import { AmbiguousError, type ApiError, BusyError, NotSentError, RejectedError }
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
 import type { Batch } from "../../../src/changes/settle/batch.ts";
-import { handleError } from "../../../src/changes/settle/unanswered.ts";
+import { handleError } from "../../../src/changes/settle/lost-answers/unanswered.ts";
 import { HeldBackError } from "../../../src/platform/fence.ts";
 import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
 

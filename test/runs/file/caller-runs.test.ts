@@ -76,7 +76,7 @@ describe("the index", () => {
     expect(idsOf(open)).toEqual([second, first]);
     expect(open.map((mark) => isOfCall(mark, "call"))).toEqual([false, true]);
     expect(open[0]?.scope).toBe(scopeOf(run(second)));
-    await index.rests(second);
+    await index.markAtRest(second);
     expect(idsOf(await index.open())).toEqual([first]);
     await index.reopen(run(second, "other"));
     expect(idsOf(await index.open())).toEqual([second, first]);

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
+import { RunStoreError } from "../../../src/runs/backend/store.ts";
 import { understood } from "../../../src/runs/entries.ts";
 import { journalLines, openJournal, partJournal } from "../../../src/runs/file/journal.ts";
 import type { RunForm } from "../../../src/runs/kind.ts";
-import { RunStoreError } from "../../../src/runs/store.ts";
 import { type Lease, LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
 
 const FORM: RunForm<unknown, { readonly n: number }> = {
@@ -128,7 +128,7 @@ describe("a lost lease", () => {
     await journal.flush();
     expect(await entriesOf(file)).toEqual([1]);
     // But for the confession that a request left too late: it goes to the journal as it is by now.
-    await journal.confess(FORM.line({ n: 3 }));
+    await journal.appendLate(FORM.line({ n: 3 }));
     expect(await entriesOf(file)).toEqual([1, 3]);
   });
 });

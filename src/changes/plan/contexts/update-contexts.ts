@@ -1,0 +1,208 @@
+import { RejectedError } from "../../../api/errors.ts";
+import { type GivenItem, type InputFile, placeOf, rowCounts } from "../../../files/rows.ts";
+import { mapConcurrently, type OptionContents, readOptionContents } from "../../../reading/option-contents.ts";
+import type { Reason } from "../../../runs/outcome.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import type { UpdateContextsItem } from "../../rows/inputs.ts";
+import { requestReason } from "../../state/api-reasons.ts";
+import { badId, checkContextIds, tooManyForOption } from "../checks.ts";
+import { noteWithin } from "../former-values.ts";
+import { optionFinder } from "../names/option-names.ts";
+import { optionalReads } from "../optional-reads.ts";
+import { Plan, type PlanningContext } from "../plan.ts";
+import { type ContextWish, planContextChanges } from "./context-changes.ts";
+import { noteRows } from "./context-effects.ts";
+
+/**
+ * The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named.
+ */
+export interface UpdateContextsInput {
+  readonly targetingId?: string | undefined;
+  /** Empty where there is a file. */
+  readonly items: readonly UpdateContextsItem[];
+  readonly file?: InputFile | undefined;
+}
+
+/**
+ * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose something,
+ * and those that get more than one request can carry, are read first: so that what is taken away is known before it is,
+ * and that parts are exact. Throws an ApiError when a read fails for another reason than that the option is missing.
+ */
+export async function planUpdateContexts(
+  input: UpdateContextsInput,
+  given: readonly GivenItem<UpdateContextsItem>[],
+  context: PlanningContext,
+): Promise<Plan> {
+  const plan = new Plan();
+  const items = given.flatMap((one) => ("item" in one ? [one.item] : []));
+  const isNamed = items.some((item) => item.name !== undefined || item.names !== undefined);
+  const find = await optionFinder(input.targetingId, isNamed, context);
+  const sources = await readSources(items, context);
+  const wishes = new Map<string, ContextWish>();
+  for (const one of given) {
+    if ("reason" in one) {
+      plan.failGiven(one);
+      continue;
+    }
+    const { item } = one;
+    const targets = targetsOf(item);
+    const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
+    const wanted = contextsOf(item, sources);
+    for (const { target, object } of objects) {
+      const found = "_id" in target ? target : find(target.name, "name");
+      if ("code" in wanted) plan.fail(object, wanted);
+      else if (!("_id" in found)) plan.fail(object, found);
+      else {
+        const invalid = badId("_id", found._id);
+        if (invalid === undefined) addWish(wishes, found._id, object, wanted);
+        else plan.fail(object, invalid);
+      }
+    }
+    if (objects.length === 0) {
+      plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
+    }
+  }
+  const all = [...wishes.values()];
+  const contents = await readWhereNeeded(all, context);
+  planContextChanges(plan, all, contents);
+  const unread = all.filter(({ optionId }) => !contents.has(optionId));
+  const there = await optionalReads(context).contents(unread.map(({ optionId }) => optionId));
+  for (const { optionId, asked } of unread) {
+    const held = there.get(optionId);
+    if (held !== undefined) noteRows(plan, asked, held);
+  }
+  const onlyNames = items.every(({ _id, _ids }) => (_id ?? _ids) === undefined);
+  noteWithin(
+    plan,
+    all.flatMap(({ optionId }) => {
+      const read = contents.get(optionId) ?? there.get(optionId);
+      if (read !== undefined && "code" in read) return [];
+      return [onlyNames ? input.targetingId : read?.option.targeting];
+    }),
+  );
+  if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
+  return plan;
+}
+
+type Target = { readonly _id: string } | { readonly name: string };
+
+/** The options that an item of `update_contexts` names; each is counted by itself. */
+export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
+  const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
+  const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
+  return [...ids.map((id) => ({ _id: id })), ...all.map((each) => ({ name: each }))];
+}
+
+type Contexts = {
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+  readonly set?: readonly string[];
+};
+
+function contextsOf(
+  item: UpdateContextsItem,
+  sources: ReadonlyMap<string, OptionContents | Reason>,
+): Contexts | Reason {
+  const lists = { add: [...(item.add ?? [])], remove: [...(item.remove ?? [])] };
+  for (const [field, to] of [
+    ["addFrom", lists.add],
+    ["removeFrom", lists.remove],
+  ] as const) {
+    for (const id of item[field] ?? []) {
+      const source = badId(field, id) ?? sources.get(id) ?? ownReason("INVALID_ID", { field, value: id });
+      if ("code" in source) return source;
+      to.push(...source.contexts);
+    }
+  }
+  const add = checkContextIds(lists.add);
+  const remove = checkContextIds(lists.remove);
+  const set = checkContextIds(item.set ?? []);
+  if (!add.ok) return add.reason;
+  if (!remove.ok) return remove.reason;
+  if (!set.ok) return set.reason;
+  const changes = item.set !== undefined;
+  if (changes && (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "setWithAddOrRemove" });
+  }
+  const nothing = !changes && (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) === undefined;
+  if (nothing) return ownReason("INVALID_ITEM", { problem: "noChange" });
+  const removed = new Set(remove.ids);
+  const both = add.ids.find((id) => removed.has(id));
+  if (both !== undefined) return ownReason("INVALID_ITEM", { problem: "addAndRemove", value: both.slice(0, 40) });
+  const tooMany = tooManyForOption(changes ? set.ids : add.ids);
+  if (tooMany !== undefined) return tooMany;
+  return { add: add.ids, remove: remove.ids, ...(changes ? { set: set.ids } : {}) };
+}
+
+/** A later item about the same option comes after the earlier one: what it says about a Context ID wins. */
+function addWish(wishes: Map<string, ContextWish>, optionId: string, object: number, wanted: Contexts): void {
+  const wish = wishes.get(optionId) ?? {
+    optionId,
+    objects: [],
+    asked: [],
+    add: new Set<string>(),
+    remove: new Set<string>(),
+    set: undefined,
+  };
+  wishes.set(optionId, wish);
+  wish.objects.push(object);
+  wish.asked.push({ object, ...wanted });
+  if (wanted.set !== undefined) {
+    wish.set = new Set(wanted.set);
+    wish.add = new Set();
+    wish.remove = new Set();
+    return;
+  }
+  for (const id of wanted.add) {
+    wish.remove.delete(id);
+    (wish.set ?? wish.add).add(id);
+  }
+  for (const id of wanted.remove) {
+    wish.add.delete(id);
+    if (wish.set === undefined) wish.remove.add(id);
+    else wish.set.delete(id);
+  }
+}
+
+async function readSources(
+  items: readonly UpdateContextsItem[],
+  context: PlanningContext,
+): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+  const ids = new Set(items.flatMap((item) => [...(item.addFrom ?? []), ...(item.removeFrom ?? [])]));
+  const field = "addFrom";
+  return readAll([...ids], context, field);
+}
+
+async function readWhereNeeded(
+  wishes: readonly ContextWish[],
+  context: PlanningContext,
+): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+  const needed = wishes.filter(
+    (wish) => wish.set !== undefined || wish.remove.size > 0 || wish.add.size > LIMITS.requestContextIds.value,
+  );
+  return readAll(
+    needed.map((wish) => wish.optionId),
+    context,
+    "_id",
+  );
+}
+
+async function readAll(
+  ids: readonly string[],
+  context: PlanningContext,
+  field: string,
+): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+  const read = await mapConcurrently(ids, async (id): Promise<readonly [string, OptionContents | Reason]> => {
+    const invalid = badId(field, id);
+    if (invalid !== undefined) return [id, invalid];
+    try {
+      return [id, await readOptionContents(context.api, id, context.signal)];
+    } catch (thrown) {
+      const missing = thrown instanceof RejectedError && thrown.kind === "business" && thrown.statusCode === 404;
+      if (missing && thrown.errorCode !== "PROJECT_NOT_FOUND") return [id, requestReason("updateOptions", thrown)];
+      throw thrown;
+    }
+  });
+  return new Map(read);
+}

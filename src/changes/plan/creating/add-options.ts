@@ -1,0 +1,186 @@
+import type { InputFile, Row } from "../../../files/rows.ts";
+import { readOptionNames, readOptions } from "../../../reading/option-lists.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import { NameIndex } from "../../../spec/name-match.ts";
+import type { OptionRecord } from "../../../spec/records.ts";
+import type { AddOptionInput, OnExisting } from "../../rows/inputs.ts";
+import type { RowRange } from "../../rows/row-block.ts";
+import { parts } from "../checks.ts";
+import { found, isOption } from "../names/option-names.ts";
+import { Plan, type PlanningContext } from "../plan.ts";
+import { type OptionCandidate, OptionDrafts } from "./option-drafts.ts";
+import { type NewOption, planOption } from "./options.ts";
+
+/** The input of `bulk_add_options`, once the targeting is known: options as `items`, or in a file. */
+export interface AddOptionsInput {
+  readonly targetingId: string;
+  /** Empty where there is a file. */
+  readonly items: readonly AddOptionInput[];
+  readonly file?: InputFile | undefined;
+  readonly onExisting?: OnExisting | undefined;
+}
+
+/**
+ * Plans adding options to one targeting. Sub-options of a group that the same call creates travel inside it, wherever
+ * they stand in the call. Reads List Options when a `parentName` is not among the call's own groups, and when
+ * `onExisting` is not `fail`: then only what is new is sent.
+ */
+export async function planAddOptions(
+  input: AddOptionsInput,
+  rows: AsyncIterable<readonly Row<AddOptionInput>[]>,
+  context: PlanningContext,
+): Promise<Plan> {
+  const plan = new Plan();
+  const drafts = new OptionDrafts(plan, input.targetingId);
+  for await (const batch of rows) drafts.take(batch);
+  await placeAll(plan, input, drafts, context);
+  plan.facts = {
+    within: input.targetingId,
+    ...(input.file !== undefined && { rows: drafts.rowCounts() }),
+  };
+  return plan;
+}
+
+interface Placed {
+  readonly option: NewOption;
+  readonly parent?: string;
+}
+
+async function placeAll(
+  plan: Plan,
+  input: AddOptionsInput,
+  drafts: OptionDrafts,
+  context: PlanningContext,
+): Promise<void> {
+  const { targetingId, onExisting = "fail" } = input;
+  const placed = await intoGroups(plan, targetingId, drafts.candidates(), context);
+  const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
+  const further = placed.values();
+  let next = further.next();
+  for (const plain of drafts.plain()) {
+    const object = plain.block.firstObject + plain.from;
+    for (; !next.done && next.value.option.object < object; next = further.next()) {
+      place(plan, targetingId, next.value, existing);
+    }
+    if (existing === undefined) plan.addRows(plain);
+    else placePlain(plan, plain, existing);
+  }
+  for (; !next.done; next = further.next()) place(plan, targetingId, next.value, existing);
+}
+
+function place(plan: Plan, targetingId: string, { option, parent }: Placed, existing: Existing | undefined): void {
+  const targeting = { id: targetingId };
+  const there = existing?.names.get(option.name);
+  if (there !== undefined && existing !== undefined) planExisting(plan, option, there, existing);
+  else if (option.isGroup) {
+    const fresh = { ...option, children: onlyNew(plan, option.children, existing) };
+    if (fresh.children.length > 0 || fresh.contexts.length > 0) planOption(plan, fresh, { targeting });
+    else plan.fail(option.object, ownReason("EMPTY_GROUP"));
+  } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
+}
+
+/** Adds the rows whose names are new; rows whose names exist are planned one by one. */
+function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
+  let first = from;
+  for (let row = from; row < to; row += 1) {
+    const { name, contexts = [] } = block.itemOf(row);
+    const there = existing.names.get(name);
+    if (there === undefined) continue;
+    plan.addRows({ block, from: first, to: row });
+    planExisting(plan, atomic({ object: block.firstObject + row, name, contexts }), there, existing);
+    first = row + 1;
+  }
+  plan.addRows({ block, from: first, to });
+}
+
+/** Puts sub-options into the groups that they name: new ones of the call, or existing ones. */
+async function intoGroups(
+  plan: Plan,
+  targetingId: string,
+  candidates: readonly OptionCandidate[],
+  context: PlanningContext,
+): Promise<readonly Placed[]> {
+  const groups = new Map<string, NewOption>();
+  for (const { option } of candidates) if (option.isGroup) groups.set(option.name, option);
+  const missing = candidates.some(({ item }) => item.parentName !== undefined && !groups.has(item.parentName));
+  const existing = missing ? await topLevelGroups(targetingId, context) : new NameIndex<OptionRecord>();
+  const placed: Placed[] = [];
+  for (const { item, object, option } of candidates) {
+    const group = item.parentName === undefined ? undefined : groups.get(item.parentName);
+    if (group !== undefined) group.children.push(option);
+    else if (item.parentName === undefined) {
+      placed.push(item.parent === undefined ? { option } : { option, parent: item.parent });
+    } else {
+      const there = found(existing, item.parentName, "parentName");
+      if (isOption(there)) placed.push({ option, parent: there._id });
+      else if (there.code === "NAME_NOT_FOUND") {
+        const all = [...groups.keys(), ...existing.names()].slice(0, 10);
+        plan.fail(object, { ...there, detail: { ...there.detail, groups: all } });
+      } else plan.fail(object, there);
+    }
+  }
+  return placed;
+}
+
+/** The options that the targeting has already, and what to do about them. */
+interface Existing {
+  readonly targetingId: string;
+  readonly onExisting: "skip" | "addContexts";
+  readonly names: ReadonlyMap<string, string>;
+}
+
+async function readExisting(
+  { targetingId }: AddOptionsInput,
+  onExisting: Existing["onExisting"],
+  { api, signal }: PlanningContext,
+): Promise<Existing> {
+  return { targetingId, onExisting, names: await readOptionNames(api, targetingId, signal) };
+}
+
+function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOption {
+  return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
+}
+
+/** Plans an option that exists: it is left as it is, or gets the Context IDs; its new sub-options are added to it. */
+function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
+  const add = existing.onExisting === "addContexts" ? option.contexts : [];
+  if (add.length === 0) plan.settlements.push({ object: option.object, outcome: "alreadyDone", _id: there });
+  else planAdding(plan, option.object, there, add);
+  const place = { targeting: { id: existing.targetingId }, parent: { id: there } };
+  for (const child of option.children) {
+    const childThere = existing.names.get(child.name);
+    if (childThere === undefined) planOption(plan, atomic(child), place);
+    else planExisting(plan, atomic(child), childThere, existing);
+  }
+}
+
+/** Sub-options of a new group whose names the targeting has already cannot be made inside it. */
+function onlyNew(
+  plan: Plan,
+  children: readonly NewOption["children"][number][],
+  existing: Existing | undefined,
+): NewOption["children"] {
+  return children.filter((child) => {
+    const there = existing?.names.get(child.name);
+    if (existing === undefined || there === undefined) return true;
+    planExisting(plan, atomic(child), there, existing);
+    return false;
+  });
+}
+
+function planAdding(plan: Plan, object: number, optionId: string, contexts: readonly string[]): void {
+  let after: readonly number[] = [];
+  for (const add of parts(contexts)) {
+    const fields = { objects: [object], after };
+    after = [plan.add(plan.make.updateOption({ id: optionId }, { contexts: { add } }, fields)).id];
+  }
+}
+
+/** The existing option groups of a targeting, by name. Names can be double after console edits (management-api 4.2). */
+async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
+  const groups = new NameIndex<OptionRecord>();
+  for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
+    if (option.type !== "atomic") groups.add(option);
+  }
+  return groups;
+}

@@ -1,0 +1,204 @@
+import { placeOf, type Row } from "../../../files/rows.ts";
+import type { Reason, RowCounts } from "../../../runs/outcome.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import type { AddOptionInput } from "../../rows/inputs.ts";
+import { type OptionRow, optionRows } from "../../rows/option-rows.ts";
+import { type RowBlock, type RowRange, RowWriter } from "../../rows/row-block.ts";
+import { badId, badName } from "../checks.ts";
+import { RowNames } from "../names/row-names.ts";
+import type { Plan } from "../plan.ts";
+import { type CheckedOption, checkOne, checkOption, type NamesInUse, type NewOption } from "./options.ts";
+
+/** An option with more Context IDs than this is not kept as a row: they may need several requests. */
+const ROW_CONTEXT_IDS = 100;
+
+/** An option or group that is valid so far, and the item of the caller. */
+export interface OptionCandidate {
+  readonly item: AddOptionInput;
+  readonly object: number;
+  readonly option: NewOption;
+}
+
+/** An option that further rows of the file may add to. */
+interface OpenOption {
+  readonly place: { readonly index: number; readonly line?: number };
+  readonly object: number;
+  readonly item: OptionRow;
+}
+
+/**
+ * Takes the rows of a call, and checks each as it arrives. Most of a large file are plain options, which are kept
+ * in blocks of what will be sent: so a file of a hundred thousand rows needs a few megabytes.
+ */
+export class OptionDrafts {
+  readonly #plan: Plan;
+  readonly #targetingId: string;
+  readonly #rows = new RowWriter();
+  readonly #blocks: RowBlock[] = [];
+  readonly #plain: RowNames;
+  /** Plain options, by object, to which further rows added Context IDs. */
+  readonly #grown = new Set<number>();
+  readonly #open = new Map<string, OpenOption>();
+  /** Keys of rows that failed: further rows of the same key fail, too. */
+  readonly #failed = new Set<string>();
+  readonly #candidates: OptionCandidate[] = [];
+  readonly #otherNames = new Map<string, number>();
+  /** The lines of what is not plain, by index. */
+  readonly #otherLines = new Map<number, number>();
+  readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
+  /** The index of a name's first use. */
+  readonly #names: NamesInUse = {
+    get: (name) => {
+      const plain = this.#plain.get(name);
+      return plain === undefined ? this.#otherNames.get(name) : this.#plan.objects.indexOf(plain);
+    },
+    set: (name, index) => void this.#otherNames.set(name, index),
+    lineOf: (name) => {
+      const plain = this.#plain.get(name);
+      return plain === undefined
+        ? this.#otherLines.get(this.#otherNames.get(name) ?? -1)
+        : this.#plan.objects.at(plain)?.line;
+    },
+  };
+
+  constructor(plan: Plan, targetingId: string) {
+    this.#plan = plan;
+    this.#plain = new RowNames((object) => plan.objects.at(object)?.name);
+    this.#targetingId = targetingId;
+  }
+
+  take(rows: readonly Row<AddOptionInput>[]): void {
+    for (const row of rows) {
+      const { content } = row;
+      this.#rowCounts.read += 1;
+      this.#rowCounts.skipped += row.skipped ?? 0;
+      if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
+      else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
+      else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item.name);
+      else this.#takeFull(row, content.item);
+    }
+  }
+
+  #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
+    if (this.#failed.has(key)) return;
+    const open = this.#open.get(key) ?? this.#grow(key);
+    if (open !== undefined) {
+      const clash = optionRows.merge(open.item, item);
+      if (clash === undefined) this.#rowCounts.merged += 1;
+      else this.#plan.failGiven({ ...placeOf(row), reason: clash });
+    } else if (isPlain(item)) {
+      // The row was read with its Context IDs checked, and no row had its name before.
+      const { name, contexts = [] } = item;
+      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, name)) this.#failed.add(key);
+    } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
+  }
+
+  /** How many rows were taken, and how many of them were merged or skipped. */
+  rowCounts(): RowCounts {
+    return { ...this.#rowCounts };
+  }
+
+  /** The options and groups that need a closer look, once all rows were taken. */
+  candidates(): readonly OptionCandidate[] {
+    for (const { place, object, item } of this.#open.values()) {
+      this.#check({ ...place, object, child: () => object }, item, new Map());
+    }
+    return this.#candidates.sort((one, other) => one.object - other.object);
+  }
+
+  /** The plain options in their order. */
+  *plain(): Generator<RowRange> {
+    for (const block of this.#blocks)
+      yield* rangesWithout({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
+  }
+
+  /** Takes a checked option; gives whether it is valid. */
+  #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, name: string): boolean {
+    const { objects } = this.#plan;
+    if ("code" in checked) {
+      this.#plan.fail(this.#plan.object({ ...placeOf(row), name }), checked);
+      return false;
+    }
+    const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
+    if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
+    this.#plain.add(checked.name, objects.addRow(block));
+    return true;
+  }
+
+  #takeFull(row: Row<AddOptionInput>, item: AddOptionInput): void {
+    const { index, line } = row;
+    if (line !== undefined) this.#otherLines.set(index, line);
+    const object = this.#plan.object({ ...placeOf(row), name: item.name });
+    const children = (item.children ?? []).map((child, position) =>
+      this.#plan.object({ ...placeOf(row), child: position, name: child.name }),
+    );
+    this.#check({ index, object, child: (position) => children[position] ?? object }, item, this.#names);
+  }
+
+  #check(
+    place: { readonly index: number; readonly object: number; child(position: number): number },
+    item: AddOptionInput,
+    names: NamesInUse,
+  ): void {
+    const { object } = place;
+    const misplaced = badPlace(item);
+    if (misplaced !== undefined) {
+      this.#plan.fail(object, misplaced);
+      const left = ownReason("NEEDS_FAILED", { needs: object });
+      for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
+      return;
+    }
+    // A group may still get sub-options of other items.
+    const option = checkOption(this.#plan, item, place, names, true);
+    if (option !== undefined) this.#candidates.push({ item, object, option });
+  }
+
+  /** A plain option gets a further row. */
+  #grow(key: string): OpenOption | undefined {
+    const object = this.#plain.get(key);
+    const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
+    if (object === undefined || block === undefined) return undefined;
+    this.#grown.add(object);
+    return this.#opened(key, block.placeOf(row), object, block.itemOf(row));
+  }
+
+  #opened(key: string, place: OpenOption["place"], object: number, item: AddOptionInput): OpenOption {
+    const open = { place: placeOf(place), object, item: { ...item, contexts: [...(item.contexts ?? [])] } };
+    this.#open.set(key, open);
+    return open;
+  }
+}
+
+/** The rows of a block, but for some. */
+function* rangesWithout({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
+  let first = from;
+  for (let row = from; row <= to; row += 1) {
+    if (row < to && !isLeftOut(row)) continue;
+    if (row > first) yield { block, from: first, to: row };
+    first = row + 1;
+  }
+}
+
+function isPlain(item: AddOptionInput): boolean {
+  return (
+    (item.contexts?.length ?? 0) <= ROW_CONTEXT_IDS &&
+    item.type !== "collection" &&
+    item.children === undefined &&
+    item.exposeChildren === undefined &&
+    item.parent === undefined &&
+    item.parentName === undefined
+  );
+}
+
+/** Rules about `parent` (management-api 7.4, case 3). */
+function badPlace(item: AddOptionInput): Reason | undefined {
+  const { parent, parentName } = item;
+  if (parent === undefined && parentName === undefined) return undefined;
+  if (parent !== undefined && parentName !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "parentAndParentName" });
+  }
+  if (item.type === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "groupWithParent" });
+  }
+  return parent === undefined ? undefined : badId("parent", parent);
+}

@@ -1,0 +1,167 @@
+import type { ManagementApi } from "../../../api/management.ts";
+import { isMissing } from "../../../reading/find-options.ts";
+import { mapConcurrently } from "../../../reading/option-contents.ts";
+import type { TargetingMemory } from "../../../runs/backend/targeting-names.ts";
+import type { Reason } from "../../../runs/outcome.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import type { Settlement, Step, StepOf } from "../../rows/entries.ts";
+import { requestReason } from "../../state/api-reasons.ts";
+import type { Plan } from "../plan.ts";
+import { foreseeUpdates } from "./foresee-updates.ts";
+import {
+  badParent,
+  type ContentsReader,
+  readingTargetings,
+  refusal,
+  type TargetingContents,
+} from "./targeting-contents.ts";
+
+/** What foreseeing may use of the world: reads only. */
+export interface Foreseeing {
+  readonly api: ManagementApi;
+  readonly signal: AbortSignal;
+  /** The service cannot list targetings: of their names only those seen before are known. */
+  readonly memory: Pick<TargetingMemory, "recent">;
+}
+
+/**
+ * What would fail of a plan if it were sent now, as far as reads can tell: names that exist, options and targetings
+ * that do not, parents that are no groups, and limits, with how much is used. Throws the ApiError of a read that fails.
+ */
+export async function foresee({ steps }: Plan, context: Foreseeing): Promise<readonly Settlement[]> {
+  const { api, signal } = context;
+  const reader = readingTargetings(api, signal);
+  const adds = new Map<string, StepOf<"addOptions">[]>();
+  const updates: Step[] = [];
+  const targetings: StepOf<"createTargetings" | "renameTargetings">[] = [];
+  for (let id = 0; id < steps.length; id += 1) {
+    const step = steps.at(id);
+    if (step?.operation === "addOptions") {
+      const place = idIn(step, "targeting");
+      const some = adds.get(place ?? "");
+      if (some !== undefined) some.push(step);
+      else if (place !== undefined) adds.set(place, [step]);
+    } else if (step?.operation === "updateOptions") updates.push(step);
+    else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
+  }
+  const found: Settlement[] = [];
+  for (const [targetingId, some] of adds) found.push(...(await foreseeAdds(targetingId, some, reader)));
+  found.push(...(await foreseeUpdates(updates, reader, context)));
+  found.push(...(await foreseeNames(targetings, context)));
+  return found;
+}
+
+function idIn({ bindings }: Step, field: "targeting" | "parent" | "_id"): string | undefined {
+  return bindings.find((binding) => binding.field === field)?.id;
+}
+
+async function foreseeAdds(
+  targetingId: string,
+  steps: readonly StepOf<"addOptions">[],
+  reader: ContentsReader,
+): Promise<readonly Settlement[]> {
+  const held = await reader(targetingId);
+  if (held instanceof Error) {
+    const reason = requestReason("addOptions", held);
+    return steps.flatMap(({ objects }) => objects.map((object) => failed(object, reason)));
+  }
+  const settlements: Settlement[] = [];
+  const room = {
+    options: LIMITS.targetingOptions.value - held.options.size,
+    contextIds: LIMITS.projectContextIds.value - held.contextIds,
+  };
+  for (const step of steps) settlements.push(...foreseeAdd(step, targetingId, held, room));
+  return settlements;
+}
+
+function foreseeAdd(
+  step: StepOf<"addOptions">,
+  targetingId: string,
+  held: TargetingContents,
+  room: { options: number; contextIds: number },
+): readonly Settlement[] {
+  const { item } = step;
+  const [main = -1, ...inside] = step.objects;
+  const parent = idIn(step, "parent");
+  const reason =
+    (parent === undefined ? undefined : badParent(step, held, parent)) ??
+    takenBy(step, held, item.name) ??
+    overLimit(step, targetingId, held, room);
+  if (reason !== undefined) {
+    const left = ownReason("NEEDS_FAILED", { needs: main });
+    return [
+      failed(main, reason),
+      ...inside.map((object) => ({ object, outcome: "unattempted" as const, reason: left })),
+    ];
+  }
+  room.options -= step.weight.options;
+  room.contextIds -= step.weight.contextIds;
+  return (item.children ?? []).flatMap(({ name }, position) => {
+    const taken = takenBy(step, held, name);
+    const object = inside[position];
+    return taken === undefined || object === undefined ? [] : [failed(object, taken)];
+  });
+}
+
+function takenBy(step: Step, { names }: TargetingContents, name: string): Reason | undefined {
+  const existingIds = names.get(name);
+  return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
+}
+
+/** The project holds at least as much as this targeting. */
+function overLimit(
+  step: Step,
+  targeting: string,
+  held: TargetingContents,
+  room: { readonly options: number; readonly contextIds: number },
+): Reason | undefined {
+  if (step.weight.options > room.options) {
+    const limit = LIMITS.targetingOptions.value;
+    return refusal(step, "TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting, limit, there: held.options.size });
+  }
+  if (step.weight.contextIds > room.contextIds) {
+    const limit = LIMITS.projectContextIds.value;
+    return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: held.contextIds });
+  }
+  return undefined;
+}
+
+/** Names of targetings: against those that were seen before, each looked at again. */
+async function foreseeNames(
+  steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
+  { api, signal, memory }: Foreseeing,
+): Promise<readonly Settlement[]> {
+  if (steps.length === 0) return [];
+  const seen = await memory.recent();
+  const nameOf = async (id: string): Promise<string | Reason> => {
+    try {
+      return (await api.getTargeting(id, { signal })).name;
+    } catch (thrown) {
+      if (isMissing(thrown)) return requestReason("renameTargetings", thrown);
+      throw thrown;
+    }
+  };
+  const renamed = new Set(steps.flatMap((step) => idIn(step, "_id") ?? []));
+  const settled = await mapConcurrently(steps, async (step): Promise<readonly Settlement[] | undefined> => {
+    const [main = -1] = step.objects;
+    const id = idIn(step, "_id");
+    const own = id === undefined ? undefined : await nameOf(id);
+    if (typeof own === "object") return step.objects.map((object) => failed(object, own));
+    const { name } = step.item;
+    for (const other of seen) {
+      if (other.name !== name || other._id === id || renamed.has(other._id)) continue;
+      if ((await nameOf(other._id)) !== name) continue;
+      const reason = refusal(step, "TARGETING_NAME_DUPLICATE", { existingId: other._id });
+      const left = { outcome: "unattempted" as const, reason: ownReason("NEEDS_FAILED", { needs: main }) };
+      if (step.operation === "renameTargetings") return step.objects.map((object) => failed(object, reason));
+      return [failed(main, reason), ...step.objects.slice(1).map((object) => ({ object, ...left }))];
+    }
+    return undefined;
+  });
+  return settled.flat();
+}
+
+function failed(object: number, reason: Reason): Settlement {
+  return { object, outcome: "failed", reason };
+}

@@ -1,0 +1,113 @@
+import type { KnownChange } from "../../runs/outcome.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import type { Step } from "../rows/entries.ts";
+import { type OptionalReads, optionalReads } from "./optional-reads.ts";
+import type { Plan, PlanningContext } from "./plan.ts";
+
+type ChangingStep = { readonly step: Step; readonly id: string };
+
+/**
+ * Notes in a plan, for the rows of its report, the former names and places of what it renames and moves, how many
+ * Context IDs it adds that options have already, and the one targeting it is in. Where a read fails, the plan stays as
+ * it is.
+ */
+export async function noteFormerValues(plan: Plan, context: PlanningContext): Promise<void> {
+  const changes = [...changesIn(plan)];
+  if (changes.length === 0) return;
+  const reads = optionalReads(context);
+  await noteTargetings(plan, changes, reads);
+  await noteOptions(plan, changes, reads);
+  await noteAdded(plan, changes, reads);
+}
+
+function* changesIn({ steps }: Plan): Generator<ChangingStep> {
+  for (let id = 0; id < steps.length; id += 1) {
+    const operation = steps.partAt(id)?.operation;
+    if (operation !== "updateOptions" && operation !== "renameTargetings") continue;
+    const step = steps.at(id);
+    const target = step?.bindings.find(({ field }) => field === "_id")?.id;
+    if (step !== undefined && target !== undefined && isUlid(target)) yield { step, id: target };
+  }
+}
+
+async function noteTargetings(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
+  const renames = changes.filter(({ step }) => step.operation === "renameTargetings");
+  if (renames.length === 0) return;
+  const there = await reads.targetings(renames.map(({ id }) => id));
+  for (const { step, id } of renames) {
+    const from = there.get(id)?.name;
+    const to = step.item?.name;
+    if (from !== undefined && to !== undefined) amend(plan, step, { from, to });
+  }
+}
+
+async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
+  const updates = changes.flatMap(({ step, id }) =>
+    step.operation === "updateOptions" && step.item.contexts === undefined ? [{ step, item: step.item, id }] : [],
+  );
+  if (updates.length === 0) return;
+  const there = new Map(await reads.records(updates.map(({ id }) => id)));
+  const parents = updates.flatMap(({ item, id }) =>
+    item.parent === undefined ? [] : [item.parent, there.get(id)?.parent].filter((parent) => isId(parent)),
+  );
+  for (const [id, record] of await reads.records(parents.filter((id) => !there.has(id)))) there.set(id, record);
+  const place = (parent: string | null) => ({
+    parent,
+    parentName: parent === null ? null : (there.get(parent)?.name ?? null),
+  });
+  for (const { step, item, id } of updates) {
+    const record = there.get(id);
+    if (record === undefined) continue;
+    const { name, parent } = item;
+    const before = record.parent ?? null;
+    if (name === undefined) for (const object of step.objects) plan.objects.amend(object, { name: record.name });
+    if (parent === undefined) {
+      if (name !== undefined) amend(plan, step, { from: record.name, to: name });
+    } else if (name === undefined) amend(plan, step, { from: place(before), to: place(parent) });
+    else amend(plan, step, { from: { name: record.name, ...place(before) }, to: { name, ...place(parent) } });
+  }
+  noteWithin(
+    plan,
+    updates.map(({ id }) => there.get(id)?.targeting),
+  );
+}
+
+function isId(parent: string | null | undefined): parent is string {
+  return typeof parent === "string";
+}
+
+async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
+  // Where the planner has read the option, the plan has the values already.
+  const adds = changes.flatMap(({ step, id }) => {
+    const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
+    const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
+    return contexts?.add === undefined || isNoted ? [] : [{ step, id, add: contexts.add }];
+  });
+  if (adds.length === 0) return;
+  const there = await reads.contents(adds.map(({ id }) => id));
+  const change = new Map<number, { added: number; alreadyThere: number }>();
+  for (const { step, id, add } of adds) {
+    const contents = there.get(id);
+    if (contents === undefined) continue;
+    const held = new Set(contents.contexts);
+    const alreadyThere = add.filter((contextId) => held.has(contextId)).length;
+    for (const object of step.objects) {
+      const sum = change.get(object) ?? { added: 0, alreadyThere: 0 };
+      change.set(object, {
+        added: sum.added + add.length - alreadyThere,
+        alreadyThere: sum.alreadyThere + alreadyThere,
+      });
+    }
+  }
+  for (const [object, counts] of change) plan.objects.amend(object, { change: counts });
+}
+
+function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
+  for (const object of objects) plan.objects.amend(object, { change });
+}
+
+/** Notes the targeting of all changed options, where it is known of each and is the same. */
+export function noteWithin(plan: Plan, targetings: readonly (string | undefined)[]): void {
+  const [within, ...others] = new Set(targetings);
+  if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
+}

@@ -1,0 +1,140 @@
+import { isApiError } from "../../../api/errors.ts";
+import { ulidTime } from "../../../spec/ulid.ts";
+import type { Step } from "../../rows/entries.ts";
+import type { ChangeDriver } from "../change-driver.ts";
+import type { Order } from "./service-clock.ts";
+
+/** An option or targeting, by its ID, that has the name of a step in doubt. */
+export interface Claim {
+  readonly id: string;
+  readonly step: Step;
+}
+
+/**
+ * Whether a thing was made before or after the first attempt of a step, which is known for top-level options by what
+ * was the newest before the run, and otherwise by the service's clock.
+ */
+export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
+  const newest = newestBefore(driver, step);
+  const byClock = clockOrderOf(driver, { id, step });
+  if (newest === undefined || byClock === "before") return byClock;
+  return newest === null || id > newest ? "after" : "before";
+}
+
+/** As `orderOf`, by the clock alone: for what may be no top-level option. */
+export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
+  return driver.serverClock.order(ulidTime(id), firstAttempt(driver, step));
+}
+
+/** Whether a thing was made after the first attempt of a step, or, where no reading can tell, most likely so. */
+export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
+  if (orderOf(driver, claim) === "after") return true;
+  return driver.serverClock.isLikelyAfter(ulidTime(claim.id), firstAttempt(driver, claim.step));
+}
+
+function firstAttempt({ state }: ChangeDriver, step: Step): number {
+  return state.suspectSince(step.id) ?? 0;
+}
+
+/**
+ * The newest top-level option before the run, for steps that make top-level options: what is newer was not there
+ * before, whatever the clocks say. Undefined where that is not known.
+ */
+function newestBefore(driver: ChangeDriver, step: Step): string | null | undefined {
+  if (step.bindings.some(({ field }) => field === "parent")) return undefined;
+  const targeting = targetingOf(driver, step);
+  return targeting === undefined ? undefined : driver.state.newest.get(targeting);
+}
+
+function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  return place === undefined ? undefined : state.boundId(place);
+}
+
+/**
+ * Notes the newest option of each targeting that options are to be added to, before any is: at the beginning of the
+ * run, or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope),
+ * only the clocks can tell old from new later.
+ */
+export async function noteNewest(driver: ChangeDriver): Promise<void> {
+  const targetings = new Set<string>();
+  const looked = new Set<string>();
+  const { state } = driver;
+  for (const bindings of state.steps.boundBy("addOptions")) {
+    const place = bindings.find(({ field }) => field === "targeting");
+    const id = place === undefined ? undefined : state.boundId(place);
+    if (id === undefined || looked.has(id)) continue;
+    looked.add(id);
+    const isFirst = place?.object === undefined ? state.requests.sent === 0 : state.isUntouched(place.object);
+    if (isFirst && !state.newest.has(id)) targetings.add(id);
+  }
+  for (const targeting of targetings) {
+    const first = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
+    const { total } = first ?? {};
+    if (total === undefined) continue;
+    const last =
+      total > 1 ? await orUndefined(driver.api.listOptions(targeting, { limit: 1, offset: total - 1 })) : first;
+    const [newest] = last?.items ?? [];
+    if (newest !== undefined || total === 0) driver.record({ t: "newest", targeting, _id: newest?._id ?? null });
+  }
+}
+
+/** How often the service's clock is read, at the most, to tell old from new. */
+const CLOCK_READINGS = 12;
+
+/**
+ * Reads the service's clock until it tells of every claim whether it is older than its first attempt, or no reading
+ * helps. Gives `unread` where a reading failed, or the run was stopped, so that a later one may tell.
+ */
+export async function sharpen(
+  driver: ChangeDriver,
+  claims: readonly Claim[],
+  order: typeof orderOf = orderOf,
+): Promise<"read" | "unread"> {
+  if (!claims.some((claim) => order(driver, claim) === "unclear")) return "read";
+  const { clock, serverClock } = driver;
+  const latest = Math.max(...claims.map(({ id }) => ulidTime(id)));
+  serverClock.observeSeen(latest, clock.now());
+  let roundTrip = 0;
+  for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
+    const open = claims.filter((claim) => order(driver, claim) === "unclear");
+    const gaps = open.map(({ id, step }) => ulidTime(id) - firstAttempt(driver, step)).sort((a, b) => a - b);
+    const [claim] = open;
+    const gap = gaps[gaps.length >> 1];
+    if (claim === undefined || gap === undefined) return "read";
+    // First whether it is newer; where that reading says no, the next one, a round trip later, tells that it is older.
+    const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
+    if (wait === undefined) return "read";
+    if (!(await waited(driver, wait))) return "unread";
+    const sentAt = clock.now();
+    const page = await orUndefined(driver.api.listOptions(targetingOf(driver, claim.step) ?? claim.id, { limit: 1 }));
+    if (page === undefined) return "unread";
+    if (page.serverTime === undefined) return "read";
+    const receivedAt = clock.now();
+    roundTrip = receivedAt - sentAt;
+    const { serverTime } = page;
+    serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt, receivedAt });
+  }
+  return "read";
+}
+
+/** Waits; false where the run was stopped instead. */
+async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<boolean> {
+  try {
+    if (ms > 0) await clock.sleep(ms, signal);
+    return !signal.aborted;
+  } catch (thrown) {
+    if (signal.aborted) return false;
+    throw thrown;
+  }
+}
+
+/** Gives undefined where the read fails: a failed read proves nothing. */
+export async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isApiError(thrown)) return undefined;
+    throw thrown;
+  }
+}

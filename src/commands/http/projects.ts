@@ -1,0 +1,126 @@
+import { createHash } from "node:crypto";
+import { systemClock } from "../../platform/clock.ts";
+import { NoRoom } from "../../server/http/guards.ts";
+import type { ProjectKeys } from "../../settings/access.ts";
+import { withKeys } from "../../settings/project-keys.ts";
+import { readSettings, type Settings, type SettingsInput } from "../../settings/settings.ts";
+import { type Connected, connect, type Shared } from "../connect.ts";
+
+/** The most pairs of keys that are kept ready at once. */
+const MOST_PAIRS = 256;
+/** A pair that was not used for this time is closed, in milliseconds. */
+const FORGOTTEN_AFTER_MS = 15 * 60_000;
+const SWEEP_MS = 60_000;
+
+/** What a caller works with. */
+interface Project extends Connected {
+  /** A request begins to use it; the given function says that it is over. What is in use is not forgotten. */
+  readonly use: () => () => void;
+  /** Aborted when its keys are forgotten, so that what still holds it lets it go; absent: they never are. */
+  readonly forgotten: AbortSignal | undefined;
+}
+
+/** The projects that callers work with, each connected at its first call. */
+export interface Projects {
+  /**
+   * Of the configured keys, or of a caller's. Throws a SettingsError where such keys are of no use here, and NoRoom
+   * where all that may be kept is in use.
+   */
+  of(keys: ProjectKeys | undefined): Project;
+  /** Stops every run between two requests; resolves when they rest. */
+  interrupt(): Promise<void>;
+  /** Closes every connection. */
+  close(): Promise<void>;
+}
+
+/** A pair of keys that is kept ready. */
+interface Kept {
+  readonly project: Project;
+  readonly forget: () => void;
+  requests: number;
+  usedAt: number;
+}
+
+/** Connects projects: `settings` are those of the configured keys, `input` is what they were read from. */
+export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
+  const configured: Project = {
+    ...connect(settings, shared),
+    use: () => () => undefined,
+    forgotten: undefined,
+  };
+  /** By what tells pairs apart, the one used last at the end. */
+  const kept = new Map<string, Kept>();
+  const { environment } = settings;
+  // An embedded sandbox is the same project for all callers.
+  const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
+  const everyone = () => [configured, ...[...kept.values()].map(({ project }) => project)];
+  const forget = (id: string, one: Kept): void => {
+    kept.delete(id);
+    one.forget();
+    one.project.close().catch((error: unknown) => one.project.log.error("a project could not be closed", { error }));
+  };
+  const sweep = setInterval(() => {
+    const since = systemClock.now() - FORGOTTEN_AFTER_MS;
+    for (const [id, one] of kept) if (one.usedAt <= since && !isBusy(one)) forget(id, one);
+  }, SWEEP_MS).unref();
+  const makeRoom = (): void => {
+    if (kept.size < MOST_PAIRS) return;
+    const oldest = [...kept].find(([, one]) => !isBusy(one));
+    if (oldest === undefined) throw new NoRoom("too many callers with keys of their own are busy; try again");
+    forget(...oldest);
+  };
+  return {
+    of(keys) {
+      if (keys === undefined || isEmbedded) return configured;
+      const id = digestOf(keys);
+      let one = kept.get(id);
+      if (one === undefined) {
+        const ofKeys = readSettings(withKeys(input, keys, environment.kind === "sandbox"));
+        makeRoom();
+        one = keptProject(connect(ofKeys, shared));
+      }
+      one.usedAt = systemClock.now();
+      kept.delete(id);
+      kept.set(id, one);
+      return one.project;
+    },
+    async interrupt() {
+      await Promise.all(everyone().map((project) => project.stopRuns()));
+    },
+    async close() {
+      clearInterval(sweep);
+      await Promise.all(everyone().map((project) => project.close()));
+    },
+  };
+}
+
+function keptProject(connected: Connected): Kept {
+  const forgetting = new AbortController();
+  const use = (): (() => void) => {
+    let isOver = false;
+    kept.requests += 1;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      kept.requests -= 1;
+      kept.usedAt = systemClock.now();
+    };
+  };
+  const kept: Kept = {
+    project: { ...connected, use, forgotten: forgetting.signal },
+    forget: () => forgetting.abort(),
+    requests: 0,
+    usedAt: 0,
+  };
+  return kept;
+}
+
+/** Whether a request or a run still uses a pair of keys: what began with a pair ends with it. */
+function isBusy({ requests, project: { services } }: Kept): boolean {
+  return requests > 0 || services.runs.isDriving;
+}
+
+/** The name under which a pair of keys is kept: a digest, which does not reveal the keys. */
+function digestOf({ targetingApiKey = "", eventAppKey = "" }: ProjectKeys): string {
+  return createHash("sha256").update(`${targetingApiKey}\n${eventAppKey}`).digest("base64url");
+}

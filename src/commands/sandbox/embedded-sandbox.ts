@@ -1,0 +1,101 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { StoppedError } from "../../api/errors.ts";
+import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
+import type { Sandbox, SandboxOptions } from "../../sandbox/index.ts";
+import type { Seed } from "../../sandbox/seed.ts";
+import type { SandboxSeed } from "../../settings/environment.ts";
+
+/** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
+export interface EmbeddedSandbox {
+  /** Rejects when the port stays taken, or what it is to hold cannot be read. */
+  readonly url: () => Promise<string>;
+  /** The targetings that it holds at its start. Rejects where they cannot be read. */
+  readonly seeded: () => Promise<readonly Named[]>;
+  close(): Promise<void>;
+}
+
+/** A host may start a second copy of a server for a moment to look at it; that copy then holds the port. */
+const PORT_TRIES = 20;
+const PORT_WAIT_MS = 150;
+
+/** Keys that a sandbox accepts besides its own. */
+type Keys = NonNullable<SandboxOptions["keys"]>;
+
+/** A targeting by its name. */
+export interface Named {
+  readonly _id: string;
+  readonly name: string;
+}
+
+type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
+  readonly port: number;
+  readonly keys: Keys;
+  readonly seed: SandboxSeed;
+};
+
+/** Sets a sandbox up on a port (0: any free one). */
+export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
+  let starting: Promise<Sandbox> | undefined;
+  let reading: Promise<Seed | undefined> | undefined;
+  const seed = (): Promise<Seed | undefined> => {
+    reading ??= seedOf(choice);
+    return reading;
+  };
+  return {
+    seeded: async () =>
+      (await seed())?.targetings.flatMap(({ _id, name }) => (_id === undefined ? [] : [{ _id, name }])) ?? [],
+    async url() {
+      starting ??= seed().then((planted) => start({ ...options, seed: planted }));
+      try {
+        return (await starting).url;
+      } catch (thrown) {
+        starting = undefined;
+        throw unusableSeed(choice, thrown);
+      }
+    },
+    async close() {
+      const sandbox = await starting;
+      await sandbox?.close();
+    },
+  };
+}
+
+async function seedOf(choice: SandboxSeed): Promise<Seed | undefined> {
+  if (choice === "none") return undefined;
+  const { readSeed } = await import("../../sandbox/read-seed.ts");
+  return readSeed(choice);
+}
+
+/** An API tells of a failed connection in words of ours alone; what is wrong with the file stands in the log. */
+function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
+  if (typeof choice === "string" || isPortTaken(cause)) return cause;
+  return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
+}
+
+async function start(options: SandboxOptions): Promise<Sandbox> {
+  const { startSandbox } = await import("../../sandbox/index.ts");
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const sandbox = await startSandbox(options);
+      sandbox.unref();
+      return sandbox;
+    } catch (thrown) {
+      if (!isPortTaken(thrown) || tries === PORT_TRIES) throw thrown;
+      // The process lives on meanwhile: before the first answer nothing else may keep it alive.
+      await delay(PORT_WAIT_MS);
+    }
+  }
+}
+
+/** The keys of the settings, without those that every sandbox has with scopes of its own. */
+export function acceptedKeys(managementKey: string, appKey: string): Keys {
+  const builtIn: readonly string[] = BUILT_IN_KEYS.management.map(({ key }) => key);
+  return {
+    managementKeys: builtIn.includes(managementKey) ? [] : [{ key: managementKey }],
+    appKeys: [appKey],
+  };
+}
+
+function isPortTaken(thrown: unknown): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === "EADDRINUSE";
+}

@@ -1,0 +1,11 @@
+import type { Turn } from "../turn.ts";
+
+/** Lets one write of a project leave at a time (management-api 4.2). */
+export interface ProjectLock {
+  /**
+   * Does some work while this process has the turn to write to the project; gives the result of the work. Where the
+   * turn is lost during the work, only requests stop: each one asks the turn before it leaves. Rejects with the
+   * signal's reason when it is aborted while waiting.
+   */
+  hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal): Promise<T>;
+}

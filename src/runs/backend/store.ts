@@ -1,0 +1,162 @@
+import type { ByteSource } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import type { Intent, Lease, Turn } from "../turn.ts";
+
+/** Runs cannot be kept or read: what is wrong, and what to do. */
+export class RunStoreError extends Error {
+  readonly remedy: string;
+  constructor(message: string, remedy: string, options?: ErrorOptions) {
+    super(message, options);
+    this.remedy = remedy;
+  }
+}
+
+/** The header of a run: all that is needed to finish it without its caller. Written before it starts. */
+export interface RunHeader<Call = unknown> {
+  readonly runId: string;
+  /** The name of its kind. Versions before wrote none: then the tool of the call says it. */
+  readonly kind?: string;
+  readonly call: Call;
+  /** The project behind the key: what the write lock is held for. */
+  readonly project: string;
+  /** Who made the call; only they see the run. */
+  readonly caller: string;
+  readonly environment: "live" | "sandbox";
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  /** The same for the same call of the same caller. */
+  readonly fingerprint: string;
+  /** Its call had answered before it was planned, so that no person was asked to confirm it yet. */
+  readonly unplanned?: true;
+}
+
+/** A run in short, written whenever it comes to rest. */
+export interface RunSummary {
+  readonly tool: string;
+  readonly caller: string;
+  readonly fingerprint: string;
+  readonly status: string;
+  readonly counts: Readonly<Record<string, number>>;
+  /** The one targeting that it changes, where that is known. */
+  readonly targetingId?: string;
+  readonly startedAt: number;
+  readonly updatedAt: number;
+  /** Whether `resume_run` could continue the run. */
+  readonly open: boolean;
+}
+
+/** An entry of a journal as its kind writes it: JSON without a line break, in pieces. */
+export type Line = readonly (string | Uint8Array)[];
+
+/** The journal of one run, open for writing by the lease of the run. */
+export interface RunJournal {
+  /** Takes an entry; it is on the disk once `flush` has resolved. */
+  append(line: Line): void;
+  /**
+   * Resolves when every entry taken is on the disk and the lease of the run is still held. Throws when that fails:
+   * a LeaseLostError where another process drives the run.
+   */
+  flush(): Promise<void>;
+  /**
+   * As `flush`, and renews the lease of the run and the turn that a request is to leave by: gives the clocks as they
+   * were before that, by which it may leave. Throws a LeaseLostError where another process has the run, or the turn.
+   */
+  intend(turn: Turn): Promise<Intent>;
+  /** Begins to write the entries taken so far to the disk; the next `flush` throws what goes wrong with it. */
+  write(): void;
+  /**
+   * Appends an entry although another process drives the run by now: it tells that process of a request that left too
+   * late.
+   */
+  appendLate(line: Line): Promise<void>;
+  /** Closes it; entries that were taken and not flushed are written first, as long as the lease is held. */
+  close(): Promise<void>;
+}
+
+/** A mark that differs after every change of a run. */
+export interface Revision {
+  readonly text: string;
+  /** How many bytes have to be read to know the run. */
+  readonly bytes: number;
+}
+
+/** A run as it is kept. Its kind reads its call and its lines, which can be read more than once. */
+export interface StoredRun<Call = unknown, Entry = string> {
+  readonly header: RunHeader<Call>;
+  /** Whether it was ever started. */
+  readonly started: boolean;
+  /** The entries of the plan that is carried out once a person agrees. */
+  readonly proposed: AsyncIterable<Entry>;
+  readonly entries: AsyncIterable<Entry>;
+}
+
+/**
+ * A file of a run beside its journal: the file of the call, the Context IDs and options that the run took away, and the
+ * rows of the file that failed.
+ */
+export type RunPart = "input" | "removed" | "rejects";
+
+/** A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. */
+export interface RunStore {
+  /** Keeps a run that is planned but not started. */
+  create(header: RunHeader): Promise<void>;
+  /** Notes that a run which came to rest is about to be driven again: until it rests it has no summary. */
+  reopen(header: RunHeader): Promise<void>;
+  /** Keeps what a run that is not started would do, so that it can be looked at. */
+  propose(runId: string, lines: Iterable<Line>): Promise<void>;
+  /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
+  start(runId: string): Promise<boolean>;
+  /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
+  journal(runId: string, lease: Lease): Promise<RunJournal>;
+  /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
+  keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
+  /** Opens what was kept beside a journal; empty where nothing was kept. */
+  part(runId: string, part: RunPart): ByteSource;
+  /** Reads a run; undefined when there is none with this ID. */
+  read(runId: string): Promise<StoredRun | undefined>;
+  /** The present revision of a run, to be compared with an earlier one; undefined where it cannot be read. */
+  revision(runId: string): Promise<Revision | undefined>;
+  /** IDs of the runs of a caller, the newest first. */
+  list(caller: string): Promise<readonly string[]>;
+  /**
+   * IDs of the runs that may be unfinished, the newest first: all of them, those of one call, or those of one caller in
+   * one project. Not all of them are unfinished: it costs about the same, however many runs are kept.
+   */
+  unfinished(which?: Which): Promise<readonly string[]>;
+  /** The run that was made last of a call; undefined where there is none. */
+  last(fingerprint: string): Promise<string | undefined>;
+  /** Does some work while no other process, nor another part of this one, does any for the same call. */
+  alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
+  summarise(runId: string, summary: RunSummary): Promise<void>;
+  summary(runId: string): Promise<RunSummary | undefined>;
+  /**
+   * Becomes the one driver of a run; undefined while another one is. What a driver before it, which may still be there,
+   * appends from then on is no part of the journal.
+   */
+  lease(runId: string): Promise<Lease | undefined>;
+  /** Whether a process drives the run now. */
+  isDriven(runId: string): Promise<boolean>;
+  /** Asks the driver of a run, in whatever process, to stop it; it is on the disk once this has resolved. */
+  askToStop(runId: string): Promise<void>;
+  /** The requests to stop that were not taken back, each by a name of its own. */
+  stopAsked(runId: string): Promise<readonly string[]>;
+  /** Takes back requests to stop. */
+  forgetStop(runId: string, asked: readonly string[]): Promise<void>;
+  /** Removes runs that need not be kept any longer. */
+  tidy(): Promise<void>;
+}
+
+/** Runs of one call, or of one caller in one project. */
+export type Which =
+  | { readonly fingerprint: string }
+  | { readonly caller: string; readonly project: string; readonly environment: string };
+
+/** The run that `reading` gives; undefined where it cannot be read: of a newer version, damaged, or being removed. */
+export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,146 @@
+import { randomUUID } from "node:crypto";
+import { stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../../platform/clock.ts";
+import { hasCode } from "../../../platform/file-error.ts";
+import type { ProjectLock } from "../../backend/project-lock.ts";
+import { type Lease, soleTurn } from "../../turn.ts";
+import { tryLease } from "./lease.ts";
+
+/** How often a process that waits for another one looks again, in milliseconds. */
+const LOOK_AGAIN_MS = 20;
+/** The file by which it asks for the lease. */
+const ASKED = "write.asked";
+/** How long a process that gave a lease back waits before it takes it again, so that waiting processes notice. */
+const TURN_MS = 2 * LOOK_AGAIN_MS;
+/** How long a lease is kept for the next request. */
+const KEEP_MS = 25;
+
+/** A queue within this process, which shares nothing with others: first come, first served. */
+export function processLock(clock: Clock): ProjectLock {
+  const turn = soleTurn(clock);
+  const tails = new Map<string, Promise<void>>();
+  return {
+    async hold(project, work, signal) {
+      const before = tails.get(project) ?? Promise.resolve();
+      let finish = (): void => {};
+      const mine = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      const tail = before.then(() => mine);
+      tails.set(project, tail);
+      try {
+        await orAborted(before, signal);
+        return await work(turn);
+      } finally {
+        finish();
+        if (tails.get(project) === tail) tails.delete(project);
+      }
+    },
+  };
+}
+
+/**
+ * A queue within this process, and a lease between the processes of this machine, kept below `folder`. The lease stays
+ * from one request to the next, unless another process asks for it: then they take turns.
+ */
+export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
+  const queue = processLock(clock);
+  const kept = new Map<string, HeldLease>();
+  const giveBack = async (project: string): Promise<void> => {
+    const { lease } = kept.get(project) ?? {};
+    kept.delete(project);
+    await lease?.release();
+  };
+  const taken = async (project: string, signal: AbortSignal): Promise<HeldLease> => {
+    const before = kept.get(project);
+    clearTimeout(before?.timer);
+    kept.delete(project);
+    if (before !== undefined && (await isStillHeld(before.lease))) return before;
+    const lease = await waitedFor(folder(project), clock, signal);
+    return { lease, lastAsked: await lastAsked(folder(project)) };
+  };
+  return {
+    hold: (project, work, signal) =>
+      queue.hold(
+        project,
+        async () => {
+          const mine = await taken(project, signal);
+          const { lease } = mine;
+          kept.set(project, mine);
+          try {
+            await lease.settled(signal);
+            return await work(lease);
+          } finally {
+            if (lease.lost.aborted) kept.delete(project);
+            else if ((await lastAsked(folder(project))) !== mine.lastAsked) {
+              await giveBack(project);
+              await clock.sleep(TURN_MS);
+            } else {
+              // A lease that cannot be given back expires, and another process takes it over.
+              const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
+              kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
+            }
+          }
+        },
+        signal,
+      ),
+  };
+}
+
+interface HeldLease {
+  readonly lease: Lease;
+  /** The time of the last request of another process for the lease, as it was when the lease was taken. */
+  readonly lastAsked: number;
+  /** Gives it back. */
+  readonly timer?: NodeJS.Timeout;
+}
+
+const NEVER = new AbortController().signal;
+
+/** Whether a lease that was kept is still held. Where the check fails, the lease is given back if possible. */
+async function isStillHeld(lease: Lease): Promise<boolean> {
+  try {
+    await lease.check();
+    return true;
+  } catch {
+    await lease.release().catch(() => undefined);
+    return false;
+  }
+}
+
+async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Promise<Lease> {
+  for (;;) {
+    const lease = await tryLease(folder, "write", clock);
+    if (lease !== undefined) return lease;
+    await writeFile(join(folder, ASKED), `${randomUUID()}\n`, { mode: 0o600 });
+    await clock.sleep(LOOK_AGAIN_MS, signal);
+  }
+}
+
+/**
+ * When a process asked last for a lease that another one holds, by the clock of the file system; NaN where that is
+ * unknown.
+ */
+async function lastAsked(folder: string): Promise<number> {
+  try {
+    return (await stat(join(folder, ASKED))).mtimeMs;
+  } catch (thrown) {
+    return hasCode(thrown, "ENOENT") ? 0 : Number.NaN;
+  }
+}
+
+/** Waits for something, but rejects with the signal's reason as soon as it is aborted. */
+async function orAborted(waited: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    await Promise.race([waited, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,251 @@
+import { orUnreadable, type RunHeader, type StoredRun } from "../backend/store.ts";
+import { filesOf, inShort } from "../driving.ts";
+import { understood } from "../entries.ts";
+import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "../kind.ts";
+import { LastRead } from "../last-read.ts";
+import { ownReason } from "../reasons.ts";
+import { type RunStatus, restingStatus } from "../report.ts";
+import type { Lease } from "../turn.ts";
+import { followedRun } from "./followed-run.ts";
+import { cancelKept } from "./stop-requests.ts";
+
+/** How a run ends that is cancelled before it was started. */
+const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
+const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
+
+/** How often a process looks again whether another one has started a run, in milliseconds. */
+const LOOK_AGAIN_MS = 20;
+
+/** A run of a kind as it was read. */
+interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
+  readonly header: RunHeader<Call>;
+  readonly started: boolean;
+}
+
+/** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
+export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given> {
+  readonly #kind: RunKind<Call, Entry, State, Given>;
+  readonly #of: Pick<RunsContext, "store" | "clock">;
+  readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
+  /** The runs that other processes drive, and that a call here waits for. */
+  readonly #followed = new Map<string, Run<Call, State>>();
+  readonly #ending = new AbortController();
+
+  constructor(kind: RunKind<Call, Entry, State, Given>, of: Pick<RunsContext, "store" | "clock">) {
+    this.#kind = kind;
+    this.#of = of;
+  }
+
+  /** A run as it is kept, followed where another process drives it; undefined when there is none of this kind. */
+  async find(runId: string): Promise<Run<Call, State> | undefined> {
+    const followed = this.#followed.get(runId);
+    if (followed !== undefined) return followed;
+    const found = await this.#lastReadOf(runId);
+    if (found === undefined) return undefined;
+    const mayBeDriven = found.started || !this.#kind.mayWait;
+    const isDriven = () => this.#of.store.isDriven(runId);
+    if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
+    // The run may have come to rest between the two checks.
+    return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
+  }
+
+  /** A run as it is stored, without its state; undefined when there is none of this kind. */
+  async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
+    const stored = await this.#of.store.read(runId);
+    return stored && understood(this.#kind, stored);
+  }
+
+  /**
+   * Reads a run; undefined where there is none of this kind, or another process is just starting it. `isDrivenHere`
+   * says that it is this process which holds its lease.
+   */
+  async read(runId: string, isDrivenHere = false): Promise<KeptRun<Call, Entry, State> | undefined> {
+    const { store } = this.#of;
+    const stored = await this.stored(runId);
+    if (stored === undefined) return undefined;
+    const read = await this.#kind.readBack({
+      ...stored,
+      part: (name) => store.part(runId, name),
+      summary: () => store.summary(runId),
+      isDriven: async () => !isDrivenHere && (await store.isDriven(runId)),
+    });
+    return read && { header: stored.header, started: stored.started, ...read };
+  }
+
+  /**
+   * Starts a run for the one caller who may drive it first; undefined where another caller has started it. The lease
+   * comes first: so a run that is started and not driven was cut short.
+   */
+  async startedBy(runId: string): Promise<Lease | undefined> {
+    const { store, clock } = this.#of;
+    for (;;) {
+      const lease = await store.lease(runId);
+      if (lease !== undefined) {
+        if (await store.start(runId)) return lease;
+        await lease.release();
+        return undefined;
+      }
+      if ((await store.read(runId))?.started !== false) return undefined;
+      await clock.sleep(LOOK_AGAIN_MS);
+    }
+  }
+
+  /**
+   * Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this
+   * kind never wait.
+   */
+  async withdraw(runId: string, ending = WITHDRAWN): Promise<boolean> {
+    if (!this.#kind.mayWait || (await this.#of.store.read(runId))?.started !== false) return false;
+    const found = await this.read(runId);
+    if (found === undefined) return false;
+    const lease = await this.startedBy(runId);
+    if (lease === undefined) return false;
+    try {
+      await this.#end(found, ending, lease);
+      await this.#summarise(found);
+    } finally {
+      await lease.release();
+    }
+    return true;
+  }
+
+  /** Cancels a run that another process drives, or none. A run that waits to be started is left as it is. */
+  async cancel(runId: string): Promise<void> {
+    const stored = await this.stored(runId);
+    if (stored === undefined || (!stored.started && this.#kind.mayWait)) return;
+    await cancelKept(this.#of.store, runId, async (lease) => {
+      const found = await this.read(runId, true);
+      if (found === undefined) return;
+      const lost = this.#asLeft(found.state);
+      if (restingStatus(found.state) !== "interrupted") return;
+      await this.#end(found, CANCELLED, lease, lost);
+      await this.#bringToRest(found);
+    });
+  }
+
+  /** Brings to rest what other processes left behind at a crash, so that nothing is kept longer than it is needed. */
+  async tidyLeft(isDrivenHere: (runId: string) => boolean): Promise<void> {
+    for (const runId of await this.#of.store.unfinished()) {
+      if (!isDrivenHere(runId)) await orUnreadable(this.#tidy(runId));
+    }
+  }
+
+  /** Waits for no other process any more. */
+  stopFollowing(): void {
+    this.#ending.abort();
+  }
+
+  async #tidy(runId: string): Promise<void> {
+    const { store } = this.#of;
+    const told = await store.summary(runId);
+    if (told !== undefined && !(told.open && this.#kind.tools.includes(told.tool))) return;
+    const seen = await this.read(runId);
+    if (seen === undefined || told?.updatedAt === seen.state.updatedAt) return;
+    const lease = await store.lease(runId);
+    if (lease === undefined) return;
+    try {
+      const found = await this.read(runId, true);
+      if (found === undefined) return;
+      // A run that was never started is removed after a day; this one counts as started, so that it can be resumed.
+      await store.start(runId);
+      this.#asLeft(found.state);
+      await this.#bringToRest(found);
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /**
+   * Ends a run in its journal and its state. Its plan, which was only proposed so far, is written to the journal, too.
+   */
+  async #end(
+    { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
+    ending: Ending,
+    lease: Lease,
+    lost: readonly Entry[] = [],
+  ): Promise<void> {
+    const journal = await this.#of.store.journal(header.runId, lease);
+    const append = (entry: Entry): void => journal.append(this.#kind.line(entry));
+    try {
+      for (const entry of first) append(entry);
+      for await (const entry of unwritten?.() ?? []) append(entry);
+      const stop = this.#kind.stop(ending, this.#of.clock.now());
+      for (const entry of [...lost, stop]) append(entry);
+      state.apply(stop);
+    } finally {
+      await journal.close();
+    }
+  }
+
+  async #bringToRest(run: KeptRun<Call, Entry, State>): Promise<void> {
+    await this.#kind.finish(filesOf(this.#of.store, run.header, run.state));
+    await this.#summarise(run);
+  }
+
+  #summarise({ header, state }: KeptRun<Call, Entry, State>): Promise<void> {
+    return this.#of.store.summarise(header.runId, inShort(this.#kind, header, state));
+  }
+
+  /** Applies the entries that say what a crash left in doubt; gives them. */
+  #asLeft(state: State): readonly Entry[] {
+    const lost = this.#kind.lost?.(state) ?? [];
+    for (const entry of lost) state.apply(entry);
+    return lost;
+  }
+
+  async #lastReadOf(runId: string): Promise<KeptRun<Call, Entry, State> | undefined> {
+    return this.#lastRead.get(runId, await this.#of.store.revision(runId), () => this.read(runId));
+  }
+
+  #atRest(found: KeptRun<Call, Entry, State>): Run<Call, State> {
+    const { header, state } = found;
+    this.#asLeft(state);
+    const status = statusOf(found, this.#kind.mayWait);
+    return {
+      ...{ kind: this.#kind.name, header, state, kept: Promise.resolve(), rest: Promise.resolve() },
+      status: () => status,
+      watch: () => () => {},
+      stop: () => false,
+    };
+  }
+
+  /** A run that another process drives; followed once for all calls that wait for it. */
+  #follow({ header, state }: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
+    const { runId } = header;
+    const driven = followedRun(state, {
+      clock: this.#of.clock,
+      signal: this.#ending.signal,
+      isDriven,
+      read: async () => (await this.#lastReadOf(runId))?.state,
+      whileFollowed: async (rest) => {
+        this.#followed.set(runId, run);
+        await rest;
+        this.#followed.delete(runId);
+      },
+    });
+    const run: Run<Call, State> = {
+      ...{ kind: this.#kind.name, header, kept: Promise.resolve() },
+      get state() {
+        return driven.state();
+      },
+      status: () => (driven.isDriven() ? "running" : restingStatus(driven.state())),
+      get rest() {
+        return driven.rest();
+      },
+      watch: (watcher) => driven.watch(watcher),
+      stop: () => false,
+    };
+    return run;
+  }
+}
+
+/**
+ * A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for.
+ */
+function statusOf<Call, Entry, State extends RunView<Entry>>(
+  { header, started, isProposed, state }: KeptRun<Call, Entry, State>,
+  mayWait: boolean,
+): RunStatus {
+  if (started || !mayWait) return restingStatus(state);
+  return header.unplanned && !isProposed ? "interrupted" : "needs_confirmation";
+}

@@ -1,0 +1,109 @@
+import type { RunStore } from "../backend/store.ts";
+import type { Lease } from "../turn.ts";
+import { LeaseLostError } from "../turn.ts";
+
+/** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */
+const LOOK_MS = 100;
+
+/** The requests to stop a driven run, from this process and from others. */
+export interface StopRequests {
+  /** Aborted when nothing new may start. */
+  readonly signal: AbortSignal;
+  /** Why the run was stopped. */
+  readonly cause: () => "cancelled" | "interrupted";
+  readonly stop: (cause: "cancelled" | "interrupted") => void;
+  /**
+   * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
+   * request that leaves after a caller was told that the run stops had its intent on the disk before.
+   */
+  readonly mayLeave: () => Promise<boolean>;
+  /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
+  readonly end: () => Promise<void>;
+}
+
+/**
+ * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the
+ * lease of the run once it is taken: a run that another process has taken over is stopped, too.
+ */
+export function stopRequestsOf(
+  store: Pick<RunStore, "stopAsked" | "forgetStop">,
+  runId: string,
+  lease: () => Pick<Lease, "check"> | undefined,
+): StopRequests {
+  const controller = new AbortController();
+  let cause: "cancelled" | "interrupted" = "interrupted";
+  const stop = (why: "cancelled" | "interrupted"): void => {
+    cause = why;
+    controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+  };
+  const mayLeave = async (): Promise<boolean> => {
+    if (!controller.signal.aborted && (await store.stopAsked(runId)).length > 0) stop("cancelled");
+    return !controller.signal.aborted;
+  };
+  const look = async (): Promise<void> => {
+    if ((await mayLeave()) && (await isLost(lease()))) stop("interrupted");
+  };
+  // A check that fails is repeated, and made before each request in any case.
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
+  return {
+    signal: controller.signal,
+    cause: () => cause,
+    stop,
+    mayLeave,
+    async end() {
+      clearInterval(timer);
+      // Requests to stop a run that another process has taken over are left for that process.
+      if (await isLost(lease())) return;
+      await store.forgetStop(runId, await store.stopAsked(runId));
+    },
+  };
+}
+
+/** Whether another process has taken a lease over. */
+async function isLost(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
+  try {
+    await lease?.check();
+    return false;
+  } catch (thrown) {
+    if (thrown instanceof LeaseLostError) return true;
+    throw thrown;
+  }
+}
+
+/**
+ * Cancels a run that this process does not drive: asks its driver to stop, in whatever process that is, or ends it by
+ * `end`, with its lease, where no process drives it.
+ */
+export async function cancelKept(
+  store: Pick<RunStore, "stopAsked" | "forgetStop" | "askToStop" | "lease" | "isDriven">,
+  runId: string,
+  end: (lease: Lease) => Promise<void>,
+): Promise<void> {
+  let lease = await store.lease(runId);
+  if (lease === undefined) {
+    await store.askToStop(runId);
+    // Its driver may have ended just before that could be seen.
+    lease = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
+  }
+  if (lease === undefined) return;
+  try {
+    await store.forgetStop(runId, await store.stopAsked(runId));
+    await end(lease);
+  } finally {
+    await lease.release();
+  }
+}
+
+/**
+ * Takes the lease of a run that is resumed; undefined where a process drives it. Requests to stop an earlier driver are
+ * taken back, but none that is made from now on.
+ */
+export async function leaseToResume(
+  store: Pick<RunStore, "stopAsked" | "forgetStop" | "lease">,
+  runId: string,
+): Promise<Lease | undefined> {
+  const asked = await store.stopAsked(runId);
+  const lease = await store.lease(runId);
+  if (lease !== undefined) await store.forgetStop(runId, asked);
+  return lease;
+}
