@@ -2,8 +2,8 @@
 import { chmod, readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { mergeChunks } from "./merge-chunks.mjs";
 import { billOfMaterials, builtCommit, bundledPackages, licenseTexts } from "./bill-of-materials.mjs";
+import { mergeChunks } from "./merge-chunks.mjs";
 
 const COMMON = {
   bundle: true,
