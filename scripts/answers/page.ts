@@ -77,9 +77,16 @@ async function session(client: Client, url: string, folder: string): Promise<rea
     runId = rest.runId ?? runId;
     token = confirmation?.token ?? token;
     const text = content.map((part) => part.text ?? "").join("\n");
-    snapshots.push({ wish, tool, given: steady(JSON.stringify(args)), text: steady(text) });
+    snapshots.push({ wish, tool, given: steady(inShort(JSON.stringify(args))), text: steady(text) });
   }
   return snapshots;
+}
+
+const LONGEST_GIVEN = 600;
+
+/** Arguments as the page shows them. */
+function inShort(given: string): string {
+  return given.length <= LONGEST_GIVEN ? given : `${given.slice(0, LONGEST_GIVEN)}…`;
 }
 
 const MOVING: readonly (readonly [RegExp, string])[] = [
