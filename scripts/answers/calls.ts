@@ -158,6 +158,12 @@ export const CALLS: readonly TypicalCall[] = [
   },
   { wish: "The key is mended: go on.", tool: "resume_run", given: ({ runId }) => ({ runId: runId() }) },
   {
+    wish: "Add an option while others write without a pause.",
+    tool: "bulk_add_options",
+    given: () => ({ targetingName: "Footwear KR", items: [{ name: "Loafers" }] }),
+    before: ["/faults", { faults: [{ on: "addOptions", kind: "busy", retryAfterMs: 100, times: 10_000 }] }],
+  },
+  {
     wish: "Look at a run that is not there.",
     tool: "get_run",
     given: () => ({ runId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }),
