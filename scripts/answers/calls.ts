@@ -35,7 +35,7 @@ export const FILES: Readonly<Record<string, string>> = {
     .join(""),
 };
 
-/** Thirty calls in one session, each as agents make it. */
+/** Calls in one session, each as agents make it. */
 export const CALLS: readonly TypicalCall[] = [
   {
     wish: "Make two targetings.",
@@ -157,6 +157,25 @@ export const CALLS: readonly TypicalCall[] = [
     before: ["/faults", { faults: [{ on: "addOptions", kind: "status", status: 403, times: 1 }] }],
   },
   { wish: "The key is mended: go on.", tool: "resume_run", given: ({ runId }) => ({ runId: runId() }) },
+  {
+    wish: "Add an option while others write without a pause.",
+    tool: "bulk_add_options",
+    given: () => ({ targetingName: "Footwear KR", items: [{ name: "Loafers" }] }),
+    before: ["/faults", { faults: [{ on: "addOptions", kind: "busy", retryAfterMs: 100, times: 10_000 }] }],
+  },
+  {
+    wish: "Look at a run that is not there.",
+    tool: "get_run",
+    given: () => ({ runId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }),
+  },
+  {
+    wish: "Change 50,000 items, of which none is there.",
+    tool: "update_contexts",
+    given: () => ({
+      targetingName: "Footwear KR",
+      items: Array.from({ length: 50_000 }, (_, at) => ({ name: `Model ${at + 1}`, add: ["sku"] })),
+    }),
+  },
   {
     wish: "Which events are there for a checkout?",
     tool: "list_event_types",

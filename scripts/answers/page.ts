@@ -41,6 +41,8 @@ export async function takeSnapshots(): Promise<readonly Snapshot[]> {
       TARGETING_MCP_STATE_DIR: join(folder, "state"),
       TARGETING_MCP_ALLOWED_DIRS: folder,
       TARGETING_MCP_LOG_LEVEL: "silent",
+      // So long a service may be locked before the answer says so.
+      TARGETING_MCP_RETRY_BUDGET_MS: "1500",
     };
     await client.connect(new StdioClientTransport({ command: process.execPath, args: [COMMAND], env }));
     return await session(client, sandbox.url, folder);
@@ -77,9 +79,16 @@ async function session(client: Client, url: string, folder: string): Promise<rea
     runId = rest.runId ?? runId;
     token = confirmation?.token ?? token;
     const text = content.map((part) => part.text ?? "").join("\n");
-    snapshots.push({ wish, tool, given: steady(JSON.stringify(args)), text: steady(text) });
+    snapshots.push({ wish, tool, given: steady(inShort(JSON.stringify(args))), text: steady(text) });
   }
   return snapshots;
+}
+
+const LONGEST_GIVEN = 600;
+
+/** Arguments as the page shows them. */
+function inShort(given: string): string {
+  return given.length <= LONGEST_GIVEN ? given : `${given.slice(0, LONGEST_GIVEN)}…`;
 }
 
 const MOVING: readonly (readonly [RegExp, string])[] = [
@@ -87,6 +96,8 @@ const MOVING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, "TIME"],
   [/(?<![\w-])[\w-]{40}(?![\w-])/g, "TOKEN"],
   [/\d+ ms waited/g, "N ms waited"],
+  [/Requests sent: \d+ \((\d+) planned\), \d+ of them again/g, "Requests sent: N ($1 planned), N of them again"],
+  [/tried \d+ times, waiting \d+ s/g, "tried N times, waiting N s"],
   [/waiting \d+ s/g, "waiting N s"],
   [/"[0-9a-f]{64}"/g, '"HASH"'],
   [/cursor [\w-]{20,}/g, "cursor CURSOR"],

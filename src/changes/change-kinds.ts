@@ -124,7 +124,10 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     async plan(input, context) {
       const { optionFinder, planUpdateOptions } = await planners();
       const hasNames = input.items.some(({ currentName, parentName }) => (currentName ?? parentName) !== undefined);
-      return planUpdateOptions(input, await optionFinder(input.targetingId, hasNames, context));
+      const find = await optionFinder(input.targetingId, hasNames, context);
+      const plan = planUpdateOptions(input, find);
+      if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
+      return plan;
     },
     objects: async (input) => (await planners()).planUpdateOptions(input).objects,
     targets: ({ targetingId, items }) => ({

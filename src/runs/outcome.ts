@@ -41,6 +41,12 @@ export type Did = "created" | "changed" | "deleted" | "same";
 /** Who confirmed a run, and where. */
 export type Asked = "agreed_in_client" | "agreed_in_view" | "agreed_on_page" | "agreed_by_token" | "not_needed";
 
+/** A name as it was given, and the one that it was taken for, whatever its case and the spaces at its ends. */
+export interface TakenName {
+  readonly given: string;
+  readonly name: string;
+}
+
 /** How many rows of a file were read, how many of them added to an item before, and how many empty ones passed over. */
 export interface RowCounts {
   readonly read: number;

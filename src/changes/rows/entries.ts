@@ -1,4 +1,4 @@
-import type { Asked, Outcome, Reason, ReportedObject, RowCounts, StopCause } from "../../runs/outcome.ts";
+import type { Asked, Outcome, Reason, ReportedObject, RowCounts, StopCause, TakenName } from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
@@ -134,6 +134,8 @@ export interface RunFacts {
   readonly within?: string;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
+  /** Names that did not match exactly. */
+  readonly takenFor?: readonly TakenName[];
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   readonly effect?: string;
 }

@@ -2,6 +2,7 @@ import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
 import type { AskedOrDeclined } from "../asked.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
+import { shown } from "../fence.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
@@ -82,6 +83,17 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 
 function rows(count: number, kind = ""): string {
   return `${count.toLocaleString("en-US")} ${kind}${count === 1 ? "row" : "rows"}`;
+}
+
+/** How many names are told that did not match exactly. */
+const TAKEN_TOLD = 5;
+
+/** Which names were taken for which others, since none matched exactly. */
+export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
+  if (takenFor.length === 0) return [];
+  const told = takenFor.slice(0, TAKEN_TOLD).map(({ given, name }) => `${shown(given)} was taken for ${shown(name)}`);
+  const more = takenFor.length - told.length;
+  return [`${told.join(", ")}${more > 0 ? `, and ${more} more so` : ""}: no name matched exactly`];
 }
 
 /** What a run that was taken up again did now, and what had been done before. */

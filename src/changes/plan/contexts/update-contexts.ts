@@ -81,6 +81,7 @@ export async function planUpdateContexts(
       return [onlyNames ? input.targetingId : read?.option.targeting];
     }),
   );
+  if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
   if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
   return plan;
 }

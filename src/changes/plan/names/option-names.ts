@@ -1,5 +1,5 @@
 import { readOptions } from "../../../reading/option-lists.ts";
-import type { Reason } from "../../../runs/outcome.ts";
+import type { Reason, TakenName } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { NameIndex } from "../../../spec/name-match.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
@@ -7,6 +7,14 @@ import type { PlanningContext } from "../plan.ts";
 
 /** Finds the option of a name; `field` is where the name stands. Gives a reason where there is none, or several. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
+
+/** The same, which keeps the names that did not match exactly. */
+interface OptionFinder extends FindOption {
+  readonly takenFor: TakenName[];
+}
+
+/** More of them are not told. */
+const MOST_TAKEN = 20;
 
 /**
  * Finds options of a targeting by name, sub-options included (`NameIndex` says how). Its lists are read, once, if
@@ -16,14 +24,23 @@ export async function optionFinder(
   targetingId: string | undefined,
   isNeeded: boolean,
   { api, signal }: PlanningContext,
-): Promise<FindOption> {
-  if (targetingId === undefined)
-    return (value) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
+): Promise<OptionFinder> {
+  const takenFor: TakenName[] = [];
+  if (targetingId === undefined) {
+    const unnamed = (value: string) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
+    return Object.assign(unnamed, { takenFor });
+  }
   const index = new NameIndex<OptionRecord>();
   if (isNeeded) {
     for await (const option of readOptions(api, targetingId, signal)) index.add({ targeting: targetingId, ...option });
   }
-  return (name, field) => found(index, name, field);
+  const find: FindOption = (name, field) => {
+    const option = found(index, name, field);
+    const isLoose = isOption(option) && option.name !== name && takenFor.every(({ given }) => given !== name);
+    if (isLoose && takenFor.length < MOST_TAKEN) takenFor.push({ given: name, name: option.name });
+    return option;
+  };
+  return Object.assign(find, { takenFor });
 }
 
 /** The option that an index has under a name. */

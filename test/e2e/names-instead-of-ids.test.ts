@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { startTestSandbox } from "../support/sandbox.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+
+const report = z.looseObject({
+  status: z.string().optional(),
+  counts: z.record(z.string(), z.number()).default({}),
+  failures: z.array(z.looseObject({ errorCode: z.string(), indexes: z.array(z.number()) })).default([]),
+  notes: z.array(z.string()).default([]),
+  confirmation: z.looseObject({ token: z.string() }).optional(),
+});
+
+async function connected() {
+  const sandbox = await startTestSandbox();
+  const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: sandbox.url });
+  const connect = () => CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
+  const client = await connect();
+  const call = async (name: string, args: Readonly<Record<string, unknown>>, by = client) => {
+    const result = await by.callTool(name, args);
+    return { ...report.parse(result.structuredContent), text: textOf(result) };
+  };
+  return { sandbox, call, connect };
+}
+
+test("a name that fits whatever its case is taken, and said; one that fits several fails its item alone", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Streaming");
+  await sandbox.options(targetingId, [{ name: "Viewers Web" }, { name: "Sale" }, { name: "SALE" }, { name: "News" }]);
+  const added = await call("update_contexts", {
+    targetingId,
+    items: [
+      { name: " viewers web", add: ["one"] },
+      { name: "sale", add: ["two"] },
+      { name: "News", add: ["three"] },
+      { name: "Nowhere", add: ["four"] },
+    ],
+  });
+  expect(added).toMatchObject({ status: "partial", counts: { succeeded: 2, failed: 2 } });
+  expect(added.notes).toEqual(['" viewers web" was taken for "Viewers Web": no name matched exactly']);
+  expect(added.text).toContain('Note: " viewers web" was taken for "Viewers Web"');
+  expect(added.failures).toMatchObject([
+    { errorCode: "NAME_AMBIGUOUS", indexes: [1] },
+    { errorCode: "NAME_NOT_FOUND", indexes: [3] },
+  ]);
+  const renamed = await call("update_options", {
+    targetingId,
+    items: [
+      { currentName: "NEWS", name: "News Daily" },
+      { currentName: "SALE", name: "Sale Days" },
+    ],
+  });
+  expect(renamed).toMatchObject({ status: "succeeded" });
+  expect(renamed.notes).toEqual(['"NEWS" was taken for "News": no name matched exactly']);
+  // What matched exactly says nothing.
+  const exact = await call("update_contexts", { targetingId, items: [{ name: "Sale Days", add: ["five"] }] });
+  expect(exact.notes).toEqual([]);
+});
+
+test("onlyEmpty keeps what holds anything, and tells it", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Streaming");
+  await sandbox.options(targetingId, [{ name: "Full", contexts: ["one"] }, { name: "Empty" }]);
+  const asked = await call("delete_options", { targetingId, names: ["Full", "Empty"], onlyEmpty: true });
+  expect(asked).toMatchObject({ status: "needs_confirmation" });
+  expect(asked.text).not.toMatch(/"Full".*Context ID.*is deleted/);
+  const done = await call("delete_options", { confirmation: asked.confirmation?.token });
+  expect(done.counts).toMatchObject({ items: 2, succeeded: 1 });
+  const left = await call("list_options", { targetingId });
+  expect(left.text).toContain('"Full"');
+  expect(left.text).not.toContain('"Empty"');
+});
+
+test("a targeting's name that is no longer its own renames nothing", async () => {
+  const { call, connect } = await connected();
+  const other = await connect();
+  await call("create_targetings", { items: [{ name: "Spring" }] });
+  const found = await call("get_targeting", { targetingName: "Spring" });
+  const { _id } = z.object({ targeting: z.looseObject({ _id: z.string() }) }).parse(found).targeting;
+  // Another server on another state folder knows nothing of it by name.
+  const renamed = await call("rename_targetings", { items: [{ _id, name: "Autumn" }] }, other);
+  expect(renamed.status).toBe("succeeded");
+  const stale = await call("rename_targetings", { items: [{ currentName: "Spring", name: "Winter" }] });
+  expect(stale.status).toBe("failed");
+  const now = await call("get_targeting", { targetingId: _id });
+  expect(now.text).toContain("name=Autumn");
+});
