@@ -33,6 +33,7 @@ const CONTENTS = [
   /^dist\/LICENSES\.txt$/,
   /^dist\/sbom\.cdx\.json$/,
   /^docs\/(?:deployment|desired-state|files|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
+  /^skills\/[a-z-]+\/SKILL\.md$/,
   /^docs\/(?:desired-state|event-suite|plan)\.schema\.json$/,
 ] as const;
 
