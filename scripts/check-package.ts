@@ -32,7 +32,8 @@ const CONTENTS = [
   /^dist\/[a-z-]+-[A-Z0-9]{8}\.js$/,
   /^dist\/LICENSES\.txt$/,
   /^dist\/sbom\.cdx\.json$/,
-  /^docs\/(?:deployment|desired-state|files|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
+  /^docs\/(?:cookbook|deployment|desired-state|files|going-live|hosts|measured|quickstart|troubleshooting|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
+  /^skills\/[a-z-]+\/SKILL\.md$/,
   /^docs\/(?:desired-state|event-suite|plan)\.schema\.json$/,
 ] as const;
 

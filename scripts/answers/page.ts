@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import { CALLS, FILES, type Known } from "./calls.ts";
+import { CALLS, FILES, type Known, type TypicalCall } from "./calls.ts";
 
 const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 
@@ -28,8 +28,14 @@ export interface Snapshot {
   readonly text: string;
 }
 
-/** Makes every typical call of one session against a sandbox of its own, with the built command over stdio. */
-export async function takeSnapshots(): Promise<readonly Snapshot[]> {
+/**
+ * Makes the calls of one session with the built command over stdio: against an empty sandbox of its own, or against the
+ * embedded one with the sample data.
+ */
+export async function takeSnapshots(
+  calls: readonly TypicalCall[] = CALLS,
+  seed: "none" | "sample" = "none",
+): Promise<readonly Snapshot[]> {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-answers-"));
   const sandbox = await startSandbox();
   const client = new Client({ name: "answers", version: "0" });
@@ -37,7 +43,7 @@ export async function takeSnapshots(): Promise<readonly Snapshot[]> {
     for (const [name, text] of Object.entries(FILES)) await writeFile(join(folder, name), text);
     const env = {
       PATH: process.env.PATH ?? "",
-      TARGETING_MCP_SANDBOX_URL: sandbox.url,
+      ...(seed === "none" ? { TARGETING_MCP_SANDBOX_URL: sandbox.url } : { TARGETING_MCP_SANDBOX_SEED: seed }),
       TARGETING_MCP_STATE_DIR: join(folder, "state"),
       TARGETING_MCP_ALLOWED_DIRS: folder,
       TARGETING_MCP_LOG_LEVEL: "silent",
@@ -45,7 +51,7 @@ export async function takeSnapshots(): Promise<readonly Snapshot[]> {
       TARGETING_MCP_RETRY_BUDGET_MS: "1500",
     };
     await client.connect(new StdioClientTransport({ command: process.execPath, args: [COMMAND], env }));
-    return await session(client, sandbox.url, folder);
+    return await session(client, calls, sandbox.url, folder);
   } finally {
     await client.close();
     await sandbox.close();
@@ -53,7 +59,12 @@ export async function takeSnapshots(): Promise<readonly Snapshot[]> {
   }
 }
 
-async function session(client: Client, url: string, folder: string): Promise<readonly Snapshot[]> {
+async function session(
+  client: Client,
+  calls: readonly TypicalCall[],
+  url: string,
+  folder: string,
+): Promise<readonly Snapshot[]> {
   const ids = new Map<string, string>();
   let runId = "";
   let token = "";
@@ -65,7 +76,7 @@ async function session(client: Client, url: string, folder: string): Promise<rea
   };
   const steady = steadily(folder);
   const snapshots: Snapshot[] = [];
-  for (const { wish, tool, given, before } of CALLS) {
+  for (const { wish, tool, given, before } of calls) {
     if (before !== undefined) {
       await fetch(`${url}/_sandbox${before[0]}`, { method: "POST", body: JSON.stringify(before[1]) });
     }
@@ -100,7 +111,7 @@ const MOVING: readonly (readonly [RegExp, string])[] = [
   [/tried \d+ times, waiting \d+ s/g, "tried N times, waiting N s"],
   [/waiting \d+ s/g, "waiting N s"],
   [/"[0-9a-f]{64}"/g, '"HASH"'],
-  [/cursor [\w-]{20,}/g, "cursor CURSOR"],
+  [/cursor [\w-]{8,}/g, "cursor CURSOR"],
 ];
 
 /** Makes texts of one session the same each time: IDs are numbered as they come, times and tokens are named. */

@@ -105,7 +105,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "server/prompts",
-    holds: "prompts, and completion of their arguments",
+    holds: "prompts, skills, and completion of arguments",
     uses: ["server/resources", ...TOOLS, ...ANSWERS],
   },
   {

@@ -178,6 +178,12 @@ await inFolder(async (folder) => {
     if (ours !== undefined && theirs !== undefined) await compare(host, ours, theirs, mains.clone);
     console.log(`ok       ${host.word}: its own command writes the same entry`);
     passed += 1;
+    if (host.word === "claude-code") {
+      const root = join(import.meta.dirname, "..", "..");
+      await run(found.program, ["plugin", "validate", root], placeIn(folder, "claude-code-plugin", found.program));
+      console.log("ok       claude-code: this repository is a plugin, by the host's own validation");
+      passed += 1;
+    }
   }
   console.log(`${passed} passed, 0 failed, ${skipped} skipped`);
 });

@@ -2,6 +2,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { PROMPTS } from "../../src/server/prompts/prompts.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { ASKED_SETTINGS, type AskedSetting, explained } from "./asked-settings.ts";
+import { skillBody } from "./skills.ts";
 
 /** The manifest of the bundle (MCPB, manifest_version 0.3), made from the tools and the settings. */
 export function manifest() {
@@ -31,7 +32,8 @@ export function manifest() {
     prompts: PROMPTS.map(({ name, description, arguments: given, text }) => {
       const names = Object.keys(given);
       const argument = (one: string) => [one, `\${arguments.${one}}`] as const;
-      return { name, description, arguments: names, text: text(Object.fromEntries(names.map(argument))) };
+      const said = typeof text === "function" ? text(Object.fromEntries(names.map(argument))) : skillBody(text.skill);
+      return { name, description, arguments: names, text: said };
     }),
     compatibility: { platforms: ["darwin", "win32", "linux"], runtimes: { node: engines.node } },
     user_config: Object.fromEntries(ASKED_SETTINGS.map((asked) => [fieldOf(asked), fieldSchema(asked)])),

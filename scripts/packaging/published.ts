@@ -27,7 +27,7 @@ export type Archive = z.infer<typeof packed>[number];
 export async function packPublished(destination: string): Promise<Archive> {
   const copy = await mkdtemp(join(tmpdir(), "targeting-mcp-pack-"));
   try {
-    for (const path of ["dist", "docs", "README.md", "LICENSE"]) {
+    for (const path of ["dist", "docs", "skills", "README.md", "LICENSE"]) {
       await cp(fileAt(path), join(copy, path), { recursive: true });
     }
     await writeFile(join(copy, "package.json"), `${JSON.stringify(publishedPackageJson(), null, 2)}\n`);

@@ -4,6 +4,7 @@ import { questionSeal } from "../server/asking/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
+import { loadSkills } from "../server/prompts/skills.ts";
 import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
@@ -60,6 +61,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     caller: "local",
     audit,
     writingTools: toolsThatWrite(TOOLS),
+    skills: await loadSkills(),
   };
   // A host that has its answer may send an app to the embedded sandbox at once.
   await Promise.race([started, asked]);

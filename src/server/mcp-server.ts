@@ -26,6 +26,7 @@ import { hiddenFailure, instructions } from "./instructions.ts";
 import type { Hidden, ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
 import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
+import type { Skills } from "./prompts/skills.ts";
 import { RESOURCES, registerResources } from "./resources/resources.ts";
 
 /** What servers of one process share. */
@@ -44,6 +45,7 @@ export interface ServerParts {
   readonly audit: Audit;
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
+  readonly skills?: Skills;
 }
 
 /** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
@@ -106,6 +108,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
   const context = { ...parts.services, caller: parts.caller };
   registerResources(server, RESOURCES, context, parts.redactor);
   registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
+  parts.skills?.attach(server);
   return server;
 }
 

@@ -52,10 +52,17 @@ const shellLines = (page: string) =>
       .flatMap((line) => line.replace(/(^|\s+)#.*$/, "") || []),
   );
 
+/** The pages whose commands are run. */
+const WITH_COMMANDS = ["README.md", "docs/hosts.md", "docs/quickstart.md", "docs/cookbook.md", "docs/going-live.md"];
+
+test("the README is at most 150 lines long", () => {
+  expect(textOf("README.md").trimEnd().split("\n").length).toBeLessThanOrEqual(150);
+});
+
 test("pages are found, with their blocks", () => {
   expect(PAGES.length).toBeGreaterThan(8);
-  expect(blocks("README.md", "json").length).toBeGreaterThan(5);
-  expect(shellLines("README.md").length).toBeGreaterThan(8);
+  expect(blocks("docs/hosts.md", "json").length).toBeGreaterThan(4);
+  expect(WITH_COMMANDS.flatMap(shellLines).length).toBeGreaterThan(12);
 });
 
 test.each(BLOCKS.filter(({ language }) => language === "json"))("$page, $under: the JSON is JSON", ({ text }) => {
@@ -98,14 +105,14 @@ describe("hosts", () => {
     const entry = { ...publishedLaunch("linux"), values, references: Object.fromEntries(references) };
     const written = host?.list.withFields("", host.list.fieldsOf(entry, undefined)) ?? "";
     const [block] = BLOCKS.filter(({ page, under, language }) => {
-      return page === "README.md" && under === heading && language !== "sh";
+      return page === "docs/hosts.md" && under === heading && language !== "sh";
     });
     if (block?.language === "toml") expect(block.text).toBe(written);
     else expect(JSON.parse(block?.text ?? "")).toEqual(JSON.parse(written));
   });
 
   test("install links hold the same command", () => {
-    const links = [...textOf("README.md").matchAll(/\((https:[^)]*[?&]config=[^)]*)\)/g)].map(
+    const links = [...textOf("docs/hosts.md").matchAll(/\((https:[^)]*[?&]config=[^)]*)\)/g)].map(
       ([, url = ""]) => new URL(url),
     );
     const configurations = links.map((link) => {
@@ -117,8 +124,8 @@ describe("hosts", () => {
   });
 });
 
-describe("commands of the README", () => {
-  const commands = shellLines("README.md").flatMap((line) => line.split(" && "));
+describe("commands of the README and of the pages by task", () => {
+  const commands = WITH_COMMANDS.flatMap(shellLines).flatMap((line) => line.split(" && "));
   const ours = commands.flatMap((line) => (line.startsWith("npx -y targeting-mcp") ? [line.split(" ").slice(3)] : []));
 
   test("each is one of npm's, one of a host that starts ours, or ours", () => {
@@ -128,7 +135,8 @@ describe("commands of the README", () => {
       /^(claude|codex) mcp add (--scope user )?targeting (--env \w+=\S+ )*-- npx -y targeting-mcp$/.test(line) ||
       line.startsWith("npx -y targeting-mcp");
     expect(commands.filter((line) => !known(line))).toEqual([]);
-    expect(ours.map(([word]) => word)).toEqual(["setup", "doctor", "http", "sandbox", "--help", "doctor"]);
+    const words = new Set(ours.map(([word]) => word));
+    expect([...words].sort()).toEqual(["doctor", "drift", "export", "http", "plan", "sandbox", "setup"]);
   });
 
   test("npm scripts that the text names are there", () => {
@@ -148,11 +156,12 @@ describe("commands of the README", () => {
   });
 
   /** Nobody can say yes here, so that setup writes nothing; and the routes of the example are not the sandbox's. */
-  function sentence([word, option]: readonly (string | undefined)[]): string {
-    if (word === "setup") return "Nothing was written";
-    if (word === "--help") return "Usage:";
+  function sentence([word, option, ...rest]: readonly (string | undefined)[]): string {
+    if (word === "setup") return isRemoval(rest) ? "has no entry of this server" : "Nothing was written";
     return option === undefined ? "Nothing must be fixed" : "FIX  management API, addOptions";
   }
+
+  const isRemoval = (args: readonly (string | undefined)[]): boolean => args.includes("--remove");
 
   /** Starts one of our commands as it is written, but on a free port and with a home of its own. */
   function start(args: readonly string[]) {
@@ -164,18 +173,23 @@ describe("commands of the README", () => {
     return startCommand([...placed, ...port], cleanEnvironment({ HOME: home, USERPROFILE: home }));
   }
 
-  test.each(ours.filter(([word]) => word === "http" || word === "sandbox"))("%s %s serves", async (...args) => {
+  const SERVING = ["http", "sandbox"];
+  /** They need a targeting: docs-by-task.test.ts runs them. */
+  const OF_A_FILE = ["export", "plan", "drift"];
+
+  test.each(ours.filter(([word = ""]) => SERVING.includes(word)))("%s %s serves", async (...args) => {
     const command = start(args.filter((word) => word !== undefined));
     await expect.poll(() => command.lines.join() + command.stderr()).toContain("http://127.0.0.1:");
     command.child.kill("SIGTERM");
     expect((await command.exited).code).toBe(0);
   });
 
-  test.each(ours.filter(([word]) => word !== "http" && word !== "sandbox"))("%s %s ends", async (...args) => {
+  test.each(ours.filter(([word = ""]) => ![...SERVING, ...OF_A_FILE].includes(word)))("%s %s ends", async (...args) => {
     const command = start(args.filter((word) => word !== undefined));
     const { code } = await command.exited;
     const said = command.lines.join("\n");
-    expect({ code, said }).toEqual({ code: args.length === 1 ? 0 : 1, said: expect.stringContaining(sentence(args)) });
+    const expected = args.length === 1 || isRemoval(args) ? 0 : 1;
+    expect({ code, said }).toEqual({ code: expected, said: expect.stringContaining(sentence(args)) });
   });
 });
 

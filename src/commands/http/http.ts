@@ -11,6 +11,7 @@ import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource 
 import { catalogue, hiddenTools, offered, toolsThatWrite, toolsWithLists } from "../../server/listing.ts";
 import { followWork } from "../../server/log.ts";
 import { createMcpServer, type ServerParts } from "../../server/mcp-server.ts";
+import { loadSkills } from "../../server/prompts/skills.ts";
 import { sealKeys } from "../../server/seal-key.ts";
 import { readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
@@ -65,7 +66,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
-    partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")) }),
+    partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")), skills: await loadSkills() }),
     createServer: createMcpServer,
     toolsWithLists: toolsWithLists(catalogue(TOOLS)),
     metadata,
@@ -100,7 +101,7 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 }
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
-function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal">): HttpOptions["partsFor"] {
+function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal" | "skills">): HttpOptions["partsFor"] {
   const tools = catalogue(TOOLS);
   const writingTools = toolsThatWrite(TOOLS);
   return ({ name, owner: caller, keys, readOnly, folders }) => {

@@ -6,6 +6,7 @@ import type { Redactor } from "../../render/redact.ts";
 import { EVENTS } from "../../spec/events.ts";
 import type { ResourceContext } from "../resources/definition.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
+import { skillPrompt } from "./skills.ts";
 
 /** An argument of a prompt, and how what a person typed is completed. */
 interface PromptArgument {
@@ -22,7 +23,8 @@ export interface PromptDefinition {
   /** The prompt is listed only with this tool. */
   readonly tool: string;
   readonly arguments: Readonly<Record<string, PromptArgument>>;
-  readonly text: (given: Readonly<Record<string, string | undefined>>) => string;
+  /** The text by the arguments, or the skill whose text it is. */
+  readonly text: ((given: Readonly<Record<string, string | undefined>>) => string) | { readonly skill: string };
 }
 
 const TARGETING = { meaning: "Name or ID of the targeting", needed: true, complete: targetingsLike } as const;
@@ -86,6 +88,38 @@ export const PROMPTS: readonly PromptDefinition[] = [
       "items that failed or are unknown. Tell me in plain words what was done, what was not and why, and what I should " +
       "do next. Change nothing.",
   },
+  {
+    name: "spreadsheet_to_targetings",
+    title: "Spreadsheet to targetings",
+    description: "Turns a spreadsheet or a list into options of a targeting, with groups and Context IDs.",
+    tool: "bulk_add_options",
+    arguments: {},
+    text: { skill: "spreadsheet-to-targetings" },
+  },
+  {
+    name: "clean_up_safely",
+    title: "Clean up safely",
+    description: "Cleans up a targeting without losing anything: looks, saves, lists, and asks before it changes.",
+    tool: "delete_options",
+    arguments: {},
+    text: { skill: "clean-up-safely" },
+  },
+  {
+    name: "why_conversions_are_missing",
+    title: "Why are my conversions missing",
+    description: "Finds out why events of an app do not count, and what the app would have to send.",
+    tool: "list_event_types",
+    arguments: {},
+    text: { skill: "why-conversions-are-missing" },
+  },
+  {
+    name: "test_my_tracking",
+    title: "Test my tracking",
+    description: "Tests against a sandbox whether an app sends its events right, and writes tests for its repository.",
+    tool: "inspect_events",
+    arguments: {},
+    text: { skill: "test-my-tracking" },
+  },
 ];
 
 /** Registers the prompts whose tools are listed. */
@@ -99,10 +133,18 @@ export function registerPrompts(
   for (const { name, title, description, tool, arguments: given, text } of prompts) {
     if (!tools.has(tool)) continue;
     const fields = Object.entries(given).map(([field, argument]) => [field, schemaOf(argument, context)] as const);
-    server.registerPrompt(name, { title, description, argsSchema: z.object(Object.fromEntries(fields)) }, (values) => ({
-      messages: [{ role: "user", content: { type: "text", text: redactor.text(text(values)) } }],
-    }));
+    server.registerPrompt(
+      name,
+      { title, description, argsSchema: z.object(Object.fromEntries(fields)) },
+      async (values) => ({
+        messages: [{ role: "user", content: { type: "text", text: redactor.text(await textOf(text, values)) } }],
+      }),
+    );
   }
+}
+
+async function textOf(text: PromptDefinition["text"], values: Readonly<Record<string, string | undefined>>) {
+  return typeof text === "function" ? text(values) : skillPrompt(text.skill);
 }
 
 function schemaOf({ meaning, needed, complete }: PromptArgument, context: ResourceContext) {
