@@ -29,7 +29,8 @@ const PLANS = ["plans", "plans/diff", "plans/base", ...PLAN_FILES];
 const KINDS = [...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
-const TOOLS = ["tools", "tools/targeting", "tools/runs", "tools/events", "tools/writing"];
+const WRITING = ["tools/writing", "tools/writing/confirmation"];
+const TOOLS = ["tools", "tools/targeting", "tools/targeting/reads", "tools/runs", "tools/events", ...WRITING];
 const INSIDE = ["server/asking", "server/prompts", "server/resources", "server/arguments"];
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
@@ -121,27 +122,37 @@ export const ROOMS: readonly Room[] = [
   {
     path: "tools",
     holds: "what tools have in common: their form, their context, and the registry",
-    uses: ["tools/targeting", "tools/runs", "tools/events", "tools/writing", ...ANSWERS],
+    uses: [...TOOLS.filter((room) => room !== "tools"), ...ANSWERS],
   },
   {
     path: "tools/targeting",
     holds: "one file for each tool of the toolset `targeting`",
-    uses: ["tools", "tools/writing", ...ANSWERS],
+    uses: ["tools", "tools/targeting/reads", ...WRITING, ...ANSWERS],
+  },
+  {
+    path: "tools/targeting/reads",
+    holds: "what reads of targetings and options answer: lists, pages, searches, comparisons, saved files",
+    uses: ["tools", "tools/targeting", ...ANSWERS],
   },
   {
     path: "tools/events",
     holds: "one file for each tool of the toolset `events`",
-    uses: ["tools", "tools/writing", ...ANSWERS],
+    uses: ["tools", ...WRITING, ...ANSWERS],
   },
   {
     path: "tools/runs",
     holds: "the tools that look at, resume and cancel runs",
-    uses: ["tools", "tools/writing", "tools/events", ...ANSWERS],
+    uses: ["tools", ...WRITING, "tools/events", ...ANSWERS],
   },
   {
     path: "tools/writing",
-    holds: "the flow of a write: plan, ask a person or take a confirmation token, start, wait, report",
-    uses: ["tools", "tools/runs", ...ANSWERS],
+    holds: "the flow of a write: plan, ask a person, start, wait, report",
+    uses: ["tools", "tools/runs", "tools/writing/confirmation", ...ANSWERS],
+  },
+  {
+    path: "tools/writing/confirmation",
+    holds: "a person's yes: which channel asks for it, its question, its token and what the token starts",
+    uses: ["tools", "tools/runs", "tools/writing", ...ANSWERS],
   },
   {
     path: "render/changes",

@@ -16,10 +16,10 @@ import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
-import { decided } from "../writing/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { decided } from "../writing/confirmation/agreement.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { readQuestion } from "../writing/confirmation/question-token.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
-import { readQuestion } from "../writing/question-token.ts";
 import type { RunTestsInput } from "./run-tests-input.ts";
 
 /** Runs a suite as it was asked for, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */

@@ -7,9 +7,9 @@ import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
-import { decided } from "../writing/agreement.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { decided } from "../writing/confirmation/agreement.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
 /**

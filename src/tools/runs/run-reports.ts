@@ -11,7 +11,7 @@ import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
-import { askFor } from "../writing/confirmation-token.ts";
+import { askFor } from "../writing/confirmation/confirmation-token.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";

@@ -39,5 +39,5 @@ export const getOption = {
       counts: z.looseObject({}).optional(),
     }),
   // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async (given, context) => (await import("./option-read.ts")).readOption(given, context),
+  handler: async (given, context) => (await import("./reads/option-read.ts")).readOption(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

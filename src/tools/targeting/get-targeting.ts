@@ -30,5 +30,9 @@ export const getTargeting = {
     }),
   // Loaded late: a server that is only asked for its tools does not need it.
   handler: async ({ summary = false, cursor, ...reference }, context) =>
-    (await import("./targeting-read.ts")).readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
+    (await import("./reads/targeting-read.ts")).readTargeting(
+      reference,
+      summary || cursor ? { cursor } : undefined,
+      context,
+    ),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

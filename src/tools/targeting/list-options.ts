@@ -4,8 +4,8 @@ import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
-import type { ListForm, OptionsQuery } from "./option-query.ts";
 import { optionsOutput } from "./options-output.ts";
+import type { ListForm, OptionsQuery } from "./reads/option-query.ts";
 import { neededTargeting, noting, targetingArguments, ulidArgument } from "./targeting-name.ts";
 
 const MOST_CONTEXT_IDS = 50;
@@ -69,10 +69,10 @@ async function answerOf(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   if (saveTo) {
-    const { saveOptions } = await import("./save-options.ts");
+    const { saveOptions } = await import("./reads/save-options.ts");
     return saveOptions(query, saveTo, form.fresh, context);
   }
-  const { listedOptions } = await import("./option-list.ts");
+  const { listedOptions } = await import("./reads/option-list.ts");
   return listedOptions(query, form, context);
 }
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
 import { fileArguments, openedFile } from "../input-file.ts";
-import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
+import { confirmationArgument, confirmed } from "../writing/confirmation/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
 import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
 

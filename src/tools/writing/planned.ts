@@ -17,7 +17,7 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
-import { askFor } from "./confirmation-token.ts";
+import { askFor } from "./confirmation/confirmation-token.ts";
 import { interruptedHints } from "./earlier-runs.ts";
 import { planInTime } from "./planning.ts";
 

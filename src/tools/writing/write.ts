@@ -13,12 +13,12 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { decided, decisionOn } from "./agreement.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
+import { decided, decisionOn } from "./confirmation/agreement.ts";
+import { readQuestion } from "./confirmation/question-token.ts";
+import { undecided } from "./confirmation/undecided.ts";
 import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
 import { planInTime } from "./planning.ts";
-import { readQuestion } from "./question-token.ts";
-import { undecided } from "./undecided.ts";
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
 export const runOutput = () =>

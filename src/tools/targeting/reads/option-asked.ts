@@ -1,4 +1,4 @@
-import { ToolError } from "../definition.ts";
+import { ToolError } from "../../definition.ts";
 
 /** Which page of Context IDs is asked for. */
 export interface PageAsked {

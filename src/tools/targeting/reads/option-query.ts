@@ -1,5 +1,5 @@
-import type { Wanted } from "../../reading/option-scan.ts";
-import { ToolError } from "../definition.ts";
+import type { Wanted } from "../../../reading/option-scan.ts";
+import { ToolError } from "../../definition.ts";
 
 /** Which options are listed. */
 export interface OptionsQuery extends Wanted {

@@ -1,12 +1,12 @@
-import { RejectedError } from "../../api/errors.ts";
-import { rowsThatFit } from "../../render/page.ts";
-import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../render/reading.ts";
-import type { SeenTargeting } from "../../runs/backend/targeting-names.ts";
-import { folded } from "../../spec/name-match.ts";
-import { managementOf } from "../apis.ts";
-import type { ToolContext } from "../context.ts";
-import type { ToolAnswer } from "../definition.ts";
-import { findTargeting, noting, type TargetingReference } from "./targeting-name.ts";
+import { RejectedError } from "../../../api/errors.ts";
+import { rowsThatFit } from "../../../render/page.ts";
+import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../../render/reading.ts";
+import type { SeenTargeting } from "../../../runs/backend/targeting-names.ts";
+import { folded } from "../../../spec/name-match.ts";
+import { managementOf } from "../../apis.ts";
+import type { ToolContext } from "../../context.ts";
+import type { ToolAnswer } from "../../definition.ts";
+import { findTargeting, noting, type TargetingReference } from "../targeting-name.ts";
 import { summaryOf } from "./targeting-summary.ts";
 
 /**

@@ -1,7 +1,7 @@
-import { askedTwiceHint, changedQuestion } from "../../render/changes/effect.ts";
-import type { Asked } from "../../runs/outcome.ts";
-import type { ToolContext } from "../context.ts";
-import type { ToolOutcome, ToolQuestion } from "../definition.ts";
+import { askedTwiceHint, changedQuestion } from "../../../render/changes/effect.ts";
+import type { Asked } from "../../../runs/outcome.ts";
+import type { ToolContext } from "../../context.ts";
+import type { ToolOutcome, ToolQuestion } from "../../definition.ts";
 import { readQuestion, writeQuestion } from "./question-token.ts";
 
 /** Something that may need a person's yes, and what follows from each way in which it can be decided. */

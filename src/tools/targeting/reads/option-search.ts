@@ -1,9 +1,9 @@
-import type { ManagementApi } from "../../api/management.ts";
-import { type Hit, scanOptions, type Wanted } from "../../reading/option-scan.ts";
-import type { Walk, Walked, WalkPosition } from "../../reading/option-walk.ts";
-import { steadily } from "../../reading/pages.ts";
-import { type ToolContext, timeLeft } from "../context.ts";
-import { TookTooLong } from "../within-wait.ts";
+import type { ManagementApi } from "../../../api/management.ts";
+import { type Hit, scanOptions, type Wanted } from "../../../reading/option-scan.ts";
+import type { Walk, Walked, WalkPosition } from "../../../reading/option-walk.ts";
+import { steadily } from "../../../reading/pages.ts";
+import { type ToolContext, timeLeft } from "../../context.ts";
+import { TookTooLong } from "../../within-wait.ts";
 
 /** How many options were looked at, of which kind, and how many of them were looked for. */
 export interface Counted extends Walked {

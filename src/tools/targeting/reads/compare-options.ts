@@ -1,14 +1,14 @@
 import * as z from "zod";
-import type { ManagementApi } from "../../api/management.ts";
-import { readOptionContents } from "../../reading/option-contents.ts";
-import { shown } from "../../render/fence.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import { type ContextList, comparedText, optionRow } from "../../render/reading.ts";
-import { isUlid } from "../../spec/ulid.ts";
-import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError } from "../definition.ts";
+import type { ManagementApi } from "../../../api/management.ts";
+import { readOptionContents } from "../../../reading/option-contents.ts";
+import { shown } from "../../../render/fence.ts";
+import { readCursor, rowsThatFit, writeCursor } from "../../../render/page.ts";
+import { type ContextList, comparedText, optionRow } from "../../../render/reading.ts";
+import { isUlid } from "../../../spec/ulid.ts";
+import type { ToolContext } from "../../context.ts";
+import { type ToolAnswer, ToolError } from "../../definition.ts";
+import { optionsNamed } from "../option-name.ts";
 import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
-import { optionsNamed } from "./option-name.ts";
 
 /**
  * The option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError where a name is

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { parseJson } from "../../platform/json.ts";
+import { parseJson } from "../../../platform/json.ts";
 
 const question = z.object({ digest: z.string(), effect: z.string(), changed: z.string().exactOptional() });
 

@@ -1,14 +1,14 @@
-import type { Changes } from "../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
-import { RunState } from "../../changes/state/change-state.ts";
-import { effectText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { undecidedStep } from "../../render/changes/undecided.ts";
-import { ownReason } from "../../runs/reasons.ts";
-import type { ToolContext } from "../context.ts";
-import type { Undecided, UndecidedAnswer } from "../definition.ts";
-import { type Given, toldUnstarted } from "./planned.ts";
+import type { Changes } from "../../../changes/changes.ts";
+import { lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
+import type { Plan } from "../../../changes/plan/plan.ts";
+import { RunState } from "../../../changes/state/change-state.ts";
+import { effectText } from "../../../render/changes/effect.ts";
+import { renderReport } from "../../../render/changes/report.ts";
+import { undecidedStep } from "../../../render/changes/undecided.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import type { ToolContext } from "../../context.ts";
+import type { Undecided, UndecidedAnswer } from "../../definition.ts";
+import { type Given, toldUnstarted } from "../planned.ts";
 
 /**
  * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would

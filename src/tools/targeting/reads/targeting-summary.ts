@@ -1,12 +1,12 @@
 import * as z from "zod";
-import type { ManagementApi } from "../../api/management.ts";
-import { isEmpty } from "../../reading/option-scan.ts";
-import { type WalkPosition, walkOptions } from "../../reading/option-walk.ts";
-import { steadily } from "../../reading/pages.ts";
-import { readCursor, writeCursor } from "../../render/page.ts";
-import type { TargetingSummary } from "../../render/reading.ts";
-import { type ToolContext, timeLeft } from "../context.ts";
-import { TookTooLong } from "../within-wait.ts";
+import type { ManagementApi } from "../../../api/management.ts";
+import { isEmpty } from "../../../reading/option-scan.ts";
+import { type WalkPosition, walkOptions } from "../../../reading/option-walk.ts";
+import { steadily } from "../../../reading/pages.ts";
+import { readCursor, writeCursor } from "../../../render/page.ts";
+import type { TargetingSummary } from "../../../render/reading.ts";
+import { type ToolContext, timeLeft } from "../../context.ts";
+import { TookTooLong } from "../../within-wait.ts";
 import { strangeCursor } from "./option-query.ts";
 
 const counted = z.strictObject({

@@ -1,15 +1,15 @@
-import type { ManagementApi } from "../../api/management.ts";
-import { inPieces } from "../../files/pieces.ts";
-import { freePlaceFor, saveFile } from "../../files/save-file.ts";
-import { isEmpty } from "../../reading/option-scan.ts";
-import { type PlacedOption, type SavedOption, savedOption, withContexts } from "../../reading/saved-options.ts";
-import { optionLines } from "../../reading/saved-rows.ts";
-import { optionRow, type SavedCounts, savedText } from "../../render/reading.ts";
-import type { OptionRecord } from "../../spec/records.ts";
-import { managementOf } from "../apis.ts";
-import { type ToolContext, timeLeft } from "../context.ts";
-import { type ToolAnswer, ToolError } from "../definition.ts";
-import { TookTooLong } from "../within-wait.ts";
+import type { ManagementApi } from "../../../api/management.ts";
+import { inPieces } from "../../../files/pieces.ts";
+import { freePlaceFor, saveFile } from "../../../files/save-file.ts";
+import { isEmpty } from "../../../reading/option-scan.ts";
+import { type PlacedOption, type SavedOption, savedOption, withContexts } from "../../../reading/saved-options.ts";
+import { optionLines } from "../../../reading/saved-rows.ts";
+import { optionRow, type SavedCounts, savedText } from "../../../render/reading.ts";
+import type { OptionRecord } from "../../../spec/records.ts";
+import { managementOf } from "../../apis.ts";
+import { type ToolContext, timeLeft } from "../../context.ts";
+import { type ToolAnswer, ToolError } from "../../definition.ts";
+import { TookTooLong } from "../../within-wait.ts";
 import type { OptionsQuery } from "./option-query.ts";
 import { searchOptions } from "./option-search.ts";
 

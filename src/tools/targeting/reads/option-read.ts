@@ -1,19 +1,19 @@
 import * as z from "zod";
-import type { ManagementApi } from "../../api/management.ts";
-import { freePlaceFor, saveFile } from "../../files/save-file.ts";
-import { readOptionContents } from "../../reading/option-contents.ts";
-import { contextLines } from "../../reading/saved-rows.ts";
-import { shown } from "../../render/fence.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import { optionRow, optionText, savedText } from "../../render/reading.ts";
-import { LIMITS } from "../../spec/limits.ts";
-import { managementOf } from "../apis.ts";
-import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError } from "../definition.ts";
+import type { ManagementApi } from "../../../api/management.ts";
+import { freePlaceFor, saveFile } from "../../../files/save-file.ts";
+import { readOptionContents } from "../../../reading/option-contents.ts";
+import { contextLines } from "../../../reading/saved-rows.ts";
+import { shown } from "../../../render/fence.ts";
+import { readCursor, rowsThatFit, writeCursor } from "../../../render/page.ts";
+import { optionRow, optionText, savedText } from "../../../render/reading.ts";
+import { LIMITS } from "../../../spec/limits.ts";
+import { managementOf } from "../../apis.ts";
+import type { ToolContext } from "../../context.ts";
+import { type ToolAnswer, ToolError } from "../../definition.ts";
+import { optionsNamed } from "../option-name.ts";
+import { findTargeting, noting, type TargetingReference, ulidArgument } from "../targeting-name.ts";
 import { compareOptions, otherOption } from "./compare-options.ts";
 import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
-import { optionsNamed } from "./option-name.ts";
-import { findTargeting, noting, type TargetingReference, ulidArgument } from "./targeting-name.ts";
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 

@@ -1,8 +1,8 @@
-import type { Hit } from "../../reading/option-scan.ts";
-import { rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
-import { groupLine, listLine, type OptionRow, optionRow, optionsText } from "../../render/reading.ts";
-import type { ToolContext } from "../context.ts";
-import type { ToolAnswer } from "../definition.ts";
+import type { Hit } from "../../../reading/option-scan.ts";
+import { rowsThatFit, tokensOf, writeCursor } from "../../../render/page.ts";
+import { groupLine, listLine, type OptionRow, optionRow, optionsText } from "../../../render/reading.ts";
+import type { ToolContext } from "../../context.ts";
+import type { ToolAnswer } from "../../definition.ts";
 
 /** Options in order, and what is known of the list that they are of. */
 export interface Part<Position> {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import type { ManagementApi } from "../../api/management.ts";
-import { readCursor } from "../../render/page.ts";
-import type { OptionRecord } from "../../spec/records.ts";
-import type { ToolContext } from "../context.ts";
+import type { ManagementApi } from "../../../api/management.ts";
+import { readCursor } from "../../../render/page.ts";
+import type { OptionRecord } from "../../../spec/records.ts";
+import type { ToolContext } from "../../context.ts";
 import type { Part } from "./option-page.ts";
 import { type ListForm, type OptionsQuery, strangeCursor } from "./option-query.ts";
 import { type FoundOption, searchOptions } from "./option-search.ts";

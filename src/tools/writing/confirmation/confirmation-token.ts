@@ -1,6 +1,6 @@
-import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
-import type { ToolContext } from "../context.ts";
-import { ToolError } from "../definition.ts";
+import { CONFIRMATION_MS } from "../../../changes/confirmation.ts";
+import type { ToolContext } from "../../context.ts";
+import { ToolError } from "../../definition.ts";
 import { type Agreement, type Confirmation, openConfirmation, sealConfirmation } from "./confirmation-seal.ts";
 
 /** What stands for a person's yes that is still to come, in the form that answers have. */

@@ -1,21 +1,21 @@
 import * as z from "zod";
-import type { WriteCall, WriteTool } from "../../changes/call.ts";
-import { writeCall } from "../../changes/change-kinds.ts";
-import { type ChangeRun, isWithdrawn } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes } from "../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
-import { isGoing } from "../../changes/planning.ts";
-import { changedEffect } from "../../render/changes/effect.ts";
-import { changesOf } from "../apis.ts";
-import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
-import { reportRun } from "../runs/run-reports.ts";
-import { checkAllowed } from "./allowed-targetings.ts";
+import type { WriteCall, WriteTool } from "../../../changes/call.ts";
+import { writeCall } from "../../../changes/change-kinds.ts";
+import { type ChangeRun, isWithdrawn } from "../../../changes/change-run.ts";
+import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
+import { lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
+import type { Plan } from "../../../changes/plan/plan.ts";
+import { isGoing } from "../../../changes/planning.ts";
+import { changedEffect } from "../../../render/changes/effect.ts";
+import { changesOf } from "../../apis.ts";
+import type { ToolContext } from "../../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../../definition.ts";
+import { reportRun } from "../../runs/run-reports.ts";
+import { checkAllowed } from "../allowed-targetings.ts";
+import { needsYes } from "../planned.ts";
+import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
-import { needsYes } from "./planned.ts";
-import { planInTime } from "./planning.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({

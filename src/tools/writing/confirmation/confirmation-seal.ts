@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
+import { ulidBytes, ulidOfBytes } from "../../../spec/ulid.ts";
 
 /** What a confirmation is made for: a planned run, what exactly a person agrees to, who asked, and until when. */
 export interface Agreement {
