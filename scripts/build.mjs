@@ -54,6 +54,18 @@ function partsOfUndici() {
   };
 }
 
+/** Leaves out the tables of all encodings but CP949, the only one that is decoded with a table. */
+function tableOfKoreanAlone() {
+  return {
+    name: "table-of-korean-alone",
+    setup({ onLoad }) {
+      onLoad({ filter: /[\\/]iconv-lite[\\/]encodings[\\/]tables[\\/]/ }, ({ path }) =>
+        /[\\/]cp949\.json$/.test(path) ? undefined : { contents: "[]", loader: "json" },
+      );
+    },
+  };
+}
+
 await rm("dist", { recursive: true, force: true });
 const { metafile } = await build({
   ...COMMON,
@@ -70,7 +82,7 @@ const { metafile } = await build({
     // What it offers Node is CommonJS, of which a chunk of its own would have no names.
     yaml: beside("../node_modules/yaml/browser/dist/index.js"),
   },
-  plugins: [madeSchemas(await toolSchemas()), partsOfUndici()],
+  plugins: [madeSchemas(await toolSchemas()), partsOfUndici(), tableOfKoreanAlone()],
 });
 await mergeChunks("dist", "main.js");
 const bundled = await bundledPackages(metafile);

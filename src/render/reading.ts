@@ -27,7 +27,7 @@ function fieldsOf(record: Readonly<Record<string, unknown>>, names: readonly str
 }
 
 /** One line about an option: its ID, its name, and what else the row says. */
-export function optionLine({ _id, name, ...rest }: OptionRow): string {
+function optionLine({ _id, name, ...rest }: OptionRow): string {
   return [_id, shown(name), ...fieldWords(rest)].join(" ");
 }
 

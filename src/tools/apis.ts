@@ -85,7 +85,7 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
       } catch (thrown) {
         if (!(thrown instanceof RejectedError)) throw thrown;
         throw new ToolError(
-          `the sandbox does not let anybody look into it from here (status ${thrown.statusCode})`,
+          `the sandbox does not let its events be seen from here (status ${thrown.statusCode})`,
           "It shows its events only on the machine it runs on: check TARGETING_MCP_SANDBOX_URL.",
         );
       }

@@ -25,8 +25,8 @@ export interface ToolAnswer {
 }
 
 /**
- * Instead of an answer: a question to the person, to be returned only where `context.canAsk` says that somebody is
- * there. The server asks it, and calls the handler again with the same input and with `context.reply`.
+ * Instead of an answer: a question to the person, to be returned only where `context.canAsk` says that one can be asked.
+ * The server asks it, and calls the handler again with the same input and with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {

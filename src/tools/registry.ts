@@ -26,7 +26,7 @@ type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** A tool whose input type is hidden: whoever has arguments of any kind can have them checked and run. */
+/** A tool whose input type is hidden: it takes arguments of any kind, checks them, and runs. */
 export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }

@@ -2,7 +2,7 @@ import type { ManagementApi, RequestOptions } from "../api/management.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 
-/** A read was given up, since the call has taken as long as it may (contract, `TARGETING_MCP_WAIT_MS`). */
+/** A read was given up, since the call has taken as long as it may (`TARGETING_MCP_WAIT_MS`). */
 export class TookTooLong extends ToolError {}
 
 /** What decides how long the reads of a call may take. */

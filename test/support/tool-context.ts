@@ -20,7 +20,7 @@ export interface HeldOption extends OptionRecord {
 }
 
 /** The clock of the fake service. */
-export const SERVER_TIME = Date.parse("2025-06-01T00:00:00Z");
+const SERVER_TIME = Date.parse("2025-06-01T00:00:00Z");
 
 /** A management API that only reads, from memory; `reads` says what was asked. */
 export function readingApi(options: readonly HeldOption[], onRead: () => void = () => {}) {

@@ -19,7 +19,7 @@ export interface KeptSuite {
 const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 
 /** Tests that wait for a person's yes: the suite, and the file for the report; empty where there is to be none. */
-export type PlannedTests = Readonly<z.output<typeof plannedTests>>;
+type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
 /**
  * Where suites are kept; each is seen only by the caller who made it. Throws a RunStoreError where a file cannot be

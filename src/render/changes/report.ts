@@ -11,7 +11,7 @@ import { nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
 
-/** What an answer about a write may hold in all, data and text together (contract). */
+/** What an answer about a write may hold in all, data and text together. */
 const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
@@ -29,7 +29,7 @@ export interface RenderedReport {
 }
 
 /**
- * Tells a run within 2,500 tokens, however many items it has (contract, "The result of a tool that writes"): counts,
+ * Tells a run within 2,500 tokens, however many items it has: counts,
  * failures grouped by reason with message and remedy, the results that say most, and what to do next.
  */
 export function renderReport(run: ReportedRun): RenderedReport {
@@ -209,7 +209,7 @@ export function confirmationText({ token, effect, expiresAt }: NonNullable<Repor
   ].join("\n");
 }
 
-/** `isError` is for answers in which nothing good happened (contract). */
+/** `isError` is for answers in which nothing good happened. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

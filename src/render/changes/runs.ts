@@ -1,6 +1,6 @@
 import { shown } from "../fence.ts";
 
-/** A run as a list of runs shows it (contract, `get_run`). */
+/** A run as a list of runs shows it. */
 export interface RunRow {
   readonly runId: string;
   readonly tool: string;

@@ -4,7 +4,7 @@ import type { ReportedObject } from "../../runs/outcome.ts";
 import { plain } from "../fence.ts";
 import { placeWords } from "../places.ts";
 
-/** The verdict of events that share it, as answers show it (contract, `verdicts`). */
+/** The verdict of events that share it, as answers show it. */
 export interface VerdictRow {
   /** Of the first event. */
   readonly index: number;

@@ -184,7 +184,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   OWNER_UNCLEAR: (detail) => ({
     message:
       `something of this name (${list(detail.existingIds)}) appeared while no answer came: whether this call made it, ` +
-      "or somebody else, cannot be told",
+      "or another writer, cannot be told",
     remedy: "Look at it with get_option or get_targeting, and decide whether it is what was wanted.",
   }),
   STOPPED_BY_ERROR: (detail) => ({

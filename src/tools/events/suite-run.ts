@@ -155,7 +155,7 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
   );
 }
 
-/** Whoever agreed, agreed to one run: the same yes a second time gives the report of the first. */
+/** A yes is for one run: given a second time, it gives the report of the first. */
 async function runOnce(
   yes: string,
   told: Pick<Told, "kept" | "place" | "asked">,

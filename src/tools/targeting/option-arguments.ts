@@ -6,7 +6,7 @@ const childFields = () => ({
   contexts: z.array(z.string()).optional().describe("Context IDs"),
 });
 
-/** The fields of an option to create (contract, Tools). Names and Context IDs are checked item by item later. */
+/** The fields of an option to create. Names and Context IDs are checked item by item later. */
 export const optionFields = () => ({
   ...childFields(),
   type: z.enum(["atomic", "collection"]).optional().describe("collection: an option group; default atomic"),

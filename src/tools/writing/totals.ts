@@ -18,7 +18,7 @@ const GENTLY = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
  * What the targeting holds after a run that changed its options, read once; undefined where the options are of several,
- * nothing was changed, or the read fails (contract, `totals`).
+ * nothing was changed, or the read fails.
  */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,

@@ -28,7 +28,7 @@ export interface CountedSoFar {
 }
 
 /**
- * Counts what a targeting holds (contract, `summary`), or as much of it as one wait is long enough for: a cursor goes on
+ * Counts what a targeting holds (`summary`), or as much of it as one wait is long enough for: a cursor goes on
  * from there. Throws ApiErrors, and a ToolError for a cursor of something else.
  */
 export function summaryOf(

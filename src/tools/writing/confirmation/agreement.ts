@@ -29,7 +29,7 @@ export interface Wish<R> {
 /** How a wish is decided. */
 type Decision = "start" | "ask" | "token" | "refuse";
 
-/** Who decides (contract, Confirmation): the first channel that is there. */
+/** Which channel decides: the first that is there. `strict` gives no token. */
 export function decisionOn(needsYes: boolean, { confirm, canAsk }: Pick<ToolContext, "confirm" | "canAsk">): Decision {
   if (!needsYes || confirm === "off") return "start";
   if (canAsk()) return "ask";

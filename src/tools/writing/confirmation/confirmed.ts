@@ -95,7 +95,7 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
   );
 }
 
-/** Whatever stands beside a confirmation must be what was planned (contract, Confirmation). */
+/** Checks that the arguments beside a confirmation are the planned ones. Throws a ToolError where they are not. */
 function checkBeside({ tool, call, targetingId, dryRun }: GivenConfirmation, planned: WriteCall): void {
   if (dryRun) {
     throw new ToolError(
