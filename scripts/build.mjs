@@ -1,5 +1,5 @@
 // Bundles the command into dist/: one entry, and one chunk per part that only some commands need.
-import { chmod, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { billOfMaterials, builtCommit, bundledPackages, licenseTexts } from "./bill-of-materials.mjs";
@@ -17,9 +17,12 @@ const COMMON = {
   },
 };
 
+/** Where the files are made, before they take the place of those of the last build. */
+const fresh = `dist.${process.pid}`;
+
 /** The JSON Schemas of all tools by name, as the code makes them. */
 async function toolSchemas() {
-  const outfile = "dist/tool-schemas.mjs";
+  const outfile = `${fresh}/tool-schemas.mjs`;
   await build({ ...COMMON, entryPoints: ["scripts/tool-schemas.ts"], outfile });
   const { TOOL_SCHEMAS } = await import(pathToFileURL(outfile).href);
   await rm(outfile);
@@ -66,11 +69,11 @@ function tableOfKoreanAlone() {
   };
 }
 
-await rm("dist", { recursive: true, force: true });
+await mkdir(fresh);
 const { metafile } = await build({
   ...COMMON,
   entryPoints: ["src/main.ts"],
-  outdir: "dist",
+  outdir: fresh,
   splitting: true,
   minify: true,
   legalComments: "none",
@@ -84,9 +87,21 @@ const { metafile } = await build({
   },
   plugins: [madeSchemas(await toolSchemas()), partsOfUndici(), tableOfKoreanAlone()],
 });
-await mergeChunks("dist", "main.js");
+await mergeChunks(fresh, "main.js");
 const bundled = await bundledPackages(metafile);
 const bill = billOfMaterials(JSON.parse(await readFile("package.json", "utf8")), bundled, builtCommit());
-await writeFile("dist/LICENSES.txt", licenseTexts(bundled));
-await writeFile("dist/sbom.cdx.json", `${JSON.stringify(bill, null, 2)}\n`);
-await chmod("dist/main.js", 0o755);
+await writeFile(`${fresh}/LICENSES.txt`, licenseTexts(bundled));
+await writeFile(`${fresh}/sbom.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`);
+await chmod(`${fresh}/main.js`, 0o755);
+await putInPlace();
+
+/** Exchanges file by file, so that a command that starts meanwhile finds all of its files; then removes the others. */
+async function putInPlace() {
+  await mkdir("dist", { recursive: true });
+  const files = await readdir(fresh);
+  for (const file of files) await rename(`${fresh}/${file}`, `dist/${file}`);
+  for (const file of await readdir("dist")) {
+    if (!files.includes(file)) await rm(`dist/${file}`, { recursive: true });
+  }
+  await rm(fresh, { recursive: true });
+}

@@ -63,7 +63,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     const unknown = await client.callTool("get_targeting", { targeting_id: "x" });
     expect(unknown.isError).toBe(true);
     expect(textOf(unknown)).toContain(
-      "did you mean targetingId? (valid arguments: targetingId, targetingName, summary)",
+      "did you mean targetingId? (valid arguments: targetingId, targetingName, summary, cursor)",
     );
     expect(textOf(await client.callTool("get_targeting", { targetingId: "x" }))).toContain("no ULID");
     expect(textOf(await client.callTool("get_option", { optionId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain(

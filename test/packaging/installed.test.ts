@@ -77,7 +77,8 @@ async function home(): Promise<string> {
 
 /** Starts a command as a host does, and lists the tools. */
 async function toolsOf({ command, args }: z.infer<typeof entry>, environment: Readonly<Record<string, string>>) {
-  const server = startProgram(command, args, environment);
+  // In the folder of this repository, npx would take the package from there, and build it.
+  const server = startProgram(command, args, environment, folder);
   for (const message of OPENING) server.send(message);
   expect(await server.answer("open")).toMatchObject({ result: { serverInfo: { name: "targeting-mcp" } } });
   server.send({ jsonrpc: "2.0", id: "tools", method: "tools/list" });

@@ -33,13 +33,14 @@ export function startNode(args: readonly string[], environment: Readonly<Record<
   return startProgram(process.execPath, args, environment);
 }
 
-/** Starts a program, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+/** Starts a program, in `cwd` if given, to speak JSON-RPC with it by hand; it is killed when the test ends. */
 export function startProgram(
   program: string,
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  cwd = process.cwd(),
 ) {
-  const child = spawn(program, [...args], { env: cleanEnvironment(environment) });
+  const child = spawn(program, [...args], { env: cleanEnvironment(environment), cwd });
   onTestFinished(() => {
     child.kill("SIGKILL");
   });
