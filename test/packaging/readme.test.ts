@@ -137,7 +137,8 @@ describe("commands of the README and of the pages by task", () => {
       Object.hasOwn(packageJson.scripts, /^npm run ([\w:]+)( -- \w+)?$/.exec(line)?.[1] ?? "") ||
       /^(claude|codex) mcp add (--scope user )?targeting (--env \w+=\S+ )*-- npx -y targeting-mcp$/.test(line) ||
       line === `npm install --global ./targeting-mcp-${packageJson.version}.tgz` ||
-      /^npx -y @modelcontextprotocol\/inspector --cli --method tools\/call .* -- npx -y targeting-mcp$/.test(line) ||
+      // The Inspector's --tool-arg takes all words up to the next option, those behind `--` too, so that none stands last.
+      /^npx -y @modelcontextprotocol\/inspector --cli .* --tool-name \w+ -- npx -y targeting-mcp$/.test(line) ||
       OURS.test(line);
     expect(commands.filter((line) => !known(line))).toEqual([]);
     const words = new Set(ours.map(([word]) => word));
