@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
@@ -31,13 +31,32 @@ export async function packPublished(destination: string): Promise<Archive> {
       await cp(fileAt(path), join(copy, path), { recursive: true });
     }
     await writeFile(join(copy, "package.json"), `${JSON.stringify(publishedPackageJson(), null, 2)}\n`);
-    const { code, output } = await npm(["pack", "--json", `--pack-destination=${destination}`], copy);
-    const [archive] = code === 0 ? packed.parse(JSON.parse(output)) : [];
-    if (archive === undefined) throw new Error(`npm pack ended with ${String(code)}:\n${output}`);
-    return archive;
+    const { files } = await packFolder(copy, "--dry-run");
+    const readme = await readFile(fileAt("README.md"), "utf8");
+    await writeFile(join(copy, "README.md"), publishedReadme(readme, new Set(files.map(({ path }) => path))));
+    return await packFolder(copy, `--pack-destination=${destination}`);
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
+}
+
+/** Packs a folder with npm; throws where npm cannot. */
+async function packFolder(folder: string, option: string): Promise<Archive> {
+  const { code, output } = await npm(["pack", "--json", option], folder);
+  const [archive] = code === 0 ? packed.parse(JSON.parse(output)) : [];
+  if (archive === undefined) throw new Error(`npm pack ended with ${String(code)}:\n${output}`);
+  return archive;
+}
+
+/** The README whose links lead to files of the archive: of a link to another file the text stays, and of a picture nothing. */
+function publishedReadme(readme: string, files: ReadonlySet<string>): string {
+  return readme.replaceAll(
+    /(!?)\[([^\]]+)\]\(([^)#\s]+)[^)]*\)/g,
+    (link: string, picture: string, text: string, path: string) => {
+      if (path.startsWith("https://") || files.has(path)) return link;
+      return picture === "" ? `${text} (in the repository)` : "";
+    },
+  );
 }
 
 /** Runs npm; gives its exit code and its standard output. */

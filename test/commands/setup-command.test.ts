@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { COMMAND } from "../support/server-process.ts";
+import { COMMAND, startCommand } from "../support/server-process.ts";
 import { type Home, home, runSetup as run } from "../support/setup-home.ts";
 import { CTRL_C, startInTerminal } from "../support/terminal.ts";
 
@@ -20,6 +20,7 @@ describe("questions", () => {
     const command = ask(place);
     await command.answer("Write this?", "");
     expect(await command.exited).toBe(1);
+    expect(command.said()).toMatch(/Nothing was written\.\s*$/);
 
     const again = ask(place);
     await again.until("Write this?");
@@ -34,6 +35,18 @@ describe("questions", () => {
     expect(place.entry().command).toBe(process.execPath);
     expect(place.backup()).toBe(meanwhile);
     expect(place.beside()).toHaveLength(1);
+  });
+
+  test.each([
+    [[], "Nothing was written: there is no terminal to ask on. --yes writes without asking, and without keys."],
+    [["--remove"], "Nothing was taken out: there is no terminal to ask on. --yes takes it out without asking."],
+  ])("without a terminal nobody is asked, which is said: setup cursor %j", async (args, sentence) => {
+    const before = '{"mcpServers":{"targeting":{"command":"old"}}}';
+    const place = home(before);
+    const command = startCommand(["setup", "cursor", ...args], place.environment);
+    expect((await command.exited).code).toBe(1);
+    expect(command.lines.at(-1)).toBe(sentence);
+    expect({ text: place.text(), beside: place.beside() }).toEqual({ text: before, beside: [] });
   });
 
   test.each(["Write the value", "Write this"])("Ctrl-C at %j ends it, and writes nothing", async (question) => {

@@ -33,6 +33,18 @@ test("the calls of the cookbook succeed, one after another, with the sample data
   }
 });
 
+test("the call that the quickstart makes from a shell changes a targeting of the sandbox", async () => {
+  const [line = ""] = blocks("quickstart.md", "sh").filter((text) => text.includes("--tool-name"));
+  const given = [...line.matchAll(/--tool-arg '(\w+)=([^']*)'/g)].map(([, name = "", value = ""]) => [name, value]);
+  const { items, ...rest } = z.looseObject({ items: z.string() }).parse(Object.fromEntries(given));
+  // Nothing is set: the server has the sample data by itself, as it does for a new user.
+  const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_SEED: "" });
+  const client = await CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
+  const tool = /--tool-name (\w+)/.exec(line)?.[1] ?? "";
+  const result = await client.callTool(tool, { ...rest, items: JSON.parse(items) });
+  expect(result.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
+});
+
 test("export, plan and drift of the cookbook find nothing to do right after each other", async () => {
   const sandbox = await startSandbox();
   onTestFinished(() => sandbox.close());

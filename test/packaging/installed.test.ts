@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -115,6 +115,24 @@ describe.skipIf(ON_WINDOWS)("the command that setup writes starts the server", {
       expect(await toolsOf(written, WITHOUT_NODE), host).toContain("bulk_add_options");
     }
   }
+
+  test("its pages link to files that it holds, and name the others as those of the repository", async () => {
+    const prefix = join(folder, "pages");
+    await run("npm", ["install", "--prefix", prefix, ...QUIET, archive.path]);
+    const root = join(prefix, "node_modules", "targeting-mcp");
+    const pages = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".md"));
+    const links = pages.flatMap((page) =>
+      [...readFileSync(join(root, page), "utf8").matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(([, link = ""]) => {
+        return { page, link };
+      }),
+    );
+    const own = links.filter(({ link }) => !link.startsWith("https://"));
+    expect(own.length).toBeGreaterThan(25);
+    expect(own.filter(({ page, link }) => !existsSync(join(root, dirname(page), link)))).toEqual([]);
+    const readme = readFileSync(join(root, "README.md"), "utf8");
+    expect(readme).toContain("every tool's typical answer (in the repository)");
+    expect(readme).not.toContain("session.svg");
+  });
 
   test("run by npx from the archive", async () => {
     const HOME = await home();

@@ -126,14 +126,20 @@ describe("hosts", () => {
 
 describe("commands of the README and of the pages by task", () => {
   const commands = WITH_COMMANDS.flatMap(shellLines).flatMap((line) => line.split(" && "));
-  const ours = commands.flatMap((line) => (line.startsWith("npx -y targeting-mcp") ? [line.split(" ").slice(3)] : []));
+  const OURS = /^(?:npx -y targeting-mcp|node dist\/main\.js|targeting-mcp)(?= |$)/;
+  const ours = commands.flatMap((line) => {
+    return OURS.test(line) ? [line.replace(OURS, "").split(" ").slice(1)] : [];
+  });
 
   test("each is one of npm's, one of a host that starts ours, or ours", () => {
     const known = (line: string) =>
       /^npm (ci|test)$/.test(line) ||
       Object.hasOwn(packageJson.scripts, /^npm run ([\w:]+)( -- \w+)?$/.exec(line)?.[1] ?? "") ||
       /^(claude|codex) mcp add (--scope user )?targeting (--env \w+=\S+ )*-- npx -y targeting-mcp$/.test(line) ||
-      line.startsWith("npx -y targeting-mcp");
+      line === `npm install --global ./targeting-mcp-${packageJson.version}.tgz` ||
+      // The Inspector's --tool-arg takes all words up to the next option, those behind `--` too, so that none stands last.
+      /^npx -y @modelcontextprotocol\/inspector --cli .* --tool-name \w+ -- npx -y targeting-mcp$/.test(line) ||
+      OURS.test(line);
     expect(commands.filter((line) => !known(line))).toEqual([]);
     const words = new Set(ours.map(([word]) => word));
     expect([...words].sort()).toEqual(["doctor", "drift", "export", "http", "plan", "sandbox", "setup"]);

@@ -10,3 +10,8 @@ export interface Person {
   /** How a host starts the command that runs. */
   readonly launch: Launch;
 }
+
+/** What is said where nothing was done for want of a yes: where no person could be asked, why, and what `--yes` does. */
+export function undone({ ask }: Person, what: string, withYes: string): string {
+  return ask === undefined ? `${what}: there is no terminal to ask on. --yes ${withYes}.` : `${what}.`;
+}

@@ -2,7 +2,7 @@ import { redactorFor } from "../../render/redact.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
 import { bytesOf, checkWritable, exchange, textOf } from "./config/file.ts";
 import type { Host } from "./hosts.ts";
-import type { Person } from "./person.ts";
+import { type Person, undone } from "./person.ts";
 import { givenKeys, keysHeld } from "./settings.ts";
 import { linesRemoved } from "./shown.ts";
 
@@ -25,7 +25,7 @@ export async function takeOut(host: Host, file: string, input: SettingsInput, pe
     const after = host.list.without(content);
     person.say(`${host.title}: ${file}\n\n${redacted(linesRemoved(host.list, old, person.launch.args))}\n`);
     if (!person.agreed && (await person.ask?.("Take this out?")) !== true) {
-      person.say("Nothing was taken out. (--yes takes it out without asking.)");
+      person.say(undone(person, "Nothing was taken out", "takes it out without asking"));
       return 1;
     }
     const exchanged = await exchange(file, { before: bytes, after, isPrivate: false });

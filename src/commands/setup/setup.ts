@@ -22,7 +22,7 @@ import { hostsFound, isHere } from "./found.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 import { launchOf } from "./launch.ts";
 import { nextSteps } from "./next-steps.ts";
-import type { Person } from "./person.ts";
+import { type Person, undone } from "./person.ts";
 import { takeOut } from "./remove.ts";
 import { checkAsServer, entryOf, givenKeys, keysHeld } from "./settings.ts";
 import { linesChanged } from "./shown.ts";
@@ -157,7 +157,7 @@ async function change(task: Task): Promise<number | undefined> {
   const names = Object.keys(keys).join(" and ");
   const question = names === "" ? "Write this?" : `Write this, with the value of ${names}?`;
   if (!person.agreed && (await person.ask?.(question)) !== true) {
-    person.say("Nothing was written. (--yes writes without asking, and without keys.)");
+    person.say(undone(person, "Nothing was written", "writes without asking, and without keys"));
     return 1;
   }
   const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
