@@ -94,6 +94,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const isAtRest = run.status() !== "running";
   const report = {
     ...state.facts,
+    otherCounts: state.unexpectedCounts(),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
   const losses = context.changes?.asks(run);
