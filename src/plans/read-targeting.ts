@@ -35,7 +35,7 @@ export async function readTargeting(
     const contexts = await contextsOf(api, record, signal);
     read += 1;
     onProgress?.(read, placed.length);
-    return contexts && optionOf(record, parent, contexts);
+    return contexts && serviceOption(record, parent, contexts);
   });
   return { targeting: { _id, name }, options };
 }
@@ -54,7 +54,8 @@ async function contextsOf(
   }
 }
 
-function optionOf(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
+/** An option that was listed, in its group or at the top level (null), with the Context IDs that were read of it. */
+export function serviceOption(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
   const { _id, name, type = record.childCount === undefined ? "atomic" : "collection", exposeChildren } = record;
   const isGroup = type === "collection";
   return {

@@ -39,14 +39,15 @@ export async function* placedOptions(
 
 /**
  * Options with their Context IDs, as files for `bulk_add_options` have them. Takes one Get an Option for each option that
- * has Context IDs, unless `kept` says where they may be already; one that is gone meanwhile is left out. Throws
- * ApiErrors.
+ * has Context IDs, unless `kept` says where they may be already; one that is gone meanwhile is left out. `onRead` is
+ * called with each, in any order. Throws ApiErrors.
  */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,
   signal: AbortSignal,
   kept?: ContentsSource,
+  onRead: (option: OptionRecord, contexts: readonly string[]) => void = () => {},
 ): AsyncGenerator<SavedOption> {
   const contextsOf = (option: OptionRecord, within: AbortSignal): Promise<readonly string[]> =>
     kept === undefined
@@ -54,7 +55,9 @@ export async function* withContexts(
       : contextIdsOf(api, option, kept, within);
   const read = async (placed: PlacedOption, within: AbortSignal): Promise<SavedOption | undefined> => {
     try {
-      return savedOption(placed, await contextsOf(placed.option, within));
+      const contexts = placed.option.contextCount === 0 ? [] : await contextsOf(placed.option, within);
+      onRead(placed.option, contexts);
+      return savedOption(placed, contexts);
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
       throw thrown;
@@ -65,7 +68,7 @@ export async function* withContexts(
       await kept?.store?.refresh();
       yield* options;
     },
-    map: (placed, within) => (placed.option.contextCount === 0 ? savedOption(placed, []) : read(placed, within)),
+    map: read,
     signal,
     pace: api.pace,
   });

@@ -180,11 +180,13 @@ export interface SavedCounts {
 /** What was saved to a file, in words. */
 export function savedText(saved: {
   readonly savedTo: string;
+  /** The base that was saved beside a whole targeting. */
+  readonly base?: string | undefined;
   readonly counts: SavedCounts | { readonly options: number; readonly contextIds: number };
   readonly largest?: readonly OptionRow[];
   readonly note?: string | undefined;
 }): string {
-  const { savedTo, counts, largest = [], note } = saved;
+  const { savedTo, base, counts, largest = [], note } = saved;
   const { options, contextIds } = counts;
   const kinds =
     "groups" in counts &&
@@ -192,6 +194,7 @@ export function savedText(saved: {
       `${counts.withoutContexts} hold no Context IDs (a group: and no sub-options).`;
   return lines([
     `Saved ${options} options with ${contextIds} Context IDs to ${shown(savedTo)}.`,
+    base !== undefined && `Its base, by which changes of others are told, is ${shown(base)}.`,
     kinds,
     largest.length > 0 && `The largest (ID, name, number of Context IDs):\n${fenced(largest.map(listLine))}`,
     note,

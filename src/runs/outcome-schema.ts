@@ -36,4 +36,5 @@ export const reportedObject = z.object({
   change: z
     .object({ from: side, to: side, added: some, removed: some, alreadyThere: some, absent: some })
     .exactOptional(),
+  contextCount: some,
 });

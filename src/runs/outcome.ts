@@ -47,6 +47,14 @@ export interface TakenName {
   readonly name: string;
 }
 
+/** An option that holds another number of Context IDs after a run than was expected. */
+export interface OtherCount {
+  readonly name?: string | undefined;
+  readonly _id?: string | undefined;
+  readonly expected: number;
+  readonly found: number;
+}
+
 /** How many rows of a file were read, how many of them added to an item before, and how many empty ones passed over. */
 export interface RowCounts {
   readonly read: number;
@@ -72,6 +80,8 @@ export interface ReportedObject {
   /** Of an event: which of its misspelt names were corrected, each as `eventName addToCart → add_to_cart`. */
   readonly mended?: readonly string[];
   readonly change?: KnownChange;
+  /** How many Context IDs its option is to hold after the run, by the read before and what the run changes. */
+  readonly contextCount?: number;
 }
 
 /** How a run stopped: `finished` when nothing is left to try, else why it did not go on. */

@@ -72,6 +72,17 @@ test("onlyEmpty keeps what holds anything, and tells it", async () => {
   expect(left.text).not.toContain('"Empty"');
 });
 
+test("a deletion says which name was taken for which other, before a person agrees and after", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Streaming");
+  await sandbox.options(targetingId, [{ name: "Old Sale" }, { name: "Older Sale" }]);
+  const note = ['"old sale " was taken for "Old Sale": no name matched exactly'];
+  const asked = await call("delete_options", { targetingId, names: ["old sale ", "Older Sale"] });
+  expect(asked).toMatchObject({ status: "needs_confirmation", notes: note });
+  const done = await call("delete_options", { confirmation: asked.confirmation?.token });
+  expect(done).toMatchObject({ status: "succeeded", notes: note });
+});
+
 test("a targeting's name that is no longer its own renames nothing", async () => {
   const { call, connect } = await connected();
   const other = await connect();

@@ -144,3 +144,39 @@ test("names passed round in a ring say why there were more requests", async () =
   });
   expect(report.notes.join()).toContain("ring");
 });
+
+test("an option that another writer changed meanwhile is told with the number that was expected", async () => {
+  const { session, targetingId, running, sandals } = await footwear();
+  const { sandbox, client, control, writesSent } = session;
+  /** Makes a call whose first write finds the project locked; meanwhile another writer gives an option a Context ID. */
+  const besideAnother = async (name: string, args: Record<string, unknown>, option: string, contextId: string) => {
+    await writesSent();
+    await control("/faults", { faults: [{ kind: "busy", on: "updateOptions", retryAfterMs: 2000 }] });
+    const answer = client.callTool(name, args);
+    let sent: readonly (string | null)[] = [];
+    while (!sent.includes("updateOptions")) sent = await writesSent();
+    const written = await fetch(`${sandbox.url}/context-targeting/category/bulk/update`, {
+      method: "POST",
+      headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+      body: JSON.stringify({ items: [{ _id: option, contexts: { add: [contextId] } }] }),
+    });
+    expect(await written.json()).toMatchObject({ succeeded: 1 });
+    return checkedReport(await answer);
+  };
+  const items = [
+    { _id: running, add: ["d"], remove: ["a"] },
+    { _id: sandals, add: ["t"] },
+  ];
+  const updated = await besideAnother("update_contexts", { items }, running, "another's");
+  expect(updated).toMatchObject({ status: "succeeded" });
+  expect(updated.notes.join("\n")).toContain(
+    `"Running Shoes" (${running}) holds 4 Context IDs, and 3 were expected: another writer may have changed it`,
+  );
+  const more = { targetingId, onExisting: "addContexts", items: [{ name: "Sandals", contexts: ["u", "v"] }] };
+  const extended = await besideAnother("bulk_add_options", more, sandals, "another's too");
+  expect(extended.notes.join("\n")).toContain(`"Sandals" (${sandals}) holds 5 Context IDs, and 4 were expected`);
+  const told = await client.callTool("get_run", { runId: extended.runId });
+  expect(textOf(told)).toContain("5 Context IDs, and 4 were expected");
+  const alone = await session.write("update_contexts", { items: [{ _id: running, add: ["e"], remove: ["b"] }] });
+  expect(alone.notes).toEqual([]);
+});

@@ -4,13 +4,14 @@ import { mapConcurrently, readOptionContents } from "../../reading/option-conten
 import { readOptions } from "../../reading/option-lists.ts";
 import { isEmpty } from "../../reading/option-scan.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
+import type { TakenName } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { NameIndex } from "../../spec/name-match.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteWithin } from "./former-values.ts";
-import { found, isOption } from "./names/option-names.ts";
+import { found, isOption, noteTaken } from "./names/option-names.ts";
 import { type NamedTargeting, renamedSince, unnamed } from "./names/targeting-names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
@@ -180,13 +181,16 @@ async function wantedOptions(
     index.add(record);
     known.set(option._id, record);
   }
+  const takenFor: TakenName[] = [];
   for (const [position, name] of names.entries()) {
     const option = found(index, name, "names");
+    if (isOption(option)) noteTaken(takenFor, name, option);
     const about = isOption(option) ? { name: option.name, _id: option._id } : { name };
     const object = plan.object({ index: ids.length + position, ...about });
     if (isOption(option)) wanted.push({ _id: option._id, object });
     else plan.fail(object, option);
   }
+  if (takenFor.length > 0) plan.facts = { ...plan.facts, takenFor };
   return { wanted, known };
 }
 

@@ -100,6 +100,12 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
     }
   }
   for (const [object, counts] of change) plan.objects.amend(object, { change: counts });
+  for (const [id, contents] of there) {
+    const [object, ...others] = new Set(adds.flatMap(({ step, id: changed }) => (changed === id ? step.objects : [])));
+    if (object === undefined || others.length > 0) continue;
+    const contextCount = contents.contexts.length + (change.get(object)?.added ?? 0);
+    plan.objects.amend(object, { contextCount });
+  }
 }
 
 function amend(plan: Plan, { objects }: Step, change: KnownChange): void {

@@ -64,6 +64,12 @@ export type StepOf<Operation extends BulkOperation> = {
 /** One item of one request: the smallest thing that is sent, resent and answered. */
 export type Step = StepOf<BulkOperation>;
 
+/** How many Context IDs an option holds by the service's answer, which is not what was expected. */
+export interface UnexpectedCount {
+  readonly expected: number;
+  readonly found: number;
+}
+
 /** A change of where one step stands, as the journal keeps it. */
 export type StepChange =
   | {
@@ -73,6 +79,8 @@ export type StepChange =
       readonly _id?: string;
       /** The IDs of the objects that it made inside, in order, as far as known. */
       readonly childIds?: readonly (string | null)[];
+      /** How many Context IDs its option holds now, where that is not what was expected. */
+      readonly contextCount?: UnexpectedCount;
     }
   | {
       readonly step: number;

@@ -50,8 +50,10 @@ function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: 
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
   const made: (string | null)[] = [];
-  for (const { success, data } of results) {
-    if (!success) return undefined;
+  for (const [position, { success, data }] of results.entries()) {
+    const count = data?.contextCount;
+    const isExpected = typeof count !== "number" || count === state.steps.weightOf(from + position).contextIds;
+    if (!success || !isExpected) return undefined;
     made.push(typeof data?._id === "string" ? data._id : null);
   }
   return { from, ids: made };

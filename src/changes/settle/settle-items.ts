@@ -3,7 +3,7 @@ import { type OptionNames, optionNamesOnce } from "../../reading/option-lists.ts
 import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { BulkResult } from "../../spec/records.ts";
-import type { Settlement, Step, StepChange, StepOf } from "../rows/entries.ts";
+import type { Settlement, Step, StepChange, StepOf, UnexpectedCount } from "../rows/entries.ts";
 import { StepMaker, sentFields } from "../rows/step-maker.ts";
 import { itemReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
@@ -51,7 +51,7 @@ export async function settleAnswers(
   let madeNow = wasFree;
   for (const { step, result } of answered) {
     if (result.success) {
-      const change = doneChange(step, result);
+      const change = { ...doneChange(step, result), ...unexpectedCount(driver, step, result) };
       if (isCreate(step) && step.objects.length > 1) made.push({ step, change });
       else changes.push(change);
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
@@ -161,6 +161,24 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
     return { step: step.id, to: "done", ...(_id !== undefined && { _id }), childIds: children };
   }
   return _id === undefined ? { step: step.id, to: "done" } : { step: step.id, to: "done", _id };
+}
+
+/**
+ * How many Context IDs an option holds by the answer, where the last change of it that the run makes gave another number
+ * than expected: of a new option what was sent, of any other what was read before with what was changed.
+ */
+function unexpectedCount(
+  { state }: ChangeDriver,
+  step: Step,
+  { data }: BulkResult,
+): { readonly contextCount?: UnexpectedCount } {
+  const found = data?.contextCount;
+  const [object = -1] = step.objects;
+  if (typeof found !== "number" || step.undoes !== undefined) return {};
+  const isLast = step.operation === "updateOptions" && state.openSteps(object).every(({ id }) => id === step.id);
+  const afterAll = isLast ? state.objects.at(object)?.contextCount : undefined;
+  const expected = step.operation === "addOptions" ? (step.item.contexts ?? []).length : afterAll;
+  return expected === undefined || expected === found ? {} : { contextCount: { expected, found } };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Counts, Did, Reason, Standing, StopCause } from "../../runs/outcome.ts";
+import type { Counts, Did, OtherCount, Reason, Standing, StopCause } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { Binding, JournalEntry, RunFacts, Step } from "../rows/entries.ts";
 import type { ObjectList } from "../rows/object-list.ts";
@@ -182,6 +182,15 @@ export class RunState {
   /** How many things got a temporary name. */
   temporaryNames(): number {
     return this.preparingSteps().filter(({ step, isSure }) => isSure && step.formerName !== undefined).length;
+  }
+
+  /** Options that hold another number of Context IDs than expected, in the order in which that was found. */
+  unexpectedCounts(): readonly OtherCount[] {
+    return [...this.#work.unexpectedCounts].map(([object, counts]) => ({
+      ...counts,
+      name: this.objects.at(object)?.name,
+      _id: this.idOf(object),
+    }));
   }
 
   /** Whether a step was applied. */

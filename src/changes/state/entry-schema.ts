@@ -73,6 +73,7 @@ const change = z.union([
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
     childIds: z.array(z.string().nullable()).exactOptional(),
+    contextCount: z.object({ expected: z.number(), found: z.number() }).exactOptional(),
   }),
   z.object({
     step: z.number(),

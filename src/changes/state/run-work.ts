@@ -1,6 +1,6 @@
 import type { Did, Reason, ReportedObject } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
-import type { MadeRows, RowsEntry, RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
+import type { MadeRows, RowsEntry, RunFacts, Settlement, Step, StepChange, UnexpectedCount } from "../rows/entries.ts";
 import { ObjectList } from "../rows/object-list.ts";
 import { RowWriter } from "../rows/row-block.ts";
 import { StepList } from "../rows/step-list.ts";
@@ -30,6 +30,8 @@ export class RunWork {
   readonly standings: StepStandings;
   /** Grows with every step that is done: whether something changed since a step was refused. */
   progress = 0;
+  /** By object: an option that holds another number of Context IDs than expected. */
+  readonly unexpectedCounts = new Map<number, UnexpectedCount>();
   readonly #rows = new RowWriter();
 
   /** Takes a plan over: its lists grow with the run from now on. */
@@ -90,6 +92,7 @@ export class RunWork {
         this.standings.set(step.id, change.to);
         this.standings.clearSuspicion(step.id);
         if (change.to === "done") this.progress += 1;
+        if (change.contextCount !== undefined) this.unexpectedCounts.set(step.objects[0] ?? -1, change.contextCount);
         if (!step.prepares) this.#finish(step, change);
         return;
       default:

@@ -45,7 +45,8 @@ export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: str
   return { targeting: { _id, name }, exportedAt, options: new Map(options.map((one) => [one._id, baseOptionOf(one)])) };
 }
 
-function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
+/** An option as a base has it. */
+export function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
   return {
     _id,
     name,

@@ -96,6 +96,23 @@ export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
   return [`${told.join(", ")}${more > 0 ? `, and ${more} more so` : ""}: no name matched exactly`];
 }
 
+/** How many options are told that hold another number of Context IDs than expected. */
+const COUNTS_TOLD = 5;
+
+/** Which options hold another number of Context IDs than expected. */
+export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
+  if (otherCounts.length === 0) return [];
+  const told = otherCounts.slice(0, COUNTS_TOLD).map(({ name, _id = "?", expected, found }) => {
+    const which = name === undefined ? _id : `${shown(name)} (${_id})`;
+    return `${which} holds ${found.toLocaleString("en-US")} Context IDs, and ${expected.toLocaleString("en-US")} were expected`;
+  });
+  const more = otherCounts.length - told.length;
+  return [
+    `${told.join("; ")}${more > 0 ? `; and ${more} more options so` : ""}: another writer may have changed it meanwhile; ` +
+      "what this run was to add or remove is done",
+  ];
+}
+
 /** What a run that was taken up again did now, and what had been done before. */
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];

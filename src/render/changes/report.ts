@@ -6,7 +6,7 @@ import { OPERATION_WORDS } from "../failures/messages.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
-import { askedOf, headline, resumedNote, ringsNote, rowsNote, takenNote } from "./headline.ts";
+import { askedOf, countsNote, headline, resumedNote, ringsNote, rowsNote, takenNote } from "./headline.ts";
 import { nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
@@ -125,6 +125,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.notes ?? []),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
+    ...countsNote(run),
     ...resumedNote(run),
     ...ringsNote(run),
   ];

@@ -1,6 +1,6 @@
 import type { PlannedRequest } from "../../changes/pack/requests.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
-import type { Counts, Did, RowCounts, TakenName } from "../../runs/outcome.ts";
+import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
 import type { AskedOrDeclined } from "../asked.ts";
 import type { VerdictRow } from "../events/event-report.ts";
@@ -48,6 +48,8 @@ export interface ReportedRun {
   readonly rows?: RowCounts;
   /** Names that did not match exactly, and what they were taken for. */
   readonly takenFor?: readonly TakenName[];
+  /** Options that hold another number of Context IDs than expected. */
+  readonly otherCounts?: readonly OtherCount[];
   /** Where it was taken up again: how everything stood then. */
   readonly resumed?: Counts;
   /** How many names had to be given in between, since names were passed round. */

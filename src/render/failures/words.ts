@@ -40,9 +40,12 @@ export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): stri
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
 }
 
-/** How much is there already, where that was read before. */
-export function there({ there }: Detail): string {
-  return typeof there === "number" ? `; there are ${number(there)} already` : "";
+/** How much is there already, and how much more fits, where that was read before. */
+export function there({ there, limit }: Detail): string {
+  if (typeof there !== "number") return "";
+  const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
+  const fits = left === undefined ? "" : `, so ${number(left)} more ${left === 1 ? "fits" : "fit"}`;
+  return `; there are ${number(there)} already${fits}`;
 }
 
 /** Why it is so, in brackets. */

@@ -63,7 +63,24 @@ export async function reportedRun(
 ): Promise<ToolAnswer> {
   if (isEventRun(run)) return eventRunReport(run, context, nextSteps);
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
-  return renderReport({ ...(await reportOf(run, context)), ...more, ...(totals && { totals }), nextSteps });
+  const report = await reportOf(run, context);
+  const notes = [...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
+  return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps, notes });
+}
+
+/** Failures that tell of a limit. */
+const LIMIT_CODES: ReadonlySet<string> = new Set([
+  "TARGETING_CATEGORY_LIMIT_EXCEEDED",
+  "TARGETING_CONTEXT_LIMIT_EXCEEDED",
+]);
+
+// Loaded late: few runs meet a limit.
+async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext): Promise<readonly string[]> {
+  const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
+  if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
+  const { limitsMet } = await import("../writing/limits-met.ts");
+  const { limitNotes } = await import("../../render/changes/limit-notes.ts");
+  return limitNotes(await limitsMet(run, context));
 }
 
 /** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
@@ -77,6 +94,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const isAtRest = run.status() !== "running";
   const report = {
     ...state.facts,
+    otherCounts: state.unexpectedCounts(),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
   const losses = context.changes?.asks(run);

@@ -32,7 +32,7 @@ const input = () =>
     saveTo: z
       .string()
       .optional()
-      .describe("New .csv or .ndjson file for all of it with Context IDs, as bulk_add_options reads"),
+      .describe("New .csv or .ndjson file of all Context IDs, for bulk_add_options; .yaml, .json: desired state"),
   });
 
 /** Lists or finds the options of a targeting. */

@@ -27,4 +27,5 @@ export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, co
     };
     plan.objects.amend(object, { name: option.name, change });
   }
+  for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
 }

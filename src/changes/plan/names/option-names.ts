@@ -36,11 +36,16 @@ export async function optionFinder(
   }
   const find: FindOption = (name, field) => {
     const option = found(index, name, field);
-    const isLoose = isOption(option) && option.name !== name && takenFor.every(({ given }) => given !== name);
-    if (isLoose && takenFor.length < MOST_TAKEN) takenFor.push({ given: name, name: option.name });
+    if (isOption(option)) noteTaken(takenFor, name, option);
     return option;
   };
   return Object.assign(find, { takenFor });
+}
+
+/** Notes the name that an option was given by, where it is not exactly the option's own. */
+export function noteTaken(takenFor: TakenName[], given: string, { name }: OptionRecord): void {
+  if (name === given || takenFor.length >= MOST_TAKEN || takenFor.some((taken) => taken.given === given)) return;
+  takenFor.push({ given, name });
 }
 
 /** The option that an index has under a name. */

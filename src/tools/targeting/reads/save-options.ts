@@ -1,4 +1,5 @@
 import type { ManagementApi } from "../../../api/management.ts";
+import { findFreePlace, type Place } from "../../../files/folders.ts";
 import { inPieces } from "../../../files/pieces.ts";
 import { freePlaceFor, saveFile } from "../../../files/save-file.ts";
 import { isEmpty } from "../../../reading/option-scan.ts";
@@ -12,15 +13,17 @@ import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { TookTooLong } from "../../within-wait.ts";
 import type { OptionsQuery } from "./option-query.ts";
 import { searchOptions } from "./option-search.ts";
+import type { WholeTargeting } from "./save-whole.ts";
 
 /** How many of the largest options an answer names. */
 const LARGEST = 5;
 
 /**
- * Saves options, sub-options included, with their Context IDs to a file that `bulk_add_options` reads, and tells what is
- * in it. Context IDs that were read before are not read again, unless `fresh`. Where one wait is too short for reading
- * the Context IDs, it saves none of them and says so. Throws ApiErrors, a FileError where the file may not be written,
- * and a ToolError where one wait is too short for reading the options.
+ * Saves options, sub-options included, with their Context IDs, and tells what is in the file: rows that
+ * `bulk_add_options` reads, or a whole targeting as a desired state; a whole targeting gets its base beside the file.
+ * Context IDs that were read before are not read again, unless `fresh`. Where one wait is too short for reading the
+ * Context IDs, rows are saved without any, and the answer says so. Throws ApiErrors, a FileError where a file may not be
+ * written, and a ToolError where one wait is too short for reading what is to be saved.
  */
 export async function saveOptions(
   query: OptionsQuery,
@@ -28,11 +31,12 @@ export async function saveOptions(
   fresh: boolean | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { clock, environment, signal, allowedDirs, contents: store } = context;
+  const { clock, environment, signal, contents: store } = context;
   const api = managementOf(context);
-  const place = await freePlaceFor(saveTo, allowedDirs);
+  const { place, whole, isDesired, lines } = await formOf(query, saveTo, context);
   const end = clock.now() + timeLeft(context);
   const options = await placed(query, fresh, api, context);
+  whole?.expect(options);
   let contextIds = 0;
   const inTime = async function* (rows: AsyncIterable<SavedOption>) {
     for await (const row of rows) {
@@ -41,12 +45,16 @@ export async function saveOptions(
       yield row;
     }
   };
-  const save = (rows: AsyncIterable<SavedOption>) => saveFile(place, inPieces(optionLines(rows, place.format)));
+  const save = (rows: AsyncIterable<SavedOption>) => saveFile(place, inPieces(lines(rows)));
+  const source = { targetingId: query.targetingId, store, fresh };
   let note: string | undefined;
+  let base: string | undefined;
   try {
-    await save(inTime(withContexts(api, options, signal, { targetingId: query.targetingId, store, fresh })));
+    await save(inTime(withContexts(api, options, signal, source, whole?.take)));
+    base = await whole?.saveBase();
   } catch (thrown) {
     if (!(thrown instanceof TimeIsUp || thrown instanceof TookTooLong)) throw thrown;
+    if (isDesired) throw tooShort("Try again: what was read is not read again; or save to .csv");
     contextIds = 0;
     note =
       "One wait was too short to read the Context IDs: the file has none of them. Save to another file: what was read " +
@@ -54,8 +62,47 @@ export async function saveOptions(
     await save(withoutContexts(options));
   }
   const largest = largestOf(options).map((option) => optionRow(option, "concise"));
-  const saved = { savedTo: place.path, counts: countsOf(options, contextIds), largest, ...(note && { note }) };
+  const counts = countsOf(options, contextIds);
+  const saved = { savedTo: place.path, ...(base && { base }), counts, largest, ...(note && { note }) };
   return { structured: { environment, ...saved }, text: savedText(saved), isError: false };
+}
+
+/** What is written, and where. */
+interface SavedForm {
+  readonly place: Place;
+  /** Absent where only a part of the targeting is saved. */
+  readonly whole?: WholeTargeting;
+  readonly isDesired: boolean;
+  readonly lines: (rows: AsyncIterable<SavedOption>) => AsyncIterable<string>;
+}
+
+/** The form that the name of the file asks for. Throws a FileError where a file is there, and a ToolError for a part. */
+async function formOf(query: OptionsQuery, saveTo: string, context: ToolContext): Promise<SavedForm> {
+  const { targetingId, parent, search, contextIds, empty } = query;
+  const isPart = (parent ?? search ?? contextIds ?? empty) !== undefined;
+  const whole = async (place: Place): Promise<WholeTargeting> => {
+    // Loaded late: what knows desired states is not needed for rows of a part.
+    const { wholeTargeting } = await import("./save-whole.ts");
+    return wholeTargeting(targetingId, place, managementOf(context), context);
+  };
+  if (!/\.(?:ya?ml|json)$/i.test(saveTo)) {
+    const place = await freePlaceFor(saveTo, context.allowedDirs);
+    const lines = (rows: AsyncIterable<SavedOption>) => optionLines(rows, place.format);
+    return { place, ...(!isPart && { whole: await whole(place) }), isDesired: false, lines };
+  }
+  if (isPart) {
+    throw new ToolError(
+      "a .yaml or .json file holds a whole targeting as a desired state, and a part was asked for",
+      "Leave out parent, search, contextIds and empty, or name the file .csv or .ndjson.",
+    );
+  }
+  const place = await findFreePlace(saveTo, context.allowedDirs);
+  const all = await whole(place);
+  return { place, whole: all, isDesired: true, lines: (rows) => all.desired(rows) };
+}
+
+function tooShort(remedy: string): ToolError {
+  return new ToolError("one wait is too short to read all these options; nothing was saved", `${remedy}.`);
 }
 
 class TimeIsUp extends Error {}
@@ -97,10 +144,7 @@ async function placed(
     fresh,
   });
   if (stopped) {
-    throw new ToolError(
-      "one wait is too short to read all these options; nothing was saved",
-      "Save a part (parent, search), or let TARGETING_MCP_WAIT_MS be longer.",
-    );
+    throw tooShort("Save a part (parent, search), or let TARGETING_MCP_WAIT_MS be longer");
   }
   const group =
     parent === undefined || hits.length === 0

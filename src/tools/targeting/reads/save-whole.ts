@@ -1,0 +1,71 @@
+import type { ManagementApi } from "../../../api/management.ts";
+import { findFreePlace, type Place } from "../../../files/folders.ts";
+import { inOnePiece, saveFile } from "../../../files/save-file.ts";
+import { type BaseOption, baseOptionOf, basePathOf, baseText } from "../../../plans/base/base.ts";
+import type { ServiceOption } from "../../../plans/base/service-targeting.ts";
+import { type DesiredFormat, formatOfDesired } from "../../../plans/file/read-desired.ts";
+import { desiredText } from "../../../plans/file/write-desired.ts";
+import { serviceOption } from "../../../plans/read-targeting.ts";
+import type { PlacedOption } from "../../../reading/saved-options.ts";
+import type { OptionRecord } from "../../../spec/records.ts";
+import type { ToolContext } from "../../context.ts";
+
+/** A whole targeting that is being saved: as a desired state, or in rows; with its base beside the file. */
+export interface WholeTargeting {
+  /** Takes an option whose Context IDs were read. */
+  readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
+  /** Says which options there are, in their order, each group before its sub-options: before any is taken. */
+  readonly expect: (options: readonly PlacedOption[]) => void;
+  /** The desired state, once all rows were read. Throws a FileError where the form cannot hold so many. */
+  readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
+  /** Writes the base, once every option was taken; gives its path. Throws a FileError where it cannot be written. */
+  readonly saveBase: () => Promise<string>;
+}
+
+/**
+ * Prepares saving a whole targeting to a file. Throws an ApiError where the targeting cannot be read, and a FileError
+ * where there is a base already.
+ */
+export async function wholeTargeting(
+  targetingId: string,
+  { path }: Place,
+  api: ManagementApi,
+  { allowedDirs, clock, signal }: ToolContext,
+): Promise<WholeTargeting> {
+  const base = await findFreePlace(basePathOf(path), allowedDirs);
+  const format: DesiredFormat = formatOfDesired(path);
+  // Rows are written as they are read, so that only a desired state is held as a whole.
+  const isHeld = format === "yaml" || format === "json";
+  const { _id, name } = await api.getTargeting(targetingId, { signal });
+  const targeting = { _id, name };
+  const lines = new Map<string, BaseOption>();
+  const held = new Map<string, ServiceOption>();
+  const groupOf = new Map<string, string>();
+  let order: readonly string[] = [];
+  return {
+    expect(options) {
+      order = options.map(({ option }) => option._id);
+      let group = "";
+      for (const { option, groupName } of options) {
+        if (groupName === undefined) group = option._id;
+        else groupOf.set(option._id, group);
+      }
+    },
+    take(option, contexts) {
+      const read = serviceOption(option, groupOf.get(option._id) ?? null, contexts);
+      lines.set(option._id, baseOptionOf(read));
+      if (isHeld) held.set(option._id, read);
+    },
+    async *desired(rows) {
+      const reading = rows[Symbol.asyncIterator]();
+      while (!(await reading.next()).done);
+      yield* desiredText({ targeting, options: order.flatMap((id) => held.get(id) ?? []) }, format);
+    },
+    async saveBase() {
+      const options = new Map(order.flatMap((id) => lines.get(id) ?? []).map((line) => [line._id, line]));
+      const exportedAt = new Date(clock.now()).toISOString();
+      await saveFile(base, inOnePiece([...baseText({ targeting, exportedAt, options })].join("")));
+      return base.path;
+    },
+  };
+}

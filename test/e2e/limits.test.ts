@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { checkedReport, startSession } from "../support/writing.ts";
+
+/** The limits of the documents, by hand. */
+const OPTIONS_OF_A_TARGETING = 100_000;
+const CONTEXT_IDS_OF_AN_OPTION = 50_000;
+const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+const contextIds = (count: number, prefix = "c") => Array.from({ length: count }, (_, number) => `${prefix}${number}`);
+
+/** A ULID for a number. */
+function ulid(number: number): string {
+  let rest = number;
+  let digits = "";
+  while (digits.length < 8) {
+    digits = `${LETTERS[rest % 32]}${digits}`;
+    rest = Math.floor(rest / 32);
+  }
+  return `01JABCDEFGHJKMNPQR${digits}`;
+}
+
+test("a full targeting says its limit, how many options are there and fit, and where it stopped", async () => {
+  const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "120000" } });
+  const targeting = await session.sandbox.targeting("News");
+  const there = OPTIONS_OF_A_TARGETING - 3;
+  for (let from = 0; from < there; from += 20_000) {
+    const count = Math.min(20_000, there - from);
+    const options = Array.from({ length: count }, (_, at) => ({
+      _id: ulid(from + at),
+      targeting,
+      name: `Old ${from + at}`,
+    }));
+    await session.control("/seed", { options });
+  }
+  const items = [{ name: "New 1" }, { name: "New 2", children: [{ name: "A1" }, { name: "A2" }] }, { name: "New 3" }];
+  const given = await session.client.callTool("bulk_add_options", { targetingId: targeting, items });
+  const report = checkedReport(given);
+  expect(report.status).toBe("partial");
+  const limit = report.failures.find(({ errorCode }) => errorCode === "TARGETING_CATEGORY_LIMIT_EXCEEDED");
+  expect(limit).toMatchObject({ outcome: "failed", indexes: [1] });
+  const made = report.counts.succeeded;
+  expect(report.notes.join("\n")).toContain(
+    `"News" (${targeting}) has ${(there + made).toLocaleString("en-US")} of at most 100,000 options now, sub-options ` +
+      `included: ${3 - made} more ${3 - made === 1 ? "fits" : "fit"}`,
+  );
+  expect(report.notes.join("\n")).toContain("The limit was met first at item 2: the 1 before it is in");
+  expect(textOf(given)).toContain("nothing of it was applied");
+  const full = { targetingId: targeting, items: [{ name: "B1", children: contextIds(3).map((name) => ({ name })) }] };
+  const dry = await session.client.callTool("bulk_add_options", { ...full, dryRun: true });
+  expect(textOf(dry)).toMatch(/there are 99,99\d already, so \d more fits?/);
+}, 60_000);
+
+test("an option that is full says so of itself; a full project is told apart from it", async () => {
+  const session = await startSession();
+  const targeting = await session.sandbox.targeting("Sports");
+  const [nearlyFull, small] = [ulid(1), ulid(2)];
+  await session.control("/seed", {
+    options: [
+      { _id: nearlyFull, targeting, name: "Nearly full", contexts: contextIds(CONTEXT_IDS_OF_AN_OPTION - 1) },
+      { _id: small, targeting, name: "Small", contexts: ["a"] },
+    ],
+  });
+  const items = [
+    { _id: small, add: ["b"] },
+    { _id: nearlyFull, add: ["c0", "new 1", "new 2"] },
+  ];
+  const own = await session.write("update_contexts", { items });
+  expect(own.failures).toMatchObject([{ errorCode: "TARGETING_CONTEXT_LIMIT_EXCEEDED", indexes: [1] }]);
+  expect(own.notes.join("\n")).toContain(
+    `"Nearly full" (${nearlyFull}) holds 49,999 of at most 50,000 Context IDs: 1 more fits`,
+  );
+  expect(own.notes.join("\n")).toContain("met first at item 2: the 1 before it is in");
+  const others = [3, 4, 5].map((number) => ({
+    _id: ulid(number),
+    targeting,
+    name: `Other ${number}`,
+    contexts: contextIds(CONTEXT_IDS_OF_AN_OPTION - 1, `o${number}-`),
+  }));
+  await session.control("/seed", { options: others });
+  const project = await session.write("update_contexts", { items: [{ _id: small, add: ["x", "y", "z"] }] });
+  expect(project.status).toBe("failed");
+  const told = project.notes.join("\n");
+  expect(told).toContain(`"Small" (${small}) holds 2 of at most 50,000 Context IDs, so the limit that was met is`);
+  expect(told).toContain("200,000 Context IDs of the project");
+  expect(told).toContain('the options of "Sports" alone hold 199,998, so at most 2 more fit');
+});
