@@ -123,11 +123,26 @@ function steadily(folder: string): (text: string) => string {
     return known;
   };
   return (text) => {
-    let steady = text.replaceAll(`${folder}/`, "").replaceAll(JSON.stringify(`${folder}/`).slice(1, -1), "");
+    let steady = inShortLists(text)
+      .replaceAll(`${folder}/`, "")
+      .replaceAll(JSON.stringify(`${folder}/`).slice(1, -1), "");
     steady = steady.replace(/\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/g, numbered);
     for (const [pattern, words] of MOVING) steady = steady.replace(pattern, words);
     return steady;
   };
+}
+
+const MOST_ROWS = 6;
+
+/** Leaves out the later rows of long lists: how many of them fit an answer depends on the letters of the IDs. */
+function inShortLists(text: string): string {
+  let rows = 0;
+  const lines = text.split("\n").flatMap((line) => {
+    rows = /^(?:item|line) [\d,]+: /.test(line) ? rows + 1 : 0;
+    if (rows <= MOST_ROWS) return [line];
+    return rows === MOST_ROWS + 1 ? ["(… further rows)"] : [];
+  });
+  return lines.join("\n").replace(/\([\d,]+ more, all at/g, "(N more, all at");
 }
 
 const LONGEST_LINE = 400;

@@ -21,34 +21,13 @@ export function rowsThatFit<Row>(
 ): number {
   let left = PAGE_TOKENS - around - tokensOf(JSON.stringify(beside));
   let count = 0;
-  const repeated = repeatedUlids(rows);
   for (const row of rows) {
-    const data = JSON.stringify(row);
     // The line feed is paid for by the signs between two rows, which are one token where they were counted as two.
-    left -= tokensOf(data) + tokensOf(lineOf(row)) + dearerThanMost(data, repeated);
+    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row));
     if (left < 0) break;
     count += 1;
   }
   return Math.max(count, Math.min(rows.length, 1));
-}
-
-/** The ULIDs that several rows hold, such as the ID of a group: what one of them takes more than most adds up. */
-function repeatedUlids(rows: readonly unknown[]): ReadonlySet<string> {
-  const seen = new Set<string>();
-  const repeated = new Set<string>();
-  for (const row of rows.slice(0, MOST_ROWS)) {
-    for (const [id] of JSON.stringify(row).matchAll(ULIDS)) (seen.has(id) ? repeated : seen).add(id);
-  }
-  return repeated;
-}
-
-/** What repeated ULIDs in a text take more than ULIDs are estimated at. */
-function dearerThanMost(text: string, repeated: ReadonlySet<string>): number {
-  let more = 0;
-  for (const [id] of text.matchAll(ULIDS)) {
-    if (repeated.has(id)) more += Math.max(0, measure(id, Number.POSITIVE_INFINITY, RUNS).tokens - ULID_TOKENS);
-  }
-  return more;
 }
 
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
@@ -78,28 +57,20 @@ const KNOWN: ReadonlyMap<string, number> = new Map([
   ...["id", "name", "type", "atomic", "collection", "parent", "matched", "in"].map((word) => [word, 1] as const),
   ...["contextCount", "childCount", "parentName", "contexts", "targeting"].map((word) => [word, 2] as const),
 ]);
-/** The tokens of a ULID: 16.5 on average, of which the estimates of the rest leave half a token over. */
-const ULID_TOKENS = 16;
-const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-const ULIDS = /(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])/g;
-/** More rows than any answer holds. */
-const MOST_ROWS = 200;
 /** Characters of a kind: a token spans one kind only, but for the space before a word. */
 const RUNS =
   /(?<![a-z])(?:contextCount|childCount|parentName)(?![a-z])|\d+|(?<=[ "])[A-Z][a-z]+|[A-Z]+|[a-z]+|[!-/:-@[-`{-~]+|./gsu;
-/** The same, where a ULID counts as one run. */
-const RUNS_AND_ULIDS = new RegExp(`${ULIDS.source}|${RUNS.source}`, RUNS.flags);
 
 /**
  * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap,
  * and so are digits (three a token); identifiers (letters mixed with digits and signs, or endless) are dear; a rare
  * letter of any script but Latin takes a token for each of its bytes in UTF-8.
  */
-function measure(text: string, most: number, runs = RUNS_AND_ULIDS): { readonly tokens: number; readonly end: number } {
+function measure(text: string, most: number): { readonly tokens: number; readonly end: number } {
   let tokens = 0;
   let before = " ";
-  for (const { 0: run, index } of text.matchAll(runs)) {
-    const known = ULID.test(run) ? ULID_TOKENS : KNOWN.get(run);
+  for (const { 0: run, index } of text.matchAll(RUNS)) {
+    const known = KNOWN.get(run);
     let end = index;
     for (const [at, character] of [...run].entries()) {
       const weight = known === undefined ? weightOf(character, at, before) : known / run.length;
