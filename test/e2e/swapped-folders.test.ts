@@ -53,6 +53,9 @@ test.each(["before the file is written", "while it is written"])("%s, a folder t
   const { allowed, inner, outside, aside } = await folders();
   const option = { _id: TARGETING, name: "One", type: "atomic", contextCount: 1, createdAt: "", updatedAt: "" };
   const api = await startStub(({ url }) => {
+    if (/\/context-targeting\/[^/?]+$/.test(url)) {
+      return { status: 200, json: { _id: TARGETING, name: "Spring", optionCount: 1, createdAt: "", updatedAt: "" } };
+    }
     const isContents = url.includes("/category/") && !url.includes("?parent");
     if ((moment === "while it is written") === isContents) swap();
     return { status: 200, json: isContents ? { ...option, contexts: ["c"], total: 1 } : { items: [option], total: 1 } };
