@@ -63,18 +63,23 @@ function plain(value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** A page of options, as an answer tells it. */
-export interface OptionsPage {
-  readonly rows: readonly OptionRow[];
+/** What is known of a list of options beside its rows. */
+export interface OptionsTotals {
   readonly total?: number | undefined;
   readonly topLevel?: number | undefined;
   readonly subOptions?: number | undefined;
   readonly scanned?: number | undefined;
   readonly complete?: boolean | undefined;
+  /** Why the page is short. */
   readonly note?: string | undefined;
-  readonly cursor?: string | undefined;
   /** Whether only some of the options that are looked at are listed. */
   readonly isFiltered: boolean;
+}
+
+/** A page of options, as an answer tells it. */
+interface OptionsPage extends OptionsTotals {
+  readonly rows: readonly OptionRow[];
+  readonly cursor?: string | undefined;
 }
 
 /** A page of options in words. Groups of sub-options that are no rows are named with their IDs once. */

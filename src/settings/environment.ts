@@ -29,7 +29,7 @@ export interface LiveEnvironment {
  */
 export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
-/** The emulated APIs: a running sandbox at `url`, or one of our own on `port` (0: any free one). */
+/** The emulated APIs: a running sandbox at `url`, or else a sandbox inside this process on `port` (0: any free port). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;

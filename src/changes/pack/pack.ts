@@ -35,9 +35,9 @@ const ENOUGH = 300_000;
 const SPARE = { beforeThird: 0.01, after: 0.03 } as const;
 
 /**
- * Packs weights into few requests that respect every limit at once: in order where that takes as
- * few as any packing could, else in several ways, of which the best is kept. What exceeds a limit by itself goes alone.
- * Gives the requests in the order of their first members.
+ * Packs weights into few requests that respect every limit at once. Packing in the given order is kept where no packing
+ * could need fewer requests; otherwise several ways are tried, and the one with the fewest requests is kept. A weight
+ * that exceeds a limit gets a request of its own. Gives the requests in the order of their first members.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const inOrder = packInOrder(weights, limits);

@@ -33,7 +33,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly seed: SandboxSeed;
 };
 
-/** Sets a sandbox up on a port (0: any free one). */
+/** Prepares a sandbox inside this process, which listens on `port` (0: any free port) once its address is asked for. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   let reading: Promise<Seed | undefined> | undefined;

@@ -1,25 +1,24 @@
 import type { Hit } from "../../../reading/option-scan.ts";
 import { rowsThatFit, tokensOf, writeCursor } from "../../../render/page.ts";
-import { groupLine, listLine, type OptionRow, optionRow, optionsText } from "../../../render/reading.ts";
+import {
+  groupLine,
+  listLine,
+  type OptionRow,
+  type OptionsTotals,
+  optionRow,
+  optionsText,
+} from "../../../render/reading.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
 
 /** Options in order, and what is known of the list that they are of. */
-export interface Part<Position> {
+export interface Part<Position> extends OptionsTotals {
   /** Each with the position behind it. */
   readonly hits: readonly (Hit & { readonly behind: Position })[];
   /** Where more would be, behind all hits; undefined where there is no more. */
   readonly next: Position | undefined;
   /** How many options the caller wanted. */
   readonly limit: number;
-  readonly total?: number | undefined;
-  readonly topLevel?: number | undefined;
-  readonly subOptions?: number | undefined;
-  readonly scanned?: number | undefined;
-  readonly complete?: boolean | undefined;
-  /** Why the page is short, where that is not for want of room. */
-  readonly note?: string | undefined;
-  readonly isFiltered: boolean;
 }
 
 /** Rows as the caller asked for them; `contexts`, by ID, are the first Context IDs of options. */
