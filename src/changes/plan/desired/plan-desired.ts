@@ -5,6 +5,9 @@ import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
 
+/** How many of the things that have changed since are kept for the report. */
+const MOST_STALE = 20;
+
 /**
  * Plans the changes of a desired state as one run: every item is an object, in its order, after the targeting where that
  * is created or renamed. What frees a name, a place or a Context ID comes before what needs it. Where something is no
@@ -20,6 +23,7 @@ export function planDesired(changes: DesiredChanges): Plan {
   for (const item of items) plan.object(objectOf(item, plan.objects.length, changes));
   if (_id !== undefined) plan.facts = { ...plan.facts, within: _id };
   if (stale.length > 0) {
+    plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };
     failStale(plan, changes, first);
     return plan;
   }
