@@ -3,7 +3,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ProjectLock } from "../runs/backend/project-lock.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
-import type { Driving, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { RouteTable } from "../spec/routes.ts";
