@@ -127,6 +127,8 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "TOO_MANY_CONTEXT_IDS", detail: { bytes: 8_400_000, limitBytes: 8_388_608 } },
   { code: "ITEM_TOO_LARGE" },
   { code: "EMPTY_GROUP" },
+  { code: "PLAN_STALE", detail: { field: "contexts", planned: 12, service: 14 } },
+  { code: "PLAN_STALE_ELSEWHERE" },
   { code: "NEEDS_FAILED", detail: { needs: 0 } },
   { code: "NO_ANSWER", detail: { reason: "no answer in time" } },
   { code: "NOT_SENT", detail: { reason: "connection refused" } },
