@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
+import { shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
@@ -65,9 +65,8 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   // The rows themselves say where they are.
   const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
-  const fitting = given
-    ? rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text])
-    : rowsThatFit(rows, resultLine, FAILURES_ROOM);
+  const around = tokensOf(JSON.stringify(bare.structured)) + tokensOf(bare.text) + HEADING_TOKENS;
+  const fitting = rowsThatFit(rows, resultLine, null, around);
   const end = wanted[fitting];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
@@ -91,8 +90,8 @@ const PLACES_BESIDE = 3;
 const MOST_SHOWN = 20;
 const MOST_GIVEN = 50;
 const CURSOR_LETTERS = 110;
-/** What the failures beside a page may take. */
-const FAILURES_ROOM = "x".repeat(2500);
+/** The heading of the rows, and their fence. */
+const HEADING_TOKENS = 40;
 
 /** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
 function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
