@@ -6,7 +6,7 @@ import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
-import { type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
+import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
 import { endingOf } from "./not-planned.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
@@ -28,7 +28,7 @@ interface ArrivedWrite {
 
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
-  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning>;
+  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
   readonly #context: RunsContext & ChangeWorld;
   /** By run: what it would take away, where it was planned after its call had answered and waits for a confirmation. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
