@@ -11,7 +11,7 @@ import { objectResults } from "../runs/report.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
-import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
+import { endingOf, isWithdrawn, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { Plan } from "./plan/plan.ts";
 import { removedLines } from "./plan/removed.ts";
@@ -120,14 +120,6 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       return !deletes && (state.planned || !mayTakeAway);
     },
   };
-}
-
-/**
- * Whether a run was cancelled before it was started: it was never confirmed, and nothing of it may be sent any more.
- */
-export function isWithdrawn({ stopped }: RunState): boolean {
-  const code = stopped?.reason?.code;
-  return code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /**

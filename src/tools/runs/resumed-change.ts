@@ -1,6 +1,7 @@
 import { changeOf } from "../../changes/change-kinds.ts";
-import { type ChangeRun, isWithdrawn } from "../../changes/change-run.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
+import { isWithdrawn } from "../../changes/not-planned.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
 import type { Asked } from "../../runs/outcome.ts";

@@ -3,11 +3,13 @@ import { shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
+import { savedAnswer } from "../../render/changes/saved-run.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
+import { isSaveRun } from "../../saves/save-runs.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
@@ -49,6 +51,7 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
+  if (isSaveRun(run) && run.state.saved !== undefined) return savedAnswer(run, run.state.saved, context);
   const { state } = run;
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
