@@ -93,6 +93,23 @@ describe("an API that hangs", () => {
     expect(structuredContent).toMatchObject({ runs: [{ runId, tool: "list_options", status: "succeeded" }] });
   }, 120_000);
 
+  test("saving that a crash cut off is done anew by resume_run", async () => {
+    const { targetingId, folder, faults, connect, env } = await service();
+    await faults(HUNG);
+    const killed = startCommand([], env({ TARGETING_MCP_WAIT_MS: "1200" }));
+    const saves = toolCall("save", "list_options", { targetingId, saveTo: join(folder, "all.yaml") });
+    for (const message of [...OPENING, saves]) killed.send(message);
+    const going = z.looseObject({ result: z.looseObject({}) }).parse(await killed.answer("save"));
+    const { runId } = saving.parse(toolResult.parse(going.result).structuredContent);
+    killed.child.kill("SIGKILL");
+    await killed.exited;
+    await faults();
+    const client = await connect({});
+    const resumed = await client.callTool("resume_run", { runId });
+    expect(resumed.structuredContent).toMatchObject({ runId, status: "succeeded", counts: { options: 2 } });
+    expect((await readdir(folder)).sort()).toEqual(["all.base.ndjson", "all.yaml"]);
+  }, 120_000);
+
   test("a write that may change only some targetings answers within the wait, too", async () => {
     const { targetingId, ids, faults, connect } = await service();
     const client = await connect({ TARGETING_MCP_WAIT_MS: "1200", TARGETING_MCP_ALLOWED_TARGETINGS: targetingId });

@@ -1,7 +1,6 @@
 import * as z from "zod";
-import { shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
-import { resultLine } from "../../render/changes/result-rows.ts";
+import { resultLine, shortened } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
 import { savedAnswer } from "../../render/changes/saved-run.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
