@@ -71,7 +71,9 @@ test("over many requests of uneven size the rows before the stop are in, and tho
   expect(report).toMatchObject({ status: "partial", counts: { succeeded: fitting, failed: 3000 } });
   expect(report.failures).toMatchObject([{ errorCode: "TARGETING_CATEGORY_LIMIT_EXCEEDED", count: 3000 }]);
   expect(report.failures[0]?.indexes[0]).toBe(fitting);
-  expect(report.notes.join("\n")).toContain("met first at item 6001: the 6,000 before it are in, of the 2,999 after it 0 are in");
+  expect(report.notes.join("\n")).toContain(
+    "met first at item 6001: the 6,000 before it are in, of the 2,999 after it 0 are in",
+  );
 }, 60_000);
 
 test("an option that is full says so of itself; a full project is told apart from it", async () => {
