@@ -27,7 +27,7 @@ const CHANGES = ["changes", "changes/send", ...SETTLING, "changes/pack", ...PLAN
 const EVENTS = ["events/suites", "events/watch", "events/run", "events/run/send", "events/check"];
 const PLAN_FILES = ["plans/file", "plans/file/forms"];
 const PLANS = ["plans", "plans/diff", "plans/base", ...PLAN_FILES];
-const KINDS = [...CHANGES, ...PLANS, ...EVENTS, ...READING];
+const KINDS = ["saves", ...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
 const WRITING = ["tools/writing", "tools/writing/confirmation"];
@@ -146,7 +146,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "tools/targeting/reads",
     holds: "what reads of targetings and options answer: lists, pages, searches, comparisons, saved files",
-    uses: ["tools", "tools/targeting", ...ANSWERS],
+    uses: ["tools", "tools/targeting", "tools/runs", ...WRITING, ...ANSWERS],
   },
   {
     path: "tools/events",
@@ -193,6 +193,11 @@ export const ROOMS: readonly Room[] = [
     path: "render",
     holds: "what all answers share: budgets, fencing of foreign text, pages, and the sentences about reads",
     uses: KINDS,
+  },
+  {
+    path: "saves",
+    holds: "runs that save what lists read: rows or a desired state, with the base of a whole targeting",
+    uses: ["changes", ...PLANS, ...READING],
   },
   {
     path: "changes",

@@ -10,13 +10,13 @@ import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { finish } from "./finish.ts";
-import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
+import { endingOf, isWithdrawn, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
 import { removedLines } from "./plan/removed.ts";
 import { isGoing, type Planning } from "./planning.ts";
-import type { JournalEntry } from "./rows/entries.ts";
+import type { JournalEntry, RunFacts } from "./rows/entries.ts";
 import { drive } from "./send/drive.ts";
 import { requestItems } from "./send/request-items.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
@@ -67,8 +67,11 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
 /** How many entries of a plan may wait in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
+/** Who agreed that a run goes on. */
+export type AgreedAnew = Pick<RunFacts, "asked">;
+
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
-export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning>;
+export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
 /** Makes the kind of runs that change targetings and options. */
 export function changeRunKind(world: ChangeWorld): ChangeRunKind {
@@ -91,7 +94,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     readBack,
     initialState: unplannedState,
     start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),
-    resume: (run) =>
+    resume: (run, agreed) =>
       goOn(run, async (driver) => {
         if (!run.state.planned) {
           const { api, lookAgain } = world;
@@ -100,6 +103,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
           await recordPlan(run, driver, plan, world);
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
+        if (agreed !== undefined) run.record({ t: "facts", facts: agreed });
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
@@ -119,14 +123,6 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       return !deletes && (state.planned || !mayTakeAway);
     },
   };
-}
-
-/**
- * Whether a run was cancelled before it was started: it was never confirmed, and nothing of it may be sent any more.
- */
-export function isWithdrawn({ stopped }: RunState): boolean {
-  const code = stopped?.reason?.code;
-  return code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /**

@@ -6,9 +6,9 @@ import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
-import { type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
+import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
-import { endingOf } from "./not-planned.ts";
+import { endingOf, isWithdrawn } from "./not-planned.ts";
 import type { DesiredChanges } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
@@ -29,7 +29,7 @@ interface ArrivedWrite {
 
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
-  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning>;
+  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
   readonly #context: RunsContext & ChangeWorld;
   /** By run: what it would take away, where it was planned after its call had answered and waits for a confirmation. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();

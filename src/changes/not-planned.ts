@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { Ending } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
-import { ownReason } from "../runs/reasons.ts";
+import { type OwnCode, ownReason } from "../runs/reasons.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
 import type { JournalEntry } from "./rows/entries.ts";
@@ -27,17 +27,17 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
 }
 
 /**
- * How a run ends whose planning failed. A rejection would come again: the run has failed. An error that another try may
+ * How a run ends whose planning failed, or that could not save what it read. A rejection would come again: the run has failed. An error that another try may
  * avoid interrupts it. Undefined for an error of this machine.
  */
-export function endingOf(thrown: unknown): Ending | undefined {
+export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
     const { message, remedy } = thrown;
-    return { cause: "ended", reason: ownReason("NOT_PLANNED", { effect: "file", message, remedy }) };
+    return { cause: "ended", reason: ownReason(code, { effect: "file", message, remedy }) };
   }
   if (!isApiError(thrown)) return undefined;
   const cause = thrown.effect === "rejected" ? "ended" : "interrupted";
-  return { cause, reason: ownReason("NOT_PLANNED", problemOf(thrown)) };
+  return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
 /** The fields of an API error from which `render/` makes a sentence. */
@@ -47,6 +47,14 @@ function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   if (!(error instanceof RejectedError)) return "reason" in error ? { ...about, reason: error.reason } : about;
   const { kind, route, errorCode, messages } = error;
   return { ...about, kind, route, ...(errorCode !== undefined && { errorCode }), messages: messages.slice(0, 3) };
+}
+
+/**
+ * Whether a run was cancelled before it was started: it was never confirmed, and nothing of it may be sent any more.
+ */
+export function isWithdrawn({ stopped }: RunState): boolean {
+  const code = stopped?.reason?.code;
+  return code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /** The journal entries that name the objects of a run. */

@@ -16,6 +16,7 @@ import type { Redactor } from "../render/redact.ts";
 import type { Backend } from "../runs/backend/backend.ts";
 import { fileBackend } from "../runs/file/backend.ts";
 import { Runs } from "../runs/registry.ts";
+import { SaveRuns } from "../saves/save-runs.ts";
 import { type Audit, auditInto } from "../server/calls/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import type { Log } from "../server/log.ts";
@@ -123,7 +124,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
-  const kinds = [changes?.runs, sending?.runs].filter((kind) => kind !== undefined);
+  const contents = lasting
+    ? fileContentsStore({
+        file: join(settings.stateDir, "projects", settings.project.id, "contents.ndjson"),
+        onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
+      })
+    : undefined;
+  const saves = driven && new SaveRuns({ ...world, api: driven, contents });
+  const kinds = [changes?.runs, sending?.runs, saves?.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
     ...(half !== undefined && {
@@ -137,12 +145,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
     ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
     ...(sandbox && { sandbox: sandboxOver(sandbox) }),
     memory,
-    ...(lasting && {
-      contents: fileContentsStore({
-        file: join(settings.stateDir, "projects", settings.project.id, "contents.ndjson"),
-        onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
-      }),
-    }),
+    ...(contents && { contents }),
+    ...(saves && { saves }),
     suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,

@@ -25,16 +25,36 @@ export async function freePlaceFor(path: string, allowedDirs: readonly string[])
   throw new FileError(`${JSON.stringify(path)} must end in .csv or .ndjson`, "The ending says in which form to save.");
 }
 
+/** A file that is to be written. */
+interface NewFile {
+  readonly place: Place;
+  readonly pieces: AsyncIterable<string>;
+}
+
 /**
  * Writes a file completely or not at all, and replaces none. Throws a FileError where it cannot be
  * written, or its path leads through a link by then, and the errors of `pieces`. `makeLink` is how the operating system
  * makes a second name for a file.
  */
-export async function saveFile(place: Place, pieces: AsyncIterable<string>, makeLink = link): Promise<void> {
+export function saveFile(place: Place, pieces: AsyncIterable<string>, makeLink = link): Promise<void> {
+  return saveFiles([{ place, pieces }], makeLink);
+}
+
+/**
+ * Writes files, one after another, and gives them their names once the last one is whole, the first at the very end:
+ * where it is there, the others are. Throws as `saveFile`.
+ */
+export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
+  if (file === undefined) return;
+  const { place, pieces } = file;
   try {
     const folder = await holdFolder(place);
-    await saveIn(folder, place.steps.at(-1) ?? "", pieces, makeLink).finally(() => folder.close());
+    const name = place.steps.at(-1) ?? "";
+    // The others come between its last byte and its name, so that a name means that the files before it are there.
+    const whole = () => saveFiles(others, makeLink);
+    await saveIn(folder, name, { pieces, whole, makeLink }).finally(() => folder.close());
   } catch (thrown) {
+    if (thrown instanceof FileError) throw thrown;
     const { path } = place;
     if (thrown instanceof LinkOnTheWay) throw linkRefused(path, "Give another name or folder.", { cause: thrown });
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
@@ -48,8 +68,7 @@ export async function saveFile(place: Place, pieces: AsyncIterable<string>, make
 async function saveIn(
   folder: HeldFolder,
   name: string,
-  pieces: AsyncIterable<string>,
-  makeLink: typeof link,
+  { pieces, whole, makeLink }: Pick<NewFile, "pieces"> & { whole: () => Promise<void>; makeLink: typeof link },
 ): Promise<void> {
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
@@ -58,6 +77,7 @@ async function saveIn(
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
+    await whole();
     // The answer names the path: it must still be the path of this folder.
     await folder.check();
     await putInFreePlace(handle, unfinished, folder.at(name), makeLink);

@@ -29,6 +29,11 @@ export function shownBriefly(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
+/** A foreign text that ends a line: as it is where it is words of letters and digits alone, else in quotes. */
+export function shownLast(text: string): string {
+  return text.length <= LONGEST_BRIEF && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text) ? text : shown(text);
+}
+
 function quoted(text: string, most: number): string {
   const { kept, cut } = cutAt(text, most);
   return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;

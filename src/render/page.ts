@@ -21,18 +21,26 @@ export function rowsThatFit<Row>(
 ): number {
   let left = PAGE_TOKENS - around - tokensOf(JSON.stringify(beside));
   let count = 0;
+  const seen = new Set<string>();
   for (const row of rows) {
-    // The line feed is paid for by the signs between two rows, which are one token where they were counted as two.
-    left -= tokensOf(JSON.stringify(row)) + tokensOf(lineOf(row));
+    const data = JSON.stringify(row);
+    left -= estimateOf(data, seen) + estimateOf(lineOf(row), seen) + LINE_FEED;
+    for (const [letters] of data.matchAll(/[A-Z]+/g)) seen.add(letters);
     if (left < 0) break;
     count += 1;
   }
   return Math.max(count, Math.min(rows.length, 1));
 }
 
+const LINE_FEED = 1;
+
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
 export function tokensOf(text: string): number {
-  return Math.ceil(measure(text, Number.POSITIVE_INFINITY).tokens);
+  return Math.ceil(estimateOf(text));
+}
+
+function estimateOf(text: string, seen?: ReadonlySet<string>): number {
+  return measure(text, Number.POSITIVE_INFINITY, seen).tokens;
 }
 
 /** A text, or as much of its beginning as fits so many tokens, and an ellipsis. */
@@ -41,58 +49,99 @@ export function withinTokens(text: string, most: number): string {
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-/** No word of a language goes on for longer in lower-case letters. */
-const LONGEST_WORD = 12;
-const LONGEST_NUMBER = 3;
-const WORD_WEIGHT = 0.3;
-/** A sign or letter that follows one of its kind; many pairs of capitals are one token. */
-const FURTHER_WEIGHT = 0.7;
-const SECOND_CAPITAL_WEIGHT = 0.4;
-const FURTHER_CAPITAL_WEIGHT = 0.6;
-const OUTSIDE_BMP = 0xffff;
-
 /** What stands together in the JSON of our answers, with its tokens. */
 const KNOWN: ReadonlyMap<string, number> = new Map([
-  ...['{"', '{"_', '":"', '","', '":', ',"', '"}', '":["', '"]', '"],"'].map((signs) => [signs, 1] as const),
-  ...["id", "name", "type", "atomic", "collection", "parent", "matched", "in"].map((word) => [word, 1] as const),
-  ...["contextCount", "childCount", "parentName", "contexts", "targeting"].map((word) => [word, 2] as const),
+  ...['{"_', '":["', '"],"', "atomic", "collection", "matched"].map((piece) => [piece, 1] as const),
+  ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
-/** Characters of a kind: a token spans one kind only, but for the space before a word. */
-const RUNS =
-  /(?<![a-z])(?:contextCount|childCount|parentName)(?![a-z])|\d+|(?<=[ "])[A-Z][a-z]+|[A-Z]+|[a-z]+|[!-/:-@[-`{-~]+|./gsu;
+
+/** What a token never goes beyond, but for the space before a word: letters, three digits, signs, anything else. */
+const PIECES =
+  /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
+
+/** Pairs of capitals that are two tokens. */
+const SPLIT_PAIRS = new Set(
+  (
+    "EJ FJ FQ FZ GJ GQ GZ IY JH JQ JX JY JZ KJ KQ KX KZ LJ LQ LZ MZ NQ OQ OZ PZ QF QG QH QJ QK QO QW QX QY QZ RZ TQ " +
+    "UO UQ VJ VQ VY VZ WJ WQ WZ XG XH XJ XK XQ XU XW YB YF YH YI YJ YQ YV ZB ZC ZJ ZK ZL ZP ZQ ZV"
+  ).split(" "),
+);
+const WORD_LETTER = 0.2;
+const LONGEST_WORD = 14;
+const FEWEST_VOWELS = 0.15;
+const MOST_VOWELS = 0.75;
+const JSON_SIGNS_OF_A_TOKEN = 3;
+const FURTHER_SIGN = 0.7;
+const OUTSIDE_BMP = 0xffff;
 
 /**
  * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap,
  * and so are digits (three a token); identifiers (letters mixed with digits and signs, or endless) are dear; a rare
  * letter of any script but Latin takes a token for each of its bytes in UTF-8.
  */
-function measure(text: string, most: number): { readonly tokens: number; readonly end: number } {
+function measure(
+  text: string,
+  most: number,
+  seen?: ReadonlySet<string>,
+): { readonly tokens: number; readonly end: number } {
   let tokens = 0;
   let before = " ";
-  for (const { 0: run, index } of text.matchAll(RUNS)) {
-    const known = KNOWN.get(run);
-    let end = index;
-    for (const [at, character] of [...run].entries()) {
-      const weight = known === undefined ? weightOf(character, at, before) : known / run.length;
-      if (tokens + weight > most) return { tokens, end };
-      tokens += weight;
-      end += character.length;
+  for (const { 0: piece, index } of text.matchAll(PIECES)) {
+    const more = tokensOfPiece(piece, before, text[index + 1], seen);
+    if (tokens + more > most) {
+      // Pieces of more than two are of ASCII alone, and may be cut anywhere.
+      const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
+      return { tokens: most, end: index + fitting };
     }
-    before = run.at(-1) ?? "";
+    tokens += more;
+    before = piece.at(-1) ?? "";
   }
   return { tokens, end: text.length };
 }
 
-/** What a character adds that is the `at`th of its run; `before` stands in front of the run. */
-function weightOf(character: string, at: number, before: string): number {
-  if (character === " ") return WORD_WEIGHT;
-  if (character >= "0" && character <= "9") return at % LONGEST_NUMBER === 0 ? 1 : 0;
-  const isLower = character >= "a" && character <= "z";
-  if (isLower && /[ "_]/.test(before) && at < LONGEST_WORD) return WORD_WEIGHT;
-  if (character >= "A" && character <= "Z" && at > 0) return at === 1 ? SECOND_CAPITAL_WEIGHT : FURTHER_CAPITAL_WEIGHT;
-  if (character > " " && character <= "~") return at === 0 ? 1 : FURTHER_WEIGHT;
-  return (character.codePointAt(0) ?? 0) > OUTSIDE_BMP ? 4 : 3;
+/** The tokens of a piece between the character before it and the one after its first. */
+function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
+  const known = KNOWN.get(piece);
+  if (known !== undefined) return known;
+  const first = piece.codePointAt(0) ?? 0;
+  if (piece === " ") return /[0-9 ]/.test(after) ? 1 : 0;
+  if (/^\s/.test(piece) || /^\d/.test(piece)) return 1;
+  if (/^[a-z]/i.test(piece)) {
+    if (isWord(piece, before)) return Math.max(1, WORD_LETTER * piece.length);
+    return tokensOfLetters(piece, seen?.has(piece));
+  }
+  if (first >= ASCII_END) return first > OUTSIDE_BMP ? 4 : 3;
+  if (/^[[\]{}":,]+$/.test(piece)) return Math.ceil(piece.length / JSON_SIGNS_OF_A_TOKEN);
+  return 1 + (piece.length - 1) * FURTHER_SIGN;
 }
+
+const ASCII_END = 0x7f;
+
+/**
+ * Letters without a meaning are taken in pairs, more or less. Those that come in row after row count at their dearest,
+ * since what is missing in one would add up.
+ */
+function tokensOfLetters(letters: string, isRepeated = false): number {
+  const { length } = letters;
+  let pairs = 0;
+  for (let at = 0; at < length; pairs += 1) at += SPLIT_PAIRS.has(letters.slice(at, at + 2)) ? 1 : 2;
+  if (isRepeated && length > 3) return pairs + 1;
+  return pairs * 2 === length ? pairs + (length - 2) * BETWEEN_PAIRS : pairs;
+}
+
+/** Where all letters have found their pair, others might have been better: measured, on average. */
+const BETWEEN_PAIRS = 0.1;
+
+/** Whether letters can be spoken, and begin where words do: what cannot, or follows a digit, is dear. */
+function isWord(letters: string, before: string): boolean {
+  if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
+  if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
+  const vowels = letters.replace(/[^aeiouy]/gi, "").length / letters.length;
+  return vowels >= FEWEST_VOWELS && vowels <= MOST_VOWELS;
+}
+
+/** Of the words that follow another without a sign between them, such as `Cart` in `addToCart`. */
+const SHORTEST_INSIDE = 4;
 
 /**
  * A cursor: where a list goes on. It begins with a digest of what was asked, so that it cannot go on with another
@@ -118,5 +167,5 @@ function digestOf(query: unknown): string {
   return createHash("sha256")
     .update(JSON.stringify(query) ?? "")
     .digest("base64url")
-    .slice(0, 8);
+    .slice(0, 4);
 }

@@ -38,8 +38,8 @@ interface HeldRun<Call, State> {
 }
 
 /** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
-export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
-  kind: RunKind<Call, Entry, State, Given>,
+export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+  kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
 ): DrivenRun<Call, State> {
@@ -86,8 +86,8 @@ function isLost({ lease }: Pick<HeldRun<unknown, unknown>, "lease">): boolean {
 }
 
 /** Opens a run, and does what its kind does with it until it stops. */
-async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
-  kind: RunKind<Call, Entry, State, Given>,
+async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+  kind: RunKind<Call, Entry, State, never>,
   { store }: Pick<RunsContext, "store">,
   { header: { runId }, state, meanwhile, first = [], open, carryOut: work }: DrivenParts<Call, Entry, State>,
   held: HeldRun<Call, State>,
@@ -122,8 +122,8 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
 }
 
 /** Carries a run out and brings it to rest. A run that another process has taken over is left to that process. */
-async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
-  kind: RunKind<Call, Entry, State, Given>,
+async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+  kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
   held: HeldRun<Call, State>,
@@ -155,8 +155,8 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
 }
 
 /** Ends the driving of a run that another process has taken over, and tells it of requests that left too late. */
-async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
-  kind: RunKind<Call, Entry, State, Given>,
+async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+  kind: RunKind<Call, Entry, State, never>,
   state: State,
   { journal, stopRequests }: HeldRun<Call, State>,
   at: number,
@@ -184,8 +184,8 @@ export function filesOf<Call, State>(
 }
 
 /** A run at rest in short. */
-export function inShort<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>(
-  { isOpen }: Pick<RunKind<Call, Entry, State, Given>, "isOpen">,
+export function inShort<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+  { isOpen }: Pick<RunKind<Call, Entry, State, never>, "isOpen">,
   header: RunHeader<Call>,
   state: State,
 ): RunSummary {

@@ -19,16 +19,16 @@ export interface RunInput {
 }
 
 /** Keeps, starts, resumes and finds the runs of one kind, of one project. */
-export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given> {
-  readonly kind: RunKind<Call, Entry, State, Given>;
+export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
+  readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
   /** The runs that this process drives or is about to. */
   readonly #driven = new Map<string, Run<Call, State>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
-  readonly #kept: KeptRuns<Call, Entry, State, Given>;
+  readonly #kept: KeptRuns<Call, Entry, State>;
   #tidied: Promise<void> | undefined;
 
-  constructor(kind: RunKind<Call, Entry, State, Given>, context: RunsContext) {
+  constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
     this.kind = kind;
     this.#context = context;
     this.#kept = new KeptRuns(kind, context);
@@ -117,7 +117,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Resumes a run. Gives the run as it is when another driver has it already, and when it was not
    * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */
-  async resume(runId: string, given?: Given): Promise<Run<Call, State> | undefined> {
+  async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);

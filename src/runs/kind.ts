@@ -37,10 +37,10 @@ export interface Ending {
 
 /**
  * A kind of work that is journaled, leased and reported: sending events, changing targetings. This room holds what is
- * the same for all kinds; a kind holds what differs. `Given` is what a run is started or resumed with besides its kept
- * parts.
+ * the same for all kinds; a kind holds what differs. `Given` is what a run is started with besides its kept parts, and
+ * `Again` what it may be resumed with.
  */
-export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given>
+export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
@@ -62,7 +62,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   /** Begins a run whose log is open, and drives it until it stops, which it records. */
   start(run: Driving<Call, Entry, State>, given: Given): Promise<void>;
   /** As `start`, for a run that continues where it stopped. */
-  resume(run: Driving<Call, Entry, State>, given: Given | undefined): Promise<void>;
+  resume(run: Driving<Call, Entry, State>, given: Again | undefined): Promise<void>;
   /** The entries that say what a crash left in doubt; absent: the state derives that by itself. */
   lost?(state: State): readonly Entry[];
   /** The line that says how a run stopped. */

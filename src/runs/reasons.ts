@@ -22,6 +22,7 @@ export const OWN_CODES = {
   BUSY: "other writes held the project during the whole retry budget",
   CANCELLED: "the run was cancelled before this was sent",
   NOT_PLANNED: "the run could not be planned, so that nothing of it was sent",
+  NOT_SAVED: "what was to be saved could not be read, or not be written",
   WITHDRAWN: "the run was cancelled before it was started",
   DECLINED: "the person who was asked did not agree",
   INTERRUPTED: "the run stopped before this was sent",

@@ -5,6 +5,7 @@ import type { SandboxApi } from "../api/sandbox.ts";
 import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
+import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair, TestBench, ToolContext, ToolServices } from "./context.ts";
 import { ToolError, type Toolset } from "./definition.ts";
 import { readingWithinWait, withinWait } from "./within-wait.ts";
@@ -96,6 +97,12 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
 /** What plans and starts changes, for a tool that is listed only where the management API is configured. */
 export function changesOf({ changes }: ToolContext): Changes {
   if (changes !== undefined) return changes;
+  throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
+}
+
+/** What saves lists to files, for a tool that is listed only where the management API is configured. */
+export function savesOf({ saves }: ToolContext): SaveRuns {
+  if (saves !== undefined) return saves;
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }
 

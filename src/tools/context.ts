@@ -8,6 +8,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { ContentsStore } from "../reading/contents-store.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Runs } from "../runs/registry.ts";
+import type { SaveRuns } from "../saves/save-runs.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {
@@ -40,6 +41,8 @@ export interface ToolServices {
   readonly runs: Runs;
   /** Plans and starts changes; absent where the management API is not configured. */
   readonly changes?: Changes;
+  /** Saves what lists read; absent where the management API is not configured. */
+  readonly saves?: SaveRuns;
   /** Starts the sending of events; absent where the event API is not configured. */
   readonly sending?: EventRuns;
   /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */

@@ -125,6 +125,8 @@ describe("resume_run of a deletion", () => {
     const { token: confirmation } = asked.confirmation;
     const agreed = await call(client, "resume_run", { runId, confirmation });
     expect(agreed).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
+    // It stands in what is kept of the run, so that later looks at it tell the same.
+    expect(await call(client, "get_run", { runId })).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
     expect(await service.count("deleteOptions")).toBe(2);
   });
 
@@ -142,6 +144,7 @@ describe("resume_run of a deletion", () => {
     const { structuredContent } = resumed;
     if (said.action === "accept") {
       expect(structuredContent).toMatchObject({ ...FINISHED, asked: "agreed_in_client" });
+      expect(await call(client, "get_run", { runId })).toMatchObject({ ...FINISHED, asked: "agreed_in_client" });
     } else {
       expect(structuredContent).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
       expect(textOf(resumed)).toMatch(/A person said no to this in the client[\s\S]*they were shown: .*150 deletions/);

@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -35,6 +35,7 @@ async function service() {
   return { sandbox, targetingId, ids, folder, faults, connect, env };
 }
 
+const saving = z.looseObject({ status: z.literal("running"), runId: z.string() });
 const HUNG = { kind: "timeout", on: "read", times: 1000 };
 const page = z.looseObject({
   options: z.array(z.looseObject({})),
@@ -52,7 +53,6 @@ describe("an API that hangs", () => {
       ["get_targeting", { targetingId }],
       ["list_options", { targetingId }],
       ["list_options", { targetingId, search: "On" }],
-      ["list_options", { targetingId, saveTo: join(folder, "all.csv") }],
       ["get_option", { optionId }],
       ["get_option", { optionId, saveTo: join(folder, "one.csv") }],
     ];
@@ -68,6 +68,47 @@ describe("an API that hangs", () => {
       expect(Date.now() - before).toBeLessThan(20_000);
     }
   });
+
+  test("saving a list goes on behind the answer, and the file and its base appear together", async () => {
+    const { targetingId, folder, faults, connect } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    await faults(HUNG);
+    const before = Date.now();
+    const first = await client.callTool("list_options", { targetingId, saveTo: join(folder, "all.csv") });
+    expect(Date.now() - before).toBeLessThan(20_000);
+    const { runId } = saving.parse(first.structuredContent);
+    expect(await readdir(folder)).toEqual([]);
+    await faults();
+    const look = async () => {
+      const { structuredContent } = await client.callTool("get_run", { runId, waitMs: 1000 });
+      return z.looseObject({ status: z.string() }).parse(structuredContent);
+    };
+    await expect.poll(look, { timeout: 60_000 }).toMatchObject({
+      ...{ runId, tool: "list_options", status: "succeeded" },
+      ...{ savedTo: expect.stringMatching(/all\.csv$/), base: expect.stringMatching(/all\.base\.ndjson$/) },
+      counts: { options: 2, contextIds: 1 },
+    });
+    expect((await readdir(folder)).sort()).toEqual(["all.base.ndjson", "all.csv"]);
+    const { structuredContent } = await client.callTool("get_run", { tool: "list_options" });
+    expect(structuredContent).toMatchObject({ runs: [{ runId, tool: "list_options", status: "succeeded" }] });
+  }, 120_000);
+
+  test("saving that a crash cut off is done anew by resume_run", async () => {
+    const { targetingId, folder, faults, connect, env } = await service();
+    await faults(HUNG);
+    const killed = startCommand([], env({ TARGETING_MCP_WAIT_MS: "1200" }));
+    const saves = toolCall("save", "list_options", { targetingId, saveTo: join(folder, "all.yaml") });
+    for (const message of [...OPENING, saves]) killed.send(message);
+    const going = z.looseObject({ result: z.looseObject({}) }).parse(await killed.answer("save"));
+    const { runId } = saving.parse(toolResult.parse(going.result).structuredContent);
+    killed.child.kill("SIGKILL");
+    await killed.exited;
+    await faults();
+    const client = await connect({});
+    const resumed = await client.callTool("resume_run", { runId });
+    expect(resumed.structuredContent).toMatchObject({ runId, status: "succeeded", counts: { options: 2 } });
+    expect((await readdir(folder)).sort()).toEqual(["all.base.ndjson", "all.yaml"]);
+  }, 120_000);
 
   test("a write that may change only some targetings answers within the wait, too", async () => {
     const { targetingId, ids, faults, connect } = await service();

@@ -51,6 +51,31 @@ test("a full targeting says its limit, how many options are there and fit, and w
   expect(textOf(dry)).toMatch(/there are 99,99\d already, so \d more fits?/);
 }, 60_000);
 
+test("over many requests of uneven size the rows before the stop are in, and those after it are not", async () => {
+  const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "120000" } });
+  const targeting = await session.sandbox.targeting("News");
+  const fitting = 6000;
+  for (let from = 0; from < OPTIONS_OF_A_TARGETING - fitting; from += 23_500) {
+    const options = Array.from({ length: 23_500 }, (_, at) => ({
+      _id: ulid(from + at),
+      targeting,
+      name: `Old ${from + at}`,
+    }));
+    await session.control("/seed", { options });
+  }
+  const items = Array.from({ length: 9000 }, (_, at) => ({
+    name: `New ${at}`,
+    ...(at % 10 === 3 && { contexts: contextIds(200, `a ${at} `) }),
+  }));
+  const report = checkedReport(await session.client.callTool("bulk_add_options", { targetingId: targeting, items }));
+  expect(report).toMatchObject({ status: "partial", counts: { succeeded: fitting, failed: 3000 } });
+  expect(report.failures).toMatchObject([{ errorCode: "TARGETING_CATEGORY_LIMIT_EXCEEDED", count: 3000 }]);
+  expect(report.failures[0]?.indexes[0]).toBe(fitting);
+  expect(report.notes.join("\n")).toContain(
+    "met first at item 6001: the 6,000 before it are in, of the 2,999 after it 0 are in",
+  );
+}, 60_000);
+
 test("an option that is full says so of itself; a full project is told apart from it", async () => {
   const session = await startSession();
   const targeting = await session.sandbox.targeting("Sports");

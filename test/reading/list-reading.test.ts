@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ListError } from "../../src/api/errors.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { findOptions } from "../../src/reading/find-options.ts";
 import { readOptionContents } from "../../src/reading/option-contents.ts";
 import { readOptionNames, readOptions } from "../../src/reading/option-lists.ts";
@@ -82,7 +83,8 @@ describe.each([
   test("ends a search, and saving what it finds, which leaves no file", async () => {
     const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
     for (const given of [{ search: "Option 777" }, { search: "nowhere" }, { saveTo: join(folder, "all.csv") }]) {
-      const context = { ...toolContext(of(PAGE + 1).api).context, allowedDirs: [folder] };
+      const now = { clock: systemClock, arrivedAt: systemClock.now(), waitMs: 10_000 };
+      const context = { ...toolContext(of(PAGE + 1).api).context, ...now, allowedDirs: [folder] };
       const call = listOptions.handler(listOptions.input().parse({ targetingId, ...given }), context);
       await expect(call).rejects.toMatchObject({ problem: "repeats" });
     }

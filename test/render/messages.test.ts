@@ -140,6 +140,7 @@ const OWN_REASONS: readonly Reason[] = [
     detail: { effect: "rejected", kind: "business", statusCode: 404, errorCode: "TARGETING_NOT_FOUND", route: "GET /" },
   },
   { code: "NOT_PLANNED", detail: { effect: "file", message: "the file is empty", remedy: "Give one with rows." } },
+  { code: "NOT_SAVED", detail: { effect: "notSent", reason: "connection refused" } },
   { code: "WITHDRAWN" },
   { code: "DECLINED" },
   { code: "INTERRUPTED" },

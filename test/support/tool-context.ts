@@ -9,7 +9,9 @@ import { fileContentsStore } from "../../src/reading/contents-file.ts";
 import { fileSuites } from "../../src/runs/file/suite-texts.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
+import { SaveRuns } from "../../src/saves/save-runs.ts";
 import type { OptionRecord } from "../../src/spec/records.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
 import { memoryRunStore } from "./memory-store.ts";
 
@@ -110,11 +112,18 @@ export function toolContext(management: ManagementApi) {
     canAsk: () => false,
   };
   return {
-    context,
+    context: { ...context, saves: savesOf(management, context) },
     pass: (ms: number) => {
       time += ms;
     },
   };
+}
+
+/** What saves the lists of a fake service. */
+function savesOf(api: ManagementApi, { contents, clock }: Pick<ToolContext, "contents" | "clock">): SaveRuns {
+  const newRunId = ulidSource(clock.now, Math.random);
+  const of = { project: "project", environment: "sandbox", newRunId } as const;
+  return new SaveRuns({ ...of, store: memoryRunStore(clock), clock, api, contents });
 }
 
 /** A ULID that ends in a number. */

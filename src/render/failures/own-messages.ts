@@ -173,6 +173,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const { message, remedy = "Mend that." } = planningFailure(detail);
     return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
   },
+  NOT_SAVED: (detail) => {
+    const { message, remedy = "Mend that." } = planningFailure(detail);
+    return { message: `nothing was saved: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+  },
   WITHDRAWN: () => ({
     message: "the run was cancelled before it was started: nothing was sent",
     remedy: "Make the call again if it is wanted after all.",

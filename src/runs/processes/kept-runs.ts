@@ -23,15 +23,15 @@ interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
 }
 
 /** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
-export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given> {
-  readonly #kind: RunKind<Call, Entry, State, Given>;
+export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
+  readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock">;
   readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
   /** The runs that other processes drive, and that a call here waits for. */
   readonly #followed = new Map<string, Run<Call, State>>();
   readonly #ending = new AbortController();
 
-  constructor(kind: RunKind<Call, Entry, State, Given>, of: Pick<RunsContext, "store" | "clock">) {
+  constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock">) {
     this.#kind = kind;
     this.#of = of;
   }

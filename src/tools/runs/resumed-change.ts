@@ -1,6 +1,7 @@
 import { changeOf } from "../../changes/change-kinds.ts";
-import { type ChangeRun, isWithdrawn } from "../../changes/change-run.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
+import { isWithdrawn } from "../../changes/not-planned.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
 import type { Asked } from "../../runs/outcome.ts";
@@ -31,7 +32,9 @@ export async function resumeChange(
   const goOn = async (asked: Asked): Promise<ToolAnswer> => {
     // Where nobody had to be asked now, what they said before counts.
     const told = asked === "not_needed" ? (run.state.facts.asked ?? asked) : asked;
-    return reportRun(await context.runs.resume(runId), context, [], { asked: told, tellsAsked: true });
+    // What was agreed to anew stays with the run, so that later looks at it tell it.
+    const resumed = await changesOf(context).runs.resume(runId, asked === "not_needed" ? undefined : { asked });
+    return reportRun(resumed, context, [], { asked: told, tellsAsked: true });
   };
   if (run.status() === "running") return goOn("not_needed");
   await checkAllowed(call, context.runs.part(runId, "input"), context);
@@ -132,7 +135,7 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   });
   if (why === "closed") return { answer };
   const later = async (accepted: boolean): Promise<void> => {
-    if (accepted) await context.runs.resume(runId);
+    if (accepted) await changesOf(context).runs.resume(runId, { asked: "agreed_in_client" });
   };
   return { answer, later };
 }

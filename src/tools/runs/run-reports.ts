@@ -5,9 +5,11 @@ import { isEventRun } from "../../events/run/event-runs.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
+import { savedAnswer } from "../../render/changes/saved-run.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import type { Run } from "../../runs/kind.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
+import { isSaveRun } from "../../saves/save-runs.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
@@ -62,6 +64,7 @@ export async function reportedRun(
   { withTotals = false, ...more }: AskedAnew & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
   if (isEventRun(run)) return eventRunReport(run, context, nextSteps);
+  if (isSaveRun(run) && run.state.saved !== undefined) return savedAnswer(run, run.state.saved, context);
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
   const report = await reportOf(run, context);
   const notes = [...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];

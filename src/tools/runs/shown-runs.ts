@@ -1,14 +1,15 @@
 import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
-import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
-import { resultLine } from "../../render/changes/result-rows.ts";
+import { resultLine, shortened } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
+import { savedAnswer } from "../../render/changes/saved-run.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
+import { isSaveRun } from "../../saves/save-runs.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
@@ -54,6 +55,7 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
+  if (isSaveRun(run) && run.state.saved !== undefined) return savedAnswer(run, run.state.saved, context);
   const { state } = run;
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
@@ -70,9 +72,8 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   // The rows themselves say where they are.
   const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
-  const fitting = given
-    ? rowsBeside(rows, resultLine, [JSON.stringify(bare.structured), bare.text])
-    : rowsThatFit(rows, resultLine, FAILURES_ROOM);
+  const around = tokensOf(JSON.stringify(bare.structured)) + tokensOf(bare.text) + HEADING_TOKENS;
+  const fitting = rowsThatFit(rows, resultLine, null, around);
   const end = wanted[fitting];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
@@ -96,8 +97,8 @@ const PLACES_BESIDE = 3;
 const MOST_SHOWN = 20;
 const MOST_GIVEN = 50;
 const CURSOR_LETTERS = 110;
-/** What the failures beside a page may take. */
-const FAILURES_ROOM = "x".repeat(2500);
+/** The heading of the rows, and their fence. */
+const HEADING_TOKENS = 40;
 
 /** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
 function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {

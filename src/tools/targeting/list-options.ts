@@ -69,8 +69,8 @@ async function answerOf(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   if (saveTo) {
-    const { saveOptions } = await import("./reads/save-options.ts");
-    return saveOptions(query, saveTo, form.fresh, context);
+    const { savedList } = await import("./reads/saved-list.ts");
+    return savedList(query, saveTo, form.fresh, context);
   }
   const { listedOptions } = await import("./reads/option-list.ts");
   return listedOptions(query, form, context);

@@ -98,7 +98,7 @@ async function pageOf(
 
 /** Random enough to tell two options apart, and short in a cursor. */
 function endOf(id: string): string {
-  return id.slice(-6);
+  return id.slice(-4);
 }
 
 /** The name of a group; undefined where it cannot be read, since the list says what matters. */

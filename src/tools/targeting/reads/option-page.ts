@@ -1,13 +1,6 @@
 import type { Hit } from "../../../reading/option-scan.ts";
 import { rowsThatFit, tokensOf, writeCursor } from "../../../render/page.ts";
-import {
-  groupLine,
-  listLine,
-  type OptionRow,
-  type OptionsTotals,
-  optionRow,
-  optionsText,
-} from "../../../render/reading.ts";
+import { listLines, type OptionRow, type OptionsTotals, optionRow, optionsText } from "../../../render/reading.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
 
@@ -59,29 +52,17 @@ export function optionsAnswer<Position>(
   const cursor = position && writeCursor(query, position);
   const bare = tokensOf(JSON.stringify(answer([], cursor, undefined).structured)) + tokensOf(cursor ?? "");
   const frame = bare + 2 * tokensOf(part.note ?? "") + SENTENCES_TOKENS;
-  const rows = all.slice(0, rowsThatFit(all, lineOnce(), null, frame));
+  const rows = all.slice(0, rowsThatFit(all, listLines(), null, frame));
   const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
   const note = rows.length < all.length ? fullNote(rows.length, Math.min(limit, all.length)) : part.note;
   return answer(rows, behind && writeCursor(query, behind), note);
 }
 
 /** The heading, the fence, the words before the cursor, and twice the note of a full page, with numbers of any size. */
-const SENTENCES_TOKENS = 115;
-
-/** The line of a row, and once the line of its group. */
-function lineOnce(): (row: OptionRow) => string {
-  const named = new Set<string>();
-  return (row) => {
-    const { _id, parent, parentName } = row;
-    named.add(_id);
-    if (typeof parent !== "string" || typeof parentName !== "string" || named.has(parent)) return listLine(row);
-    named.add(parent);
-    return `${listLine(row)}\n${groupLine(parent, parentName)}`;
-  };
-}
+const SENTENCES_TOKENS = 125;
 
 function fullNote(shown: number, wanted: number): string {
-  return `This page ends after ${shown} of ${wanted}, since an answer holds no more; the cursor goes on.`;
+  return `This page ends after ${shown} of ${wanted}: an answer holds no more.`;
 }
 
 function told(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {

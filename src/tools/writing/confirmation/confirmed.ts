@@ -1,9 +1,10 @@
 import * as z from "zod";
 import type { WriteCall, WriteTool } from "../../../changes/call.ts";
 import { writeCall } from "../../../changes/change-kinds.ts";
-import { type ChangeRun, isWithdrawn } from "../../../changes/change-run.ts";
+import type { ChangeRun } from "../../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
+import { isWithdrawn } from "../../../changes/not-planned.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { isGoing } from "../../../changes/planning.ts";
 import { changedEffect } from "../../../render/changes/effect.ts";

@@ -1,14 +1,22 @@
-import type { ManagementApi } from "../../../api/management.ts";
-import { findFreePlace, type Place } from "../../../files/folders.ts";
-import { inOnePiece, saveFile } from "../../../files/save-file.ts";
-import { type BaseOption, baseOptionOf, basePathOf, baseText } from "../../../plans/base/base.ts";
-import type { ServiceOption } from "../../../plans/base/service-targeting.ts";
-import { type DesiredFormat, formatOfDesired } from "../../../plans/file/read-desired.ts";
-import { desiredText } from "../../../plans/file/write-desired.ts";
-import { serviceOption } from "../../../plans/read-targeting.ts";
-import type { PlacedOption } from "../../../reading/saved-options.ts";
-import type { OptionRecord } from "../../../spec/records.ts";
-import type { ToolContext } from "../../context.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { findFreePlace, type Place } from "../files/folders.ts";
+import { type BaseOption, baseOptionOf, basePathOf, baseText } from "../plans/base/base.ts";
+import type { ServiceOption } from "../plans/base/service-targeting.ts";
+import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.ts";
+import { desiredText } from "../plans/file/write-desired.ts";
+import { serviceOption } from "../plans/read-targeting.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { ContentsStore } from "../reading/contents-store.ts";
+import type { PlacedOption } from "../reading/saved-options.ts";
+import type { OptionRecord } from "../spec/records.ts";
+
+/** What saving needs of the world. */
+export interface SavingWorld {
+  readonly api: ManagementApi;
+  readonly contents: ContentsStore | undefined;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
 
 /** A whole targeting that is being saved: as a desired state, or in rows; with its base beside the file. */
 export interface WholeTargeting {
@@ -18,8 +26,10 @@ export interface WholeTargeting {
   readonly expect: (options: readonly PlacedOption[]) => void;
   /** The desired state, once all rows were read. Throws a FileError where the form cannot hold so many. */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
-  /** Writes the base, once every option was taken; gives its path. Throws a FileError where it cannot be written. */
-  readonly saveBase: () => Promise<string>;
+  /** Where the base will be. */
+  readonly base: Place;
+  /** The text of the base, once every option was taken. */
+  readonly baseText: () => AsyncGenerator<string>;
 }
 
 /**
@@ -29,10 +39,10 @@ export interface WholeTargeting {
 export async function wholeTargeting(
   targetingId: string,
   { path }: Place,
-  api: ManagementApi,
-  { allowedDirs, clock, signal }: ToolContext,
+  folders: readonly string[],
+  { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
-  const base = await findFreePlace(basePathOf(path), allowedDirs);
+  const base = await findFreePlace(basePathOf(path), folders);
   const format: DesiredFormat = formatOfDesired(path);
   // Rows are written as they are read, so that only a desired state is held as a whole.
   const isHeld = format === "yaml" || format === "json";
@@ -43,6 +53,7 @@ export async function wholeTargeting(
   const groupOf = new Map<string, string>();
   let order: readonly string[] = [];
   return {
+    base,
     expect(options) {
       order = options.map(({ option }) => option._id);
       let group = "";
@@ -61,11 +72,10 @@ export async function wholeTargeting(
       while (!(await reading.next()).done);
       yield* desiredText({ targeting, options: order.flatMap((id) => held.get(id) ?? []) }, format);
     },
-    async saveBase() {
+    async *baseText() {
       const options = new Map(order.flatMap((id) => lines.get(id) ?? []).map((line) => [line._id, line]));
       const exportedAt = new Date(clock.now()).toISOString();
-      await saveFile(base, inOnePiece([...baseText({ targeting, exportedAt, options })].join("")));
-      return base.path;
+      yield [...baseText({ targeting, exportedAt, options })].join("");
     },
   };
 }

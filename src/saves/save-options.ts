@@ -1,0 +1,118 @@
+import { findFreePlace, type Place } from "../files/folders.ts";
+import { inPieces } from "../files/pieces.ts";
+import { freePlaceFor, saveFiles } from "../files/save-file.ts";
+import { isEmpty, scanOptions } from "../reading/option-scan.ts";
+import { steadily } from "../reading/pages.ts";
+import { type PlacedOption, type SavedOption, withContexts } from "../reading/saved-options.ts";
+import { optionLines } from "../reading/saved-rows.ts";
+import type { SaveCall, Saved } from "./save-state.ts";
+import { type SavingWorld, type WholeTargeting, wholeTargeting } from "./save-whole.ts";
+
+/** How many of the largest options are named. */
+const LARGEST = 5;
+
+type Asked = SaveCall["input"];
+
+/**
+ * Saves options, sub-options included, with their Context IDs, and tells what is in the file: rows that
+ * `bulk_add_options` reads, or a whole targeting as a desired state; a whole targeting gets its base beside the file.
+ * Context IDs that were read before are not read again, unless `fresh`. Throws ApiErrors, and a FileError where a file
+ * may not be written.
+ */
+export async function saveOptions(asked: Asked, world: SavingWorld): Promise<Saved> {
+  const { api, signal, contents: store } = world;
+  const { place, whole, lines } = await formOf(asked, world);
+  const options = await placed(asked, world);
+  whole?.expect(options);
+  let contextIds = 0;
+  const counted = async function* (rows: AsyncIterable<SavedOption>) {
+    for await (const row of rows) {
+      contextIds += row.contexts?.length ?? 0;
+      yield row;
+    }
+  };
+  const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
+  const pieces = inPieces(lines(counted(withContexts(api, options, signal, source, whole?.take))));
+  // The base is made of what the file took.
+  await saveFiles([
+    { place, pieces },
+    ...(whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }]),
+  ]);
+  const largest = largestOf(options);
+  return {
+    savedTo: place.path,
+    ...(whole && { base: whole.base.path }),
+    counts: countsOf(options, contextIds),
+    largest,
+  };
+}
+
+/** Whether a part of a targeting is asked for. */
+export function isPart({ parent, search, contextIds, empty }: Asked): boolean {
+  return (parent ?? search ?? contextIds ?? empty) !== undefined;
+}
+
+/** Whether the name of a file asks for a desired state, which holds a whole targeting. */
+export function asksDesired(saveTo: string): boolean {
+  return /\.(?:ya?ml|json)$/i.test(saveTo);
+}
+
+/** What is written, and where. */
+interface SavedForm {
+  readonly place: Place;
+  /** Absent where only a part of the targeting is saved. */
+  readonly whole?: WholeTargeting;
+  readonly lines: (rows: AsyncIterable<SavedOption>) => AsyncIterable<string>;
+}
+
+/** The form that the name of the file asks for. Throws a FileError where a file is there. */
+async function formOf(asked: Asked, world: SavingWorld): Promise<SavedForm> {
+  const { targetingId, saveTo, folders } = asked;
+  if (!asksDesired(saveTo)) {
+    const place = await freePlaceFor(saveTo, folders);
+    const lines = (rows: AsyncIterable<SavedOption>) => optionLines(rows, place.format);
+    return { place, lines, ...(!isPart(asked) && { whole: await wholeTargeting(targetingId, place, folders, world) }) };
+  }
+  const place = await findFreePlace(saveTo, folders);
+  const whole = await wholeTargeting(targetingId, place, folders, world);
+  return { place, whole, lines: (rows) => whole.desired(rows) };
+}
+
+function countsOf(options: readonly PlacedOption[], contextIds: number): Saved["counts"] {
+  const count = (counts: (placed: PlacedOption) => boolean): number => options.filter(counts).length;
+  return {
+    options: options.length,
+    groups: count(({ option }) => option.type === "collection"),
+    subOptions: count(({ option, groupName }) => groupName !== undefined || typeof option.parent === "string"),
+    withoutContexts: count(({ option }) => isEmpty(option)),
+    contextIds,
+  };
+}
+
+function largestOf(options: readonly PlacedOption[]): Saved["largest"] {
+  const held = options.flatMap(({ option }) => ((option.contextCount ?? 0) > 0 ? [option] : []));
+  return held
+    .sort((one, other) => (other.contextCount ?? 0) - (one.contextCount ?? 0))
+    .slice(0, LARGEST)
+    .map(({ _id, name, type, contextCount, childCount, parent }) => ({
+      ...{ _id, name, type, contextCount, childCount },
+      ...(typeof parent === "string" && { parent }),
+    }));
+}
+
+/** The options with the names of their groups, which files have instead of IDs. */
+async function placed(asked: Asked, { api, contents: store, signal }: SavingWorld): Promise<readonly PlacedOption[]> {
+  const { targetingId, parent, fresh } = asked;
+  const steps = await steadily(async (options) => {
+    const walk = { targetingId, parent, signal, ...options };
+    const job = { walk, from: { top: 0 }, wanted: asked, contents: { store, fresh } };
+    const found: PlacedOption[] = [];
+    for await (const { value } of scanOptions(api, job)) if (value !== undefined) found.push(value.step);
+    return found;
+  });
+  const group =
+    parent === undefined || steps.length === 0
+      ? undefined
+      : (await api.getOption(parent, { limit: 1 }, { signal })).option.name;
+  return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
+}

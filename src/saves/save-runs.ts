@@ -1,0 +1,138 @@
+import * as z from "zod";
+import type { ManagementApi } from "../api/management.ts";
+import { endingOf } from "../changes/not-planned.ts";
+import type { ContentsStore } from "../reading/contents-store.ts";
+import type { Driving, Run, RunForm, RunKind, RunsContext } from "../runs/kind.ts";
+import { KindRuns } from "../runs/kind-runs.ts";
+import { reason } from "../runs/outcome-schema.ts";
+import { type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
+
+/** What saved reads need besides what all runs need. */
+export interface SaveWorld {
+  readonly api: ManagementApi;
+  readonly contents?: ContentsStore | undefined;
+}
+
+/** A run that saves what it reads. */
+export type SaveRun = Run<SaveCall, SaveState>;
+
+/** Is told the error that ended a saved read, as it was thrown. */
+type OnError = (thrown: unknown) => void;
+
+const at = z.number();
+const text = z.string().optional();
+const count = z.number();
+
+const saved = z.object({
+  savedTo: z.string(),
+  base: z.string().exactOptional(),
+  counts: z.object({ options: count, contextIds: count, groups: count, subOptions: count, withoutContexts: count }),
+  largest: z.array(
+    z.object({
+      ...{ _id: z.string(), name: z.string(), type: text, parent: text },
+      ...{ contextCount: count.optional(), childCount: count.optional() },
+    }),
+  ),
+});
+
+/** How saved reads are kept. */
+const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
+  name: "saves",
+  tools: ["list_options"],
+  call: z.object({
+    tool: z.literal("list_options"),
+    input: z.object({
+      ...{ targetingId: z.string(), parent: text, search: text, contextIds: z.array(z.string()).optional() },
+      ...{ empty: z.boolean().optional(), fresh: z.boolean().optional() },
+      ...{ saveTo: z.string(), folders: z.array(z.string()) },
+    }),
+  }),
+  entry: z.discriminatedUnion("t", [
+    z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
+    z.object({ t: z.literal("saved"), saved, at }),
+    z.object({
+      t: z.literal("stop"),
+      cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
+      reason: reason.exactOptional(),
+      at,
+    }),
+    z.object({ t: z.literal("resume"), at }),
+  ]),
+  line: (entry) => [JSON.stringify(entry)],
+};
+
+/** Whether a run saves what it reads. */
+export function isSaveRun(run: Run): run is SaveRun {
+  return run.kind === SAVE_FORM.name;
+}
+
+/** Saves what lists read to files, each call as one run: one that is resumed reads anew. */
+export class SaveRuns {
+  readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
+
+  constructor(context: RunsContext & SaveWorld) {
+    this.runs = new KindRuns(saveKind(context), context);
+  }
+
+  /** Starts a run and drives it in the background; `onError` is told what ends it, where that is an error. */
+  start(input: SaveCall["input"], caller: string, onError: OnError): SaveRun {
+    const first = (now: number) => ({ t: "begin", saveTo: input.saveTo, at: now }) as const;
+    const nothing = { bytes: () => none(), digest: NOTHING_DIGEST };
+    return this.runs.startAtOnce({ tool: "list_options", input }, caller, { input: nothing, first, given: onError });
+  }
+}
+
+/** The SHA-256 of nothing. */
+const NOTHING_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+async function* none(): AsyncGenerator<never> {}
+
+function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, SaveState, OnError> {
+  const { clock } = world;
+  return {
+    ...SAVE_FORM,
+    newState: () => new SaveState(),
+    mayWait: false,
+    tidies: false,
+    async readBack({ header: { call, createdAt }, entries }) {
+      const state = new SaveState();
+      for await (const entry of entries) state.apply(entry);
+      if (state.objects.length > 0) return { state };
+      // It died while it was started: nothing was read yet.
+      const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
+      state.apply(begin);
+      return { state, first: [begin] };
+    },
+    start: (run, onError) => save(run, world, onError),
+    resume: async (run) => {
+      run.record({ t: "resume", at: clock.now() });
+      await save(run, world, () => {});
+    },
+    stop: (ending, now) => ({ t: "stop", ...ending, at: now }),
+    finish: async () => {},
+    isMeant: () => false,
+  };
+}
+
+/** Reads and saves, and says in the journal what came of it. */
+async function save(
+  run: Driving<SaveCall, SaveEntry, SaveState>,
+  { api, contents, clock }: RunsContext & SaveWorld,
+  onError: OnError,
+): Promise<void> {
+  await run.flush();
+  await run.markStarted();
+  try {
+    // Loaded late: a server that saves nothing does not need it.
+    const { saveOptions } = await import("./save-options.ts");
+    const world = { api: api.forCall?.() ?? api, contents, clock, signal: run.signal };
+    run.record({ t: "saved", saved: await saveOptions(run.header.call.input, world), at: clock.now() });
+    run.record({ t: "stop", cause: "finished", at: clock.now() });
+  } catch (thrown) {
+    const ending = run.signal.aborted ? { cause: run.cause() } : endingOf(thrown, "NOT_SAVED");
+    onError(thrown);
+    if (ending === undefined) throw thrown;
+    run.record({ t: "stop", ...ending, at: clock.now() });
+  }
+  await run.flush();
+}

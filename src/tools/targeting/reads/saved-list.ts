@@ -1,0 +1,37 @@
+import { findFreePlace } from "../../../files/folders.ts";
+import { freePlaceFor } from "../../../files/save-file.ts";
+import { asksDesired, isPart } from "../../../saves/save-options.ts";
+import type { SaveCall } from "../../../saves/save-state.ts";
+import { savesOf } from "../../apis.ts";
+import type { ToolContext } from "../../context.ts";
+import { type ToolAnswer, ToolError } from "../../definition.ts";
+import { reportedRun } from "../../runs/run-reports.ts";
+import { followRun } from "../../writing/follow-run.ts";
+import type { OptionsQuery } from "./option-query.ts";
+
+/**
+ * Saves the options that are asked for to a file, as a run: what takes longer than one wait goes on behind the answer.
+ * Throws what ends the run within the wait, a FileError where no such file may be written, and a ToolError where a part
+ * is asked for as a desired state.
+ */
+export async function savedList(
+  { targetingId, parent, search, contextIds, empty }: OptionsQuery,
+  saveTo: string,
+  fresh: boolean | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { allowedDirs: folders, caller } = context;
+  const asked: SaveCall["input"] = { targetingId, parent, search, contextIds, empty, fresh, saveTo, folders };
+  if (asksDesired(saveTo) && isPart(asked)) {
+    throw new ToolError(
+      "a .yaml or .json file holds a whole targeting as a desired state, and a part was asked for",
+      "Leave out parent, search, contextIds and empty, or name the file .csv or .ndjson.",
+    );
+  }
+  await (asksDesired(saveTo) ? findFreePlace : freePlaceFor)(saveTo, folders);
+  const errors: unknown[] = [];
+  const run = savesOf(context).start(asked, caller, (thrown) => errors.push(thrown));
+  await followRun(run, context);
+  if (errors.length > 0) throw errors[0];
+  return reportedRun(run, context);
+}
