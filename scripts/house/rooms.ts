@@ -6,6 +6,8 @@ export interface Room {
   readonly holds: string;
   /** The rooms that its files may import from besides their own. */
   readonly uses: readonly string[];
+  /** Whether its files run in a browser; they may be TSX. */
+  readonly isBrowser?: true;
 }
 
 const GROUND = ["spec", "platform"];
@@ -118,6 +120,12 @@ export const ROOMS: readonly Room[] = [
     path: "server/arguments",
     holds: "arguments of calls: JSON Schemas, what was meant, and the words for what does not fit",
     uses: ["tools", "render", "events/check", ...GROUND],
+  },
+  {
+    path: "page",
+    holds: "the page for people, which runs in a browser, and the types that cross the wire to it",
+    uses: [],
+    isBrowser: true,
   },
   {
     path: "tools",
