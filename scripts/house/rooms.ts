@@ -122,11 +122,11 @@ export const ROOMS: readonly Room[] = [
     uses: ["tools", "render", "events/check", ...GROUND],
   },
   {
-    path: "page",
-    holds: "the page for people, which runs in a browser, and the types that cross the wire to it",
-    uses: [],
-    isBrowser: true,
+    path: "page/serve",
+    holds: "serves the page to a browser: its files, sessions, guarded POSTs and its stream of updates",
+    uses: ["page", ...GROUND],
   },
+  { path: "page", holds: "the types and paths that cross the wire between a server and the page", uses: [] },
   {
     path: "tools",
     holds: "what tools have in common: their form, their context, and the registry",
