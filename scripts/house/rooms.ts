@@ -126,6 +126,18 @@ export const ROOMS: readonly Room[] = [
     holds: "serves the page to a browser: its files, sessions, guarded POSTs and its stream of updates",
     uses: ["page", ...GROUND],
   },
+  {
+    path: "page/app",
+    holds: "the page itself, which runs in a browser: its stream, its state and its frame",
+    uses: ["page", "page/app/views"],
+    isBrowser: true,
+  },
+  {
+    path: "page/app/views",
+    holds: "the views of the page, and the parts that they are made of",
+    uses: ["page", "page/app"],
+    isBrowser: true,
+  },
   { path: "page", holds: "the types and paths that cross the wire between a server and the page", uses: [] },
   {
     path: "tools",

@@ -1,5 +1,5 @@
 // The types that cross the wire between a server and its page. Times are milliseconds since 1970. All texts are plain
-// text: a server cuts long ones and writes invisible characters as escapes; the page puts them into text nodes.
+// text: a server cuts very long ones; the page puts them into text nodes, with escapes for invisible characters.
 
 /** The views of the page. A sandbox has the last three, all other servers the first two. */
 export type ViewName = "approvals" | "runs" | "events" | "targetings" | "faults";
