@@ -68,7 +68,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "commands/sandbox",
     holds: "the command that serves the emulated service, and the one that runs inside another command",
-    uses: ["commands", ...SANDBOX, ...BELOW_COMMANDS],
+    uses: ["commands", "page/sandbox", ...SANDBOX, ...BELOW_COMMANDS],
   },
   {
     path: "commands/plans",
@@ -120,6 +120,11 @@ export const ROOMS: readonly Room[] = [
     path: "server/arguments",
     holds: "arguments of calls: JSON Schemas, what was meant, and the words for what does not fit",
     uses: ["tools", "render", "events/check", ...GROUND],
+  },
+  {
+    path: "page/sandbox",
+    holds: "what the page shows of a sandbox, and what it may do there",
+    uses: ["page", "page/serve", "render/events", "render", ...SANDBOX, ...GROUND],
   },
   {
     path: "page/serve",

@@ -13,12 +13,7 @@ export function visible(text: string): string {
 /** A text that others wrote: it stands by itself, whatever its direction, and long ones are cut. */
 export function Text({ of, most = LONGEST }: { readonly of: string | null | undefined; readonly most?: number }) {
   if (of === null || of === undefined) return <span class="none">none</span>;
-  if (of.length <= most) return <bdi>{visible(of)}</bdi>;
-  return (
-    <>
-      <bdi>{visible(of.slice(0, most))}…</bdi> <small>({of.length.toLocaleString("en")} characters)</small>
-    </>
-  );
+  return <bdi>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
 }
 
 /** A point in time, as the person's own clock has it. */
