@@ -28,7 +28,7 @@ interface StreamOptions<Message> {
   readonly first: readonly Message[];
   /** Ends the stream, e.g. as its session ends. */
   readonly signal?: AbortSignal | undefined;
-  /** The stream has ended, whoever ended it. */
+  /** The stream has ended, by its page, its signal or an error. */
   readonly ended?: () => void;
 }
 
