@@ -41,12 +41,17 @@ try {
   const began = Date.now();
   const share = EVENTS / (60 * STEPS_PER_SECOND);
   for (let step = 1; step <= SECONDS * STEPS_PER_SECOND; step += 1) {
-    await Promise.all([send(Math.round(step * share) - Math.round((step - 1) * share)), delay(began + (step * 1000) / STEPS_PER_SECOND - Date.now())]);
+    await Promise.all([
+      send(Math.round(step * share) - Math.round((step - 1) * share)),
+      delay(began + (step * 1000) / STEPS_PER_SECOND - Date.now()),
+    ]);
   }
   const seconds = (Date.now() - began) / 1000;
   const slowest = Number(await page.evaluate("globalThis.slowest"));
   const rows = await page.getByRole("table", { name: "Events" }).getByRole("row").count();
-  console.log(`slowest frame of the page as ${EVENTS} events arrive in a minute: ${slowest.toFixed(0)} ms (at most 100)`);
+  console.log(
+    `slowest frame of the page as ${EVENTS} events arrive in a minute: ${slowest.toFixed(0)} ms (at most 100)`,
+  );
   console.log(`rows of its list: ${rows - 1} (at most 500)`);
   console.log(`seconds for as many events as arrive in ${SECONDS}: ${seconds.toFixed(1)} (at most ${SECONDS + 5})`);
 } finally {

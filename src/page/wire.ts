@@ -173,7 +173,7 @@ export interface EventsMessage {
   readonly kind: "events";
   /** Earlier ones are forgotten: the log was reset, or this is the first message of a stream. */
   readonly whole?: boolean;
-  /** The newest ones that are not on the page yet, oldest first, at most 500. */
+  /** The newest ones that are not on the page yet, oldest first, at most 100. */
   readonly events: readonly EventRow[];
   readonly counts: Readonly<Record<Verdict, number>>;
   /** Absent where it did not change. */
@@ -194,7 +194,7 @@ export interface EventRow {
   readonly says: readonly string[];
 }
 
-/** The answer of `GET /page/events?filter=…&before=SEQ`: the newest 500 that match, oldest first. */
+/** The answer of `GET /page/events?filter=…&before=SEQ`: the newest 100 that match, oldest first. */
 export interface EventList {
   readonly events: readonly EventRow[];
   readonly older: boolean;

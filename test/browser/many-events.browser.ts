@@ -4,7 +4,7 @@ import { startSandboxProcess } from "./sandbox-process.ts";
 
 const { onPage } = withBrowser();
 
-test("of 20,000 events in a minute the page holds 500 rows, and leads to the others", async () => {
+test("of 20,000 events in a minute the page holds at most 500 rows, and leads to the others", async () => {
   const sandbox = await startSandboxProcess("--quiet");
   await onPage(sandbox.url, async (page) => {
     await page.getByRole("heading", { name: "Events" }).waitFor();
@@ -20,22 +20,21 @@ test("of 20,000 events in a minute the page holds 500 rows, and leads to the oth
       most = Math.max(most, await page.locator("tr").count());
     }
     expect(Date.now() - began).toBeLessThan(60_000);
-    await page.getByText("500 of 20,000 events").waitFor();
+    await page.getByText("100 of 20,000 events").waitFor();
     const rows = page.getByRole("table", { name: "Events" }).getByRole("row");
-    // 500, their heads, and those of the coverage.
-    expect(most).toBeLessThanOrEqual(500 + 1 + 14);
-    expect(await rows.count()).toBe(501);
+    expect(most).toBeLessThanOrEqual(500);
+    expect(await rows.count()).toBe(1 + 100);
     for (const _ of [1, 2]) {
       const last = await rows.last().innerText();
       await page.getByRole("button", { name: "Next", exact: true }).click();
       await expect.poll(() => rows.last().innerText()).not.toBe(last);
-      expect(await rows.count()).toBe(501);
+      expect(await rows.count()).toBe(1 + 100);
     }
     await page.getByRole("button", { name: "Previous", exact: true }).click();
     await page.getByRole("button", { name: "Previous", exact: true }).click();
     await expect.poll(() => page.getByRole("button", { name: "Pause", exact: true }).isEnabled()).toBe(true);
-    // u-123, u-1230 to u-1239, u-12300 to u-12399.
-    await page.getByLabel("Filter").fill("u-123");
-    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(1 + 111);
+    // u-1234, u-12340 to u-12349.
+    await page.getByLabel("Filter").fill("u-1234");
+    await expect.poll(() => rows.count()).toBe(1 + 11);
   });
 });

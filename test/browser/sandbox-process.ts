@@ -1,4 +1,4 @@
-import { request } from "node:http";
+import { Agent, request } from "node:http";
 import { expect } from "vitest";
 import { startCommand } from "../support/server-process.ts";
 
@@ -18,13 +18,15 @@ export async function startSandboxProcess(...args: readonly string[]) {
     async send(event: unknown): Promise<void> {
       await fetch(`${url}/event`, { method: "POST", headers: HEADERS, body: JSON.stringify(event) });
     },
-    /** Sends events over a few connections that stay open. */
+    /** Sends events over a few connections that stay open, which costs less than `fetch`. */
     async sendAll(events: readonly unknown[]): Promise<void> {
+      const agent = new Agent({ keepAlive: true, maxSockets: 8 });
       const waiting = events.values();
       const next = async (): Promise<void> => {
-        for (const event of waiting) await this.send(event);
+        for (const event of waiting) await post(`${url}/event`, agent, JSON.stringify(event));
       };
       await Promise.all(Array.from({ length: 8 }, next));
+      agent.destroy();
     },
     /** Puts things into it past every rule. */
     async seed(seed: unknown): Promise<void> {
@@ -32,6 +34,15 @@ export async function startSandboxProcess(...args: readonly string[]) {
       if (!answer.ok) throw new Error(await answer.text());
     },
   };
+}
+
+function post(url: string, agent: Agent, body: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method: "POST", agent, headers: HEADERS }, (answer) => {
+      answer.resume().once("end", resolve);
+    });
+    sent.once("error", reject).end(body);
+  });
 }
 
 /** A GET with a `Host` of its own, which `fetch` does not allow. */

@@ -1,6 +1,6 @@
 import { batch } from "@preact/signals";
 import type { EventsMessage, Message, RunsMessage } from "../wire.ts";
-import { coverage, events, faults, hello, MOST_ROWS, notice, runs, targetings, verdicts } from "./state.ts";
+import { coverage, events, faults, hello, MOST_EVENTS, notice, runs, targetings, verdicts } from "./state.ts";
 
 /** Writes what an update says into the state, at once. */
 export function applyMessages(messages: readonly Message[]): void {
@@ -40,7 +40,7 @@ function applyRuns({ whole, runs: changed, gone = [] }: RunsMessage): void {
 }
 
 function applyEvents({ whole, events: arrived, counts, coverage: covered }: EventsMessage): void {
-  events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_ROWS);
+  events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_EVENTS);
   verdicts.value = counts;
   if (covered !== undefined) coverage.value = covered;
 }

@@ -6,7 +6,7 @@ import { EVENTS, type EventSpec } from "../../spec/events.ts";
 import type { CoverageRow, EventList, EventRow } from "../wire.ts";
 
 /** The most events of one update or one list. */
-export const MOST_EVENTS = 500;
+export const MOST_EVENTS = 100;
 
 /** An event as the page lists it. */
 export function eventRow(event: ArrivedEvent, seq: number): EventRow {
@@ -18,7 +18,7 @@ function bodyOf({ text, isJson }: ArrivedEvent): unknown {
   return isJson ? parseJson(text) : undefined;
 }
 
-/** The newest events after number `from`, oldest first, at most 500. */
+/** The newest events after number `from`, oldest first, at most 100. */
 export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
   const rows: EventRow[] = [];
   const first = Math.max(from, log.newest() - MOST_EVENTS, log.cleared()) + 1;
