@@ -16,7 +16,7 @@ import {
   shownEvents,
   showOlder,
 } from "./event-list.ts";
-import { Pager, Table, Text, Time, visible } from "./parts.tsx";
+import { Pager, SCROLLS, Table, Text, Time, visible } from "./parts.tsx";
 
 /** What arrives at the sandbox, live, and what of the catalogue it touches. */
 export function Events() {
@@ -97,7 +97,7 @@ function Body({ seq }: { readonly seq: number }) {
   return (
     <details onToggle={open}>
       <summary>Raw body</summary>
-      {body.value !== undefined && <pre>{body.value}</pre>}
+      {body.value !== undefined && <pre {...SCROLLS}>{body.value}</pre>}
     </details>
   );
 }

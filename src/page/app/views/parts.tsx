@@ -23,7 +23,7 @@ export function Time({ at }: { readonly at: number }) {
 }
 
 /** What scrolls has to be reached by keyboard. */
-const SCROLLS = { tabIndex: 0 } as const;
+export const SCROLLS = { tabIndex: 0 } as const;
 
 /** A table with its caption, in a frame that scrolls by keyboard as well. */
 export function Table({
@@ -61,7 +61,11 @@ export function Sentences({ title, of }: { readonly title?: string; readonly of:
   if (of === undefined || of.length === 0) return null;
   return (
     <>
-      {title !== undefined && <h3>{title}</h3>}
+      {title !== undefined && (
+        <p>
+          <strong>{title}</strong>
+        </p>
+      )}
       <ul>
         {of.map((sentence) => (
           <li key={sentence}>
