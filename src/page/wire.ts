@@ -23,7 +23,7 @@ export interface Hello {
 }
 
 /** Something that the person has to know about the session, e.g. that its link was tried a second time. */
-export interface NoticeMessage {
+interface NoticeMessage {
   readonly kind: "notice";
   readonly text: string;
 }
@@ -47,7 +47,7 @@ export type RunCounts = Readonly<
 >;
 
 /** The status of a run, as in the results of tools. */
-export type RunStatus =
+type RunStatus =
   | "succeeded"
   | "partial"
   | "failed"
@@ -117,7 +117,7 @@ export interface RunDetail {
   readonly nextSteps?: readonly string[];
 }
 
-export type RunFile = "results" | "rejects" | "removed";
+type RunFile = "results" | "rejects" | "removed";
 
 /** Objects that did not succeed for one reason. */
 export interface FailureRow {
@@ -180,7 +180,7 @@ export interface EventsMessage {
   readonly coverage?: readonly CoverageRow[];
 }
 
-export type Verdict = "recorded" | "ignored" | "rejected";
+type Verdict = "recorded" | "ignored" | "rejected";
 
 /** An event that arrived; its body is at `GET /page/events/{seq}`. */
 export interface EventRow {

@@ -33,7 +33,7 @@ export interface World {
 }
 
 /** The parts of a world that can be watched. */
-export type WorldPart = "state" | "events" | "faults";
+type WorldPart = "state" | "events" | "faults";
 
 /** What a new world needs. `lockWaitMs` is how long a write waits for another one of its project. */
 export interface WorldOptions {

@@ -1,11 +1,9 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import axe from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 
 /** Debian's Chromium, or the one that is named. */
 const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export const SCHEMES = ["light", "dark"] as const;
 
@@ -47,7 +45,7 @@ export function withBrowser() {
 /** What axe-core finds against WCAG 2.2 A and AA, and its best practices: `rule: place`. */
 export async function findingsOfAxe(page: Page): Promise<readonly string[]> {
   // Playwright runs it past the policy of the page, which lets no other script in.
-  await page.evaluate(AXE);
+  await page.evaluate(axe.source);
   const found: unknown = await page.evaluate(
     `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ": " + target)))`,
   );

@@ -49,7 +49,9 @@ function said(count: number, one: string, many: string): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+const NUMBERS = new Intl.NumberFormat("en");
+
 /** A number as people read it. */
 export function number(value: number): string {
-  return value.toLocaleString("en");
+  return NUMBERS.format(value);
 }

@@ -6,10 +6,10 @@ import { EVENTS, type EventSpec } from "../../spec/events.ts";
 import type { CoverageRow, EventList, EventRow } from "../wire.ts";
 
 /** The most events of one update or one list. */
-export const MOST_EVENTS = 100;
+const MOST_EVENTS = 100;
 
 /** An event as the page lists it. */
-export function eventRow(event: ArrivedEvent, seq: number): EventRow {
+function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const { at, verdict, uid, eventName: name, findings } = event;
   return { seq, at: Date.parse(at), verdict, uid, name, says: arrivedSentences(findings, bodyOf(event)) };
 }

@@ -1,3 +1,5 @@
+import type { Refusal } from "../wire.ts";
+
 /** The policy of the page: nothing from elsewhere, nothing inline, and never inside a frame. */
 const POLICY = [
   "default-src 'none'",
@@ -11,7 +13,7 @@ const POLICY = [
 ].join("; ");
 
 /** The headers of every answer of the page's routes. */
-export const PAGE_HEADERS = {
+const PAGE_HEADERS = {
   "Content-Security-Policy": POLICY,
   "Referrer-Policy": "no-referrer",
   "X-Content-Type-Options": "nosniff",
@@ -34,5 +36,6 @@ export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record
 
 /** What is refused, with one sentence that says why. */
 export function refusalAnswer(status: number, message: string): Response {
-  return dataAnswer({ message }, status);
+  const refusal: Refusal = { message };
+  return dataAnswer(refusal, status);
 }

@@ -12,7 +12,7 @@ export interface StreamSource<Message> {
 }
 
 /** What is told at once; without messages, nothing is sent. */
-export interface Update<Message> {
+interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;
 }

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { TargetedInputEvent, VNode } from "preact";
 import { PATHS } from "../../paths.ts";
-import type { EventBody, EventRow } from "../../wire.ts";
+import type { CoverageRow, EventBody, EventRow } from "../../wire.ts";
 import { number } from "../announce.ts";
 import { act, read } from "../requests.ts";
 import { coverage, verdicts } from "../state.ts";
@@ -114,21 +114,34 @@ function Coverage() {
   const parameters = [...new Set(rows.flatMap((row) => Object.keys(row.parameters)))];
   return (
     <Table caption="Coverage" heads={["Event", "Arrived", "Not recorded", ...parameters]} className="coverage">
-      {rows.map(({ name, count, wrong, parameters: seen }) => (
-        <tr key={name}>
-          <th scope="row">{name}</th>
-          <td class={count === 0 ? "none" : ""}>{number(count)}</td>
-          <td class={wrong === 0 ? "none" : "rejected"}>{number(wrong)}</td>
-          {parameters.map((parameter) => {
-            const times = seen[parameter];
-            return (
-              <td key={parameter} class={times === 0 ? "none" : ""}>
-                {times === undefined ? "" : number(times)}
-              </td>
-            );
-          })}
-        </tr>
-      ))}
+      {rows.map((row) => coverageRow(row, parameters))}
     </Table>
   );
+}
+
+/** Rows as they were drawn last: one whose event has not come since is not drawn again. */
+const drawnCoverage = new Map<string, { readonly mark: string; readonly row: VNode }>();
+
+function coverageRow(covered: CoverageRow, parameters: readonly string[]): VNode {
+  const { name, count, wrong, parameters: seen } = covered;
+  const mark = JSON.stringify(covered);
+  const known = drawnCoverage.get(name);
+  if (known?.mark === mark) return known.row;
+  const row = (
+    <tr key={name}>
+      <th scope="row">{name}</th>
+      <td class={count === 0 ? "none" : ""}>{number(count)}</td>
+      <td class={wrong === 0 ? "none" : "rejected"}>{number(wrong)}</td>
+      {parameters.map((parameter) => {
+        const times = seen[parameter];
+        return (
+          <td key={parameter} class={times === 0 ? "none" : ""}>
+            {times === undefined ? "" : number(times)}
+          </td>
+        );
+      })}
+    </tr>
+  );
+  drawnCoverage.set(name, { mark, row });
+  return row;
 }
