@@ -61,7 +61,6 @@ export const STALE: RunDetail = {
     ...WAITING.run,
     runId: "01STALE",
     startedAt: STARTED - 1000,
-    disabled: { approve: "Ask the agent to plan again." },
     waiting: {
       effect: "Deletes 1 option",
       parts: [],
@@ -80,7 +79,6 @@ export const ENDED: RunDetail = {
     ...WAITING.run,
     runId: "01ENDED",
     startedAt: STARTED - 2000,
-    disabled: { approve: "No server could drive it." },
     waiting: { effect: "Deletes 1 option", parts: [], lost: [], undoable: [], expiresAt: STARTED, ended: true },
   },
 };

@@ -32,7 +32,10 @@ export function Frame() {
             <ViewLink key={name} name={name} />
           ))}
         </nav>
-        <span class="about">{hello.value?.about}</span>
+        <span class="about">
+          {hello.value?.about}
+          {hello.value?.readOnly && ", read-only"}
+        </span>
       </header>
       <LiveRegion />
       <main>{View === undefined ? <h1>{link.value.is === "ended" ? "Ended" : "Connecting…"}</h1> : <View />}</main>

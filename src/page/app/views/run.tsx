@@ -65,7 +65,10 @@ export function Progress({ counts, label }: { readonly counts: RunCounts; readon
 /** A run's buttons; the sentence beside a disabled one says why. */
 export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act }) {
   const names = Object.keys(ACTIONS).filter((name): name is RunAction => Object.hasOwn(ACTIONS, name));
-  const { actions, disabled = {}, runId } = run;
+  const { actions, disabled = {}, runId, waiting } = run;
+  const isOff = (action: RunAction): boolean =>
+    disabled[action] !== undefined ||
+    (action === "approve" && (waiting?.ended === true || waiting?.stale !== undefined));
   const reasons = [...new Set(actions.flatMap((action) => disabled[action] ?? []))];
   return (
     <p class="bar">
@@ -76,7 +79,7 @@ export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act 
             key={action}
             type="button"
             class={action}
-            disabled={disabled[action] !== undefined}
+            disabled={isOff(action)}
             {...(disabled[action] !== undefined && { "aria-describedby": `why-${runId}` })}
             onClick={() => act(run, action)}
           >
