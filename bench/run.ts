@@ -22,6 +22,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   tokens: statedFigures,
   packing: (output) => [worstPacking(output)],
   sandbox: statedFigures,
+  page: statedFigures,
   "kept-runs": statedFigures,
   events: (output) => [
     ...found(output, "validating 100,000 events, beside parsing them", /: ([\d.]+) times/, "at most", 3),

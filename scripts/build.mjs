@@ -4,6 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { billOfMaterials, builtCommit, bundledPackages, licenseTexts } from "./bill-of-materials.mjs";
 import { mergeChunks } from "./merge-chunks.mjs";
+import { buildPage } from "./page-build.mjs";
 
 const COMMON = {
   bundle: true,
@@ -88,7 +89,8 @@ const { metafile } = await build({
   plugins: [madeTools(await listOfTools()), partsOfUndici(), tableOfKoreanAlone()],
 });
 await mergeChunks(fresh, "main.js");
-const bundled = await bundledPackages(metafile);
+const page = await buildPage(fresh);
+const bundled = await bundledPackages({ outputs: { ...metafile.outputs, ...page.outputs } });
 const bill = billOfMaterials(JSON.parse(await readFile("package.json", "utf8")), bundled, builtCommit());
 await writeFile(`${fresh}/LICENSES.txt`, licenseTexts(bundled));
 await writeFile(`${fresh}/sbom.cdx.json`, `${JSON.stringify(bill, null, 2)}\n`);

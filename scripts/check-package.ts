@@ -30,9 +30,10 @@ const CONTENTS = [
   /^LICENSE$/,
   /^dist\/main\.js$/,
   /^dist\/[a-z-]+-[A-Z0-9]{8}\.js$/,
+  /^dist\/page\.(?:html|js|css)$/,
   /^dist\/LICENSES\.txt$/,
   /^dist\/sbom\.cdx\.json$/,
-  /^docs\/(?:cookbook|deployment|desired-state|files|going-live|hosts|measured|quickstart|troubleshooting|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
+  /^docs\/(?:cookbook|deployment|desired-state|files|going-live|hosts|measured|page|quickstart|troubleshooting|safety|sandbox|sandbox-fidelity|settings|tools)\.md$/,
   /^skills\/[a-z-]+\/SKILL\.md$/,
   /^docs\/(?:desired-state|event-suite|plan)\.schema\.json$/,
 ] as const;

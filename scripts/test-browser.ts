@@ -1,6 +1,7 @@
-// Runs the emitted Playwright test in Chromium: it must pass on a page whose events are right, and fail on one whose
-// events are not. The pages send them to a sandbox, which must see the same. Installs Chromium from Debian's packages
-// where CHROMIUM names none, and Playwright into a temporary folder, which it removes. Run it with: npm run test:browser
+// What needs Chromium. First the tests of the page (test/browser). Then the emitted Playwright test: it must pass on a
+// page whose events are right, and fail on one whose events are not. The pages send them to a sandbox, which must see
+// the same. Installs Chromium from Debian's packages where CHROMIUM names none, and Playwright into a temporary folder,
+// which it removes. Run it with: npm run test:browser
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -71,6 +72,8 @@ async function servePages(eventUrl: string): Promise<{ readonly server: Server; 
 }
 
 if (!existsSync(chromium)) await installChromium();
+const root = join(import.meta.dirname, "..");
+await mustRun("npx", ["vitest", "run", "--config", "test/browser/vitest.config.ts"], root);
 const folder = await mkdtemp(join(tmpdir(), "event-browser-"));
 const sandbox = await startSandbox();
 const { server, url } = await servePages(`${sandbox.url}/event`);

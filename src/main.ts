@@ -43,8 +43,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/http/http.ts")).runHttp(line),
   },
   sandbox: {
-    usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE]",
-    meaning: "serves the emulated event and management APIs over HTTP",
+    usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE] [--quiet]",
+    meaning: "serves the emulated event and management APIs over HTTP, and a page for people at /",
     options: [
       { flag: "host", meaning: "the address to listen on" },
       { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
@@ -54,6 +54,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
         flag: "seed",
         meaning: "what it holds at its start: none, sample (a small shop), or what a file of seeds holds",
       },
+      { flag: "quiet", toggle: true, meaning: "prints no line for each event that arrives" },
     ],
     run: async (line) => (await import("./commands/sandbox/sandbox-line.ts")).runSandboxLine(line),
   },

@@ -7,7 +7,7 @@ import { ROOMS } from "../scripts/house/rooms.ts";
 
 const SOURCE = join(import.meta.dirname, "..", "src");
 const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts"))
+  .filter((file) => /\.tsx?$/.test(file))
   .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(SOURCE, file), "utf8") }));
 
 /** The lines of files for which something holds, as `file: line`. */

@@ -15,15 +15,20 @@ export function lintRules(rooms: readonly Room[] = ROOMS) {
   };
 }
 
-function importsOf({ path, uses }: Room, rooms: readonly Room[]) {
+function importsOf(room: Room, rooms: readonly Room[]) {
+  const { path, uses } = room;
   const closed = rooms.filter((other) => other.path !== path && !uses.includes(other.path));
-  const group = closed.map((other) => `${below(relative(path, other.path))}/*.ts`);
+  const group = closed.flatMap((other) => filesOf(other, below(relative(path, other.path))));
   const open = uses.length === 0 ? "imports nothing of ours" : `may import only from ${[...new Set(uses)].join(", ")}`;
   const options = { patterns: [{ group, message: `${path} ${open} (scripts/house/rooms.ts)` }] };
   return {
-    includes: [`src/${path}/*.ts`],
+    includes: filesOf(room, `src/${path}`),
     linter: { rules: { style: { noRestrictedImports: { level: "error", options } } } },
   };
+}
+
+function filesOf({ isBrowser }: Room, folder: string): readonly string[] {
+  return isBrowser ? [`${folder}/*.ts`, `${folder}/*.tsx`] : [`${folder}/*.ts`];
 }
 
 function lengthsOf(files: string, rules: object) {

@@ -6,6 +6,8 @@ export interface Room {
   readonly holds: string;
   /** The rooms that its files may import from besides their own. */
   readonly uses: readonly string[];
+  /** Whether its files run in a browser; they may be TSX. */
+  readonly isBrowser?: true;
 }
 
 const GROUND = ["spec", "platform"];
@@ -75,7 +77,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "commands/sandbox",
     holds: "the command that serves the emulated service, and the one that runs inside another command",
-    uses: ["commands", ...SANDBOX, ...BELOW_COMMANDS],
+    uses: ["commands", "page/sandbox", ...SANDBOX, ...BELOW_COMMANDS],
   },
   {
     path: "commands/plans",
@@ -133,6 +135,29 @@ export const ROOMS: readonly Room[] = [
     holds: "arguments of calls: JSON Schemas, what was meant, and the words for what does not fit",
     uses: ["tools", "render", "events/check", ...GROUND],
   },
+  {
+    path: "page/sandbox",
+    holds: "what the page shows of a sandbox, and what it may do there",
+    uses: ["page", "page/serve", "render/events", "render", ...SANDBOX, ...GROUND],
+  },
+  {
+    path: "page/serve",
+    holds: "serves the page to a browser: its files, sessions, guarded POSTs and its stream of updates",
+    uses: ["page", ...GROUND],
+  },
+  {
+    path: "page/app",
+    holds: "the page itself, which runs in a browser: its stream, its state and its frame",
+    uses: ["page", "page/app/views"],
+    isBrowser: true,
+  },
+  {
+    path: "page/app/views",
+    holds: "the views of the page, and the parts that they are made of",
+    uses: ["page", "page/app"],
+    isBrowser: true,
+  },
+  { path: "page", holds: "the types and paths that cross the wire between a server and the page", uses: [] },
   {
     path: "tools",
     holds: "what tools have in common: their form, their context, and the registry",

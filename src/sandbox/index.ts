@@ -25,6 +25,8 @@ export interface SandboxOptions {
   readonly seed?: Seed | undefined;
   /** Base address of a real event endpoint to which events are passed on. */
   readonly forward?: string;
+  /** Makes what serves the page for people, once it is first asked for. */
+  readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
   /** How long a write waits for another one of its project before it is answered 409, in milliseconds: 200. */
   readonly lockWaitMs?: number;
   /** The clock, in milliseconds since 1970. */
@@ -44,6 +46,8 @@ export interface Sandbox {
   unref(): void;
   /** The events that arrived and are still remembered, oldest first. */
   events(): readonly ArrivedEvent[];
+  /** Calls `arrived` with each event from now on. */
+  onEvent(arrived: (event: ArrivedEvent) => void): void;
   /** The targetings of every project. */
   targetings(): readonly { readonly _id: string; readonly name: string }[];
   /** One line about the events seen so far. */
@@ -71,11 +75,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
   const allowed = (options.allowedHosts ?? []).map((name) => name.toLowerCase());
-  const app = sandboxApp(world, { forward: options.forward, names: { host, allowed } });
+  const addressAt = (port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  let serving: Promise<(request: Request) => Promise<Response>> | undefined;
+  const { page: makePage } = options;
+  const page =
+    makePage &&
+    (async (request: Request) => {
+      serving ??= makePage(world, addressAt(listening.port));
+      return (await serving)(request);
+    });
+  const app = sandboxApp(world, { forward: options.forward, names: { host, allowed }, page });
   const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${listening.port}`,
+    url: addressAt(listening.port),
     port: listening.port,
     close: () => {
       closing ??= listening.stop().then(() => data?.flush());
@@ -83,6 +96,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     },
     unref: listening.unref,
     events: () => world.events.read({}, Number.POSITIVE_INFINITY).events,
+    onEvent(arrived) {
+      let last = world.events.newest();
+      world.watch("events", () => {
+        for (; last < world.events.newest(); last += 1) {
+          const event = world.events.at(last + 1);
+          if (event !== undefined) arrived(event);
+        }
+      });
+    },
     targetings: () => [...world.projects.values()].flatMap(({ targetings }) => [...targetings.values()]),
     shutdownSummary: () => {
       const { recorded, ignored, rejected } = world.events.counts();

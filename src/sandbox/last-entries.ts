@@ -6,6 +6,11 @@ interface LastEntries<Entry> {
   newestFirst(): Iterable<Entry>;
   /** How many were forgotten for room since the start or the last `clear`. */
   dropped(): number;
+  /** An entry by its number; they are numbered from 1 on as they come. Undefined for one that is forgotten. */
+  at(number: number): Entry | undefined;
+  /** The numbers of the newest entry ever, and of the last one before the last `clear`; 0 where there is none. */
+  newest(): number;
+  cleared(): number;
 }
 
 /**
@@ -25,6 +30,7 @@ export function lastEntries<Entry>({
   let ring: (Entry | undefined)[] = [];
   let oldest = 0;
   let arrived = 0;
+  let cleared = 0;
   let letters = 0;
 
   function dropOldest(): void {
@@ -44,8 +50,8 @@ export function lastEntries<Entry>({
     },
     clear() {
       ring = [];
-      oldest = 0;
-      arrived = 0;
+      oldest = arrived;
+      cleared = arrived;
       letters = 0;
     },
     *newestFirst() {
@@ -54,6 +60,9 @@ export function lastEntries<Entry>({
         if (entry !== undefined) yield entry;
       }
     },
-    dropped: () => oldest,
+    dropped: () => oldest - cleared,
+    at: (number) => (number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined),
+    newest: () => arrived,
+    cleared: () => cleared,
   };
 }

@@ -28,7 +28,12 @@ export interface World {
   readonly events: EventLog;
   /** Called after every change of what a dump holds. */
   changed(): void;
+  /** Calls `observer` after every change of that part, until the function that it gives is called. */
+  watch(part: WorldPart, observer: () => void): () => void;
 }
+
+/** The parts of a world that can be watched. */
+type WorldPart = "state" | "events" | "faults";
 
 /** What a new world needs. `lockWaitMs` is how long a write waits for another one of its project. */
 export interface WorldOptions {
@@ -42,6 +47,7 @@ export interface WorldOptions {
 
 /** Makes a world with one empty project. */
 export function newWorld(options: WorldOptions): World {
+  const { tell, watch } = observers();
   const sources = { now: options.now, newId: ulidSource(options.now, options.random) };
   const world: World = {
     sources,
@@ -50,13 +56,34 @@ export function newWorld(options: WorldOptions): World {
     seededKeys: new Map(),
     appKeys: new Set([...BUILT_IN_KEYS.app, ...options.appKeys]),
     lock: writeLock(options.lockWaitMs, options.now),
-    faults: faults(),
+    faults: faults(() => tell("faults")),
     requests: requestJournal(),
-    events: eventLog(),
-    changed: options.changed,
+    events: eventLog(() => tell("events")),
+    changed() {
+      options.changed();
+      tell("state");
+    },
+    watch,
   };
   resetProjects(world);
   return world;
+}
+
+function observers() {
+  const all: Readonly<Record<WorldPart, Set<() => void>>> = { state: new Set(), events: new Set(), faults: new Set() };
+  return {
+    tell(part: WorldPart): void {
+      for (const observer of all[part]) observer();
+    },
+    watch(part: WorldPart, observer: () => void): () => void {
+      // Of its own, so that one function may watch several times.
+      const own = (): void => observer();
+      all[part].add(own);
+      return () => {
+        all[part].delete(own);
+      };
+    },
+  };
 }
 
 /** Replaces all projects by empty ones: one for each project that a given key names. */

@@ -53,3 +53,20 @@ test("a port that stays taken: the handshake is answered all the same, and the l
     taken.close();
   }
 });
+
+test("the embedded sandbox has a page, and an open one does not keep the command alive", async () => {
+  const port = new URL(await closedPort()).port;
+  const command = startCommand([], { TARGETING_MCP_SANDBOX_PORT: port });
+  for (const message of OPENING) command.send(message);
+  await command.answer("open");
+  const url = `http://127.0.0.1:${port}`;
+  const page = await fetch(url);
+  expect(await page.text()).toContain("<title>targeting-mcp</title>");
+  const cookie = page.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const stream = await fetch(`${url}/page/stream`, { headers: { cookie } });
+  const reader = (stream.body ?? new ReadableStream<Uint8Array>()).getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('"views":["events","targetings","faults"]');
+  command.child.stdin.end();
+  expect((await command.exited).code).toBe(0);
+  await reader.read().catch((thrown: unknown) => expect(thrown).toBeInstanceOf(TypeError));
+});

@@ -12,7 +12,7 @@ const MOST = { fileLines: 300, functionLines: 60, folderFiles: 12 };
 const SOURCE = join(import.meta.dirname, "..", "..", "src");
 const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
   .map((file) => file.replaceAll("\\", "/"))
-  .filter((file) => file.endsWith(".ts"));
+  .filter((file) => /\.tsx?$/.test(file));
 
 const lines = new Map(
   files.map((file) => [file, readFileSync(join(SOURCE, file), "utf8").trimEnd().split("\n").length]),

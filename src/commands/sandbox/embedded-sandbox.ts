@@ -72,11 +72,15 @@ function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
 }
 
+/** Loads what serves the page once it is first opened. */
+export const pageOf: NonNullable<SandboxOptions["page"]> = async (world, url) =>
+  (await import("../../page/sandbox/sandbox-page.ts")).sandboxPage(world, url);
+
 async function start(options: SandboxOptions): Promise<Sandbox> {
   const { startSandbox } = await import("../../sandbox/index.ts");
   for (let tries = 1; ; tries += 1) {
     try {
-      const sandbox = await startSandbox(options);
+      const sandbox = await startSandbox({ ...options, page: pageOf });
       sandbox.unref();
       return sandbox;
     } catch (thrown) {

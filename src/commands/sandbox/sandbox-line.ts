@@ -20,6 +20,7 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
     host: optionOf(line, "host", text) ?? "127.0.0.1",
     port: optionOf(line, "port", wholeNumber(0, 65_535)) ?? 4010,
     allowedHosts: http.allowedHosts,
+    isQuiet: line.flags.has("quiet"),
     ...(data !== undefined && { data }),
     ...(forward !== undefined && { forward }),
     ...(environment.kind === "sandbox" && {

@@ -1,6 +1,7 @@
 import { coverageOf } from "../../events/watch/coverage.ts";
 import { parseJson } from "../../platform/json.ts";
 import { coverageText } from "../../render/events/arrived-events.ts";
+import { arrivalLine } from "../../render/events/arrived-sentences.ts";
 import { DataFileError } from "../../sandbox/data-file.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/index.ts";
@@ -10,6 +11,7 @@ import { SettingsError } from "../../settings/error.ts";
 import { isPlain } from "../../settings/proxy.ts";
 import { cannotListen } from "../cannot-listen.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { pageOf } from "./embedded-sandbox.ts";
 
 const PLAIN = ", with their keys, over plain http, readable on the way";
 
@@ -25,6 +27,8 @@ export interface SandboxCommand {
   readonly seed?: SandboxSeed;
   /** Host names under which it is served besides those of this machine. */
   readonly allowedHosts?: readonly string[];
+  /** Whether it prints no line for each event. */
+  readonly isQuiet?: boolean;
   /** Keys accepted besides the built-in ones. */
   readonly keys?: SandboxOptions["keys"];
 }
@@ -40,6 +44,7 @@ export async function runSandbox({
   forward,
   seed = "none",
   allowedHosts = [],
+  isQuiet = false,
   keys,
 }: SandboxCommand): Promise<void> {
   const asked = stopSignal();
@@ -49,6 +54,7 @@ export async function runSandbox({
       host,
       port,
       allowedHosts,
+      page: pageOf,
       seed: planted,
       ...(data === undefined ? {} : { dataFile: data }),
       ...(forward === undefined ? {} : { forward }),
@@ -60,6 +66,7 @@ export async function runSandbox({
   const [appKey] = BUILT_IN_KEYS.app;
   print([
     `Sandbox of the event and management APIs: ${sandbox.url}`,
+    `Open ${sandbox.url}/ in a browser to look at it.`,
     "",
     `Management API: ${sandbox.url}/context-targeting, header x-api-key: ${key.key} (reads and writes) or ${readKey.key} (reads)`,
     `Event API: POST ${sandbox.url}/event, header Authorization: ${appKey}`,
@@ -74,6 +81,7 @@ export async function runSandbox({
     `  curl ${sandbox.url}/_sandbox/events`,
     "",
   ]);
+  if (!isQuiet) sandbox.onEvent((event) => print([arrivalLine(event, arrivedEvent(event).body)]));
   await asked;
   await orSay(sandbox.close());
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);

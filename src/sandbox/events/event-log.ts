@@ -35,24 +35,31 @@ export interface EventLog {
   ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
   /** How many events of each verdict have arrived since the start or the last `clear`, dropped ones included. */
   counts(): Readonly<Record<Verdict, number>>;
+  /** An event by its number; they are numbered from 1 on as they arrive. Undefined for one that is forgotten. */
+  at(number: number): ArrivedEvent | undefined;
+  /** The numbers of the newest event ever, and of the last one before the last `clear`; 0 where there is none. */
+  newest(): number;
+  cleared(): number;
 }
 
 const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
 const LETTERS_OF_FINDING = 128;
 
-/** Makes an empty event log. */
-export function eventLog(): EventLog {
+/** Makes an empty event log; calls `changed` after each change. */
+export function eventLog(changed: () => void = () => undefined): EventLog {
   const kept = lastEntries<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
   return {
     add(event) {
       kept.add(event);
       counts = { ...counts, [event.verdict]: counts[event.verdict] + 1 };
+      changed();
     },
     clear() {
       kept.clear();
       counts = NONE;
+      changed();
     },
     read(filter, limit) {
       const newestFirst: ArrivedEvent[] = [];
@@ -65,6 +72,9 @@ export function eventLog(): EventLog {
       return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
     counts: () => counts,
+    at: kept.at,
+    newest: kept.newest,
+    cleared: kept.cleared,
   };
 }
 

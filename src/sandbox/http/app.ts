@@ -5,7 +5,7 @@ import { answerEvent } from "../events/event-endpoint.ts";
 import { answerManagement } from "../management/management.ts";
 import { type ManagementOperation, OPERATIONS } from "../management/operations.ts";
 import type { World } from "../world.ts";
-import { callerOf, isServed, type ServedNames } from "./callers.ts";
+import { callerOf, isFromLoopback, isServed, type ServedNames } from "./callers.ts";
 import { controlPlane } from "./control-plane.ts";
 import { deliver, statusAnswer } from "./reply.ts";
 import { type RequestBody, readBody } from "./request-body.ts";
@@ -32,15 +32,25 @@ interface AppOptions {
   /** Base address of a real event endpoint to which events are passed on. */
   readonly forward: string | undefined;
   readonly names: ServedNames;
+  /** Serves the page for people, which only this machine gets. */
+  readonly page?: ((request: Request) => Promise<Response>) | undefined;
 }
 
+/** The page's routes; the APIs and the control plane have none of them. */
+const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
+
 /** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks callers by itself. */
-export function sandboxApp(world: World, { forward, names }: AppOptions): Hono<{ Bindings: HttpBindings }> {
+export function sandboxApp(world: World, { forward, names, page }: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.route(CONTROL_PLANE, controlPlane(world));
   app.use(async (c, next) => {
     if (isServed(callerOf(c.env.incoming), names, c.req.path === ROUTES.trackEvent.path)) return next();
     return deliver(statusAnswer(403, NOT_SERVED), c.env.incoming, dated(world));
+  });
+  app.use(async (c, next) => {
+    const { incoming } = c.env;
+    if (page === undefined || !isOfPage(c.req.path) || !isFromLoopback(callerOf(incoming))) return next();
+    return page(c.req.raw);
   });
   app.options(ROUTES.trackEvent.path, (c) => c.body(null, 204, CORS));
   app.post(ROUTES.trackEvent.path, (c) => serveEvent(world, c, forward));

@@ -15,7 +15,8 @@ type ControlContext = Context<{ Bindings: HttpBindings }>;
 const RESETTABLE = ["state", "events", "requests", "faults"] as const;
 
 const faultList = z.strictObject({ faults: z.array(faultSchema) });
-const resetSchema = z.strictObject({ only: z.array(z.enum(RESETTABLE)).default([...RESETTABLE]) });
+/** What is to be reset; everything where nothing is named. */
+export const resetSchema = z.strictObject({ only: z.array(z.enum(RESETTABLE)).default([...RESETTABLE]) });
 const holdSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
   ms: z.int().min(0).max(600_000),
@@ -46,10 +47,10 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
     await world.lock.hold(projectNamed(world, project)._id, ms);
     return c.json({ project, ms });
   });
-  app.get("/faults", (c) => c.json({ faults: world.faults.list() }));
+  app.get("/faults", (c) => c.json({ faults: faultsOf(world) }));
   app.post("/faults", async (c) => {
     world.faults.add((await parsed(c, faultList)).faults);
-    return c.json({ faults: world.faults.list() });
+    return c.json({ faults: faultsOf(world) });
   });
   app.delete("/faults", (c) => {
     world.faults.clear();
@@ -76,13 +77,18 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   return result.data;
 }
 
-function reset(world: World, only: readonly (typeof RESETTABLE)[number][]): void {
+/** Forgets what is named: the events or requests that arrived, the faults, or all projects. */
+export function reset(world: World, only: readonly (typeof RESETTABLE)[number][]): void {
   if (only.includes("events")) world.events.clear();
   if (only.includes("requests")) world.requests.clear();
   if (only.includes("faults")) world.faults.clear();
   if (!only.includes("state")) return;
   resetProjects(world);
   world.changed();
+}
+
+function faultsOf(world: World) {
+  return world.faults.list().map(({ fault, met, struck }) => ({ fault, met, struck }));
 }
 
 function overview(world: World) {

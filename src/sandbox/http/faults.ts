@@ -39,6 +39,8 @@ export type Fault = z.output<typeof faultSchema>;
 
 /** A fault, with the number of requests that it has counted, and of those that it has struck. */
 interface FaultState {
+  /** Counts from 1 on, in the order in which faults were added. */
+  readonly id: number;
   readonly fault: Fault;
   readonly met: number;
   readonly struck: number;
@@ -47,24 +49,39 @@ interface FaultState {
 /** The faults in force. */
 export interface Faults {
   add(faults: readonly Fault[]): void;
+  /** Removes one fault; false where there is none of that ID. */
+  remove(id: number): boolean;
   clear(): void;
   list(): readonly FaultState[];
   /** The fault that strikes a request of this operation, or undefined. Each fault counts the requests it meets. */
   next(operation: Operation): Fault | undefined;
 }
 
-/** Makes an empty list of faults. */
-export function faults(): Faults {
-  let entries: { fault: Fault; met: number; struck: number; random: () => number }[] = [];
+/** Makes an empty list of faults; calls `changed` after each change. */
+export function faults(changed: () => void = () => undefined): Faults {
+  let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
+  let added = 0;
   return {
     add(more) {
-      entries.push(...more.map((fault) => ({ fault, met: 0, struck: 0, random: randomFrom(fault.seed) })));
+      for (const fault of more) {
+        added += 1;
+        entries.push({ id: added, fault, met: 0, struck: 0, random: randomFrom(fault.seed) });
+      }
+      changed();
+    },
+    remove(id) {
+      const left = entries.filter((entry) => entry.id !== id);
+      const isThere = left.length < entries.length;
+      entries = left;
+      if (isThere) changed();
+      return isThere;
     },
     clear() {
       entries = [];
+      changed();
     },
     list() {
-      return entries.map(({ fault, met, struck }) => ({ fault, met, struck }));
+      return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },
     next(operation) {
       let striking: Fault | undefined;
@@ -76,6 +93,7 @@ export function faults(): Faults {
         entry.struck += 1;
         striking = entry.fault;
       }
+      if (entries.length > 0) changed();
       return striking;
     },
   };

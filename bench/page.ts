@@ -1,0 +1,71 @@
+// The sandbox's page in Chromium while 20,000 events arrive in a minute: how long its slowest frame takes, and how many
+// rows it holds. Needs Debian's Chromium, or the one that CHROMIUM names.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { chromium } from "playwright-core";
+
+const EVENTS = 20_000;
+const SECONDS = Number(process.env.SECONDS ?? 60);
+const STEPS_PER_SECOND = 20;
+const NAMES = ["purchase", "click", "view_item", "app_open"];
+
+/** Notes the longest time between two frames from now on. */
+const WATCH_FRAMES = `
+  globalThis.slowest = 0;
+  let last = performance.now();
+  const next = (now) => {
+    globalThis.slowest = Math.max(globalThis.slowest, now - last);
+    last = now;
+    requestAnimationFrame(next);
+  };
+  requestAnimationFrame(next);
+`;
+
+const sandbox = spawn(process.execPath, ["dist/main.js", "sandbox", "--port", "0", "--quiet"], {
+  stdio: ["ignore", "pipe", "inherit"],
+});
+const [first] = await once(createInterface({ input: sandbox.stdout }), "line");
+const url = String(first).slice(String(first).indexOf("http"));
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+try {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(url);
+  await page.getByRole("heading", { name: "Events" }).waitFor();
+  await send(500);
+  await page.evaluate(WATCH_FRAMES);
+  const began = Date.now();
+  const share = EVENTS / (60 * STEPS_PER_SECOND);
+  for (let step = 1; step <= SECONDS * STEPS_PER_SECOND; step += 1) {
+    await Promise.all([
+      send(Math.round(step * share) - Math.round((step - 1) * share)),
+      delay(began + (step * 1000) / STEPS_PER_SECOND - Date.now()),
+    ]);
+  }
+  const seconds = (Date.now() - began) / 1000;
+  const slowest = Number(await page.evaluate("globalThis.slowest"));
+  const rows = await page.getByRole("table", { name: "Events" }).getByRole("row").count();
+  console.log(
+    `slowest frame of the page as ${EVENTS} events arrive in a minute: ${slowest.toFixed(0)} ms (at most 100)`,
+  );
+  console.log(`rows of its list: ${rows - 1} (at most 500)`);
+  console.log(`seconds for as many events as arrive in ${SECONDS}: ${seconds.toFixed(1)} (at most ${SECONDS + 5})`);
+} finally {
+  await browser.close();
+  sandbox.kill();
+  await once(sandbox, "close");
+}
+
+async function send(count: number): Promise<void> {
+  for (let at = 0; at < count; at += 1) {
+    await fetch(`${url}/event`, {
+      method: "POST",
+      headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
+      body: JSON.stringify({ uid: `user-${at}`, eventName: NAMES[at % NAMES.length], currency: "KRW" }),
+    });
+  }
+}

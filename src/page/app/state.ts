@@ -1,0 +1,34 @@
+import { computed, signal } from "@preact/signals";
+import type { CoverageRow, EventRow, FaultsMessage, Hello, LoginWays, RunRow, TargetingsMessage } from "../wire.ts";
+
+// What the page knows. The stream writes it; the views read it.
+
+/** How the page stands to its server. */
+export type Link =
+  | { readonly is: "waiting" | "live" | "lost" | "ended" }
+  | { readonly is: "refused"; readonly ways: LoginWays };
+
+export const link = signal<Link>({ is: "waiting" });
+export const hello = signal<Hello | undefined>(undefined);
+/** What the person has to know about the session. */
+export const notice = signal("");
+/** What came of the last thing that the person did. */
+export const outcome = signal("");
+
+export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
+/** The newest run first. */
+export const runList = computed(() =>
+  [...runs.value.values()].toSorted((one, other) => other.startedAt - one.startedAt),
+);
+export const waitingRuns = computed(() => runList.value.filter(({ status }) => status === "needs_confirmation"));
+
+/** The newest events, the newest first, and how many arrived in all. */
+export const events = signal<readonly EventRow[]>([]);
+export const verdicts = signal({ recorded: 0, ignored: 0, rejected: 0 });
+export const coverage = signal<readonly CoverageRow[]>([]);
+export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0 });
+export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
+
+/** The most rows of a list; of the list of events fewer, since it changes ten times a second. */
+export const MOST_ROWS = 500;
+export const MOST_EVENTS = 100;

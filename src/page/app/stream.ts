@@ -1,0 +1,81 @@
+import { PATHS } from "../paths.ts";
+import type { LoginWays, Message } from "../wire.ts";
+import { applyMessages } from "./messages.ts";
+import { hello, link } from "./state.ts";
+
+const PAUSE_MS = 1000;
+/** How often a server that does not come back by itself is tried before the page says that it has ended. */
+const TRIES = 3;
+/** Servers send a sign of life every 10 s. */
+const SILENCE_MS = 25_000;
+
+/** Follows the server's stream for as long as the page is open, and says in `link` how that goes. */
+export async function follow(): Promise<void> {
+  let position: string | undefined;
+  for (let failures = 0; ; failures += 1) {
+    const answer = await opened(position);
+    if (answer?.ok) {
+      failures = 0;
+      link.value = { is: "live" };
+      position = await readUpdates(answer, position);
+    } else if (answer?.status === 401 && !(await canComeBackIn(answer))) {
+      return;
+    }
+    if (failures >= TRIES && hello.value?.returns !== true) {
+      link.value = { is: "ended" };
+      return;
+    }
+    if (link.value.is === "live") link.value = { is: "lost" };
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** The answer of the stream, or undefined where the server cannot be reached. */
+async function opened(position: string | undefined): Promise<Response | undefined> {
+  try {
+    return await fetch(PATHS.stream, { headers: position === undefined ? {} : { "Last-Event-ID": position } });
+  } catch (thrown) {
+    if (thrown instanceof TypeError) return undefined;
+    throw thrown;
+  }
+}
+
+/** Whether a page without session gets a new one by loading the page again, as after a restart of a sandbox. */
+async function canComeBackIn(answer: Response): Promise<boolean> {
+  const ways: LoginWays = await answer.json();
+  if (!ways.token && ways.issuer === undefined && (await fetch(PATHS.page)).ok) return true;
+  link.value = { is: "refused", ways };
+  return false;
+}
+
+/** Applies updates until the stream ends; gives the last position. */
+async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
+  let position = from;
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let pending = "";
+  while (reader !== undefined) {
+    const timer = setTimeout(() => reader.cancel(), SILENCE_MS);
+    const text = await reader.read().then(
+      ({ value }) => value,
+      () => undefined,
+    );
+    clearTimeout(timer);
+    if (text === undefined) break;
+    const parts = (pending + text).split("\n\n");
+    pending = parts.pop() ?? "";
+    for (const part of parts) position = applyUpdate(part) ?? position;
+  }
+  return position;
+}
+
+/** Applies one update; gives its position, where it has one. */
+function applyUpdate(text: string): string | undefined {
+  const fields = new Map(
+    text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+  );
+  const data = fields.get("data");
+  if (data === undefined) return undefined;
+  const messages: readonly Message[] = JSON.parse(data);
+  applyMessages(messages);
+  return fields.get("id");
+}

@@ -1,0 +1,47 @@
+import { signal } from "@preact/signals";
+import { PATHS } from "../../paths.ts";
+import type { RunDetail, RunRow } from "../../wire.ts";
+import { act, read } from "../requests.ts";
+import { outcome } from "../state.ts";
+import type { Act } from "./run.tsx";
+
+/** What is known of the run that is shown, beyond its row. */
+export const detail = signal<RunDetail | undefined>(undefined);
+
+/** How often what is beneath the row of a running run is read again. */
+const EVERY_MS = 1000;
+/** The run whose detail is wanted, and whether a read of one is under way or was a moment ago. */
+let wanted: RunRow | undefined;
+let isBusy = false;
+
+/** Reads what is beneath the row of a run, and reads it again as the row changes. */
+export function look(run: RunRow): void {
+  wanted = run;
+  if (!isBusy) void readWanted();
+}
+
+async function readWanted(): Promise<void> {
+  const run = wanted;
+  if (run === undefined) return;
+  wanted = undefined;
+  isBusy = true;
+  const answer = await read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(run.runId)}`);
+  if ("data" in answer) detail.value = answer.data;
+  else outcome.value = answer.message;
+  await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+  isBusy = false;
+  await readWanted();
+}
+
+const DONE = {
+  approve: "Approved.",
+  decline: "Declined.",
+  cancel: "The run is being cancelled.",
+  undo: "The way back is being planned; it then waits for a decision.",
+  resume: "The run goes on.",
+} as const;
+
+/** Does what a run's button says. */
+export const actOnRun: Act = ({ runId }, action) => {
+  void act(`${PATHS.runs}/${encodeURIComponent(runId)}/${action}`, {}, DONE[action]);
+};

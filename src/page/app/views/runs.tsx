@@ -1,0 +1,88 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { number } from "../announce.ts";
+import { route } from "../route.ts";
+import { MOST_ROWS, runList, runs } from "../state.ts";
+import { Pager, Table, Text, Time } from "./parts.tsx";
+import { Buttons, Effect, Progress, RunBody, Status } from "./run.tsx";
+import { actOnRun, detail, look } from "./run-page.ts";
+
+/** Running and past runs, or the one that the address names. */
+export function Runs() {
+  const { id } = route.value;
+  return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
+}
+
+function RunTable() {
+  const from = useSignal(0);
+  const all = runList.value;
+  const first = Math.min(from.value, Math.max(0, all.length - 1));
+  const shown = all.slice(first, first + MOST_ROWS);
+  const go = (to: number) => () => {
+    from.value = to;
+  };
+  return (
+    <>
+      <h1>Runs</h1>
+      <Table caption="Runs" heads={["Started", "Tool", "Targeting", "Status", "Progress", "Asked by"]}>
+        {shown.map(({ runId, startedAt, tool, targeting, status, counts, caller }) => (
+          <tr key={runId}>
+            <td>
+              <Time at={startedAt} />
+            </td>
+            <th scope="row">
+              <a href={`#/runs/${encodeURIComponent(runId)}`}>{tool}</a>
+            </th>
+            <td>
+              <Text of={targeting?.name ?? targeting?._id ?? ""} most={120} />
+            </td>
+            <td>
+              <Status of={status} />
+            </td>
+            <td>{counts.items > 0 && <Progress counts={counts} label={`Progress of ${tool}`} />}</td>
+            <td>
+              <Text of={caller ?? ""} most={120} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+      {all.length > MOST_ROWS && (
+        <Pager
+          previous={first === 0 ? undefined : go(Math.max(0, first - MOST_ROWS))}
+          next={first + MOST_ROWS >= all.length ? undefined : go(first + MOST_ROWS)}
+        >
+          {number(first + 1)} to {number(first + shown.length)} of {number(all.length)} runs
+        </Pager>
+      )}
+      {all.length === 0 && <p>There are no runs yet.</p>}
+    </>
+  );
+}
+
+function OneRun({ id }: { readonly id: string }) {
+  useSignalEffect(() => {
+    const run = runs.value.get(id);
+    if (run !== undefined) look(run);
+  });
+  const run = runs.value.get(id);
+  if (run === undefined) return <h1>There is no such run</h1>;
+  const known = detail.value?.run.runId === id ? detail.value : { run, failures: [], downloads: [] };
+  return (
+    <>
+      <h1>
+        {run.tool} {run.targeting?.name !== undefined && <Text of={run.targeting.name} />}
+      </h1>
+      <p>
+        Run {run.runId}, <Time at={run.startedAt} />
+        {run.caller !== undefined && (
+          <>
+            , asked by <Text of={run.caller} />
+          </>
+        )}
+        . <a href="#/runs">All runs</a>
+      </p>
+      <Buttons run={run} act={actOnRun} />
+      {run.waiting !== undefined && <Effect waiting={run.waiting} />}
+      <RunBody detail={{ ...known, run }} />
+    </>
+  );
+}

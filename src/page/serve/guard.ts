@@ -1,0 +1,56 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { TOKEN_HEADER } from "../paths.ts";
+import { refusalAnswer } from "./answers.ts";
+
+/** The most bytes of a POST's body: the page sends decisions and short forms. */
+const MOST_BYTES = 65_536;
+
+/**
+ * The refusal of a POST that does not come from the page itself: no `Origin`, one of another server, or, where a session
+ * is given, not its token; undefined where it may be carried out. `Host` has been checked before.
+ */
+export function refusedPost(request: Request, session?: { readonly token: string }): Response | undefined {
+  if (!isSameOrigin(request)) return refusalAnswer(403, "only the page of this server may send this");
+  const isJson = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
+  if (!isJson) return refusalAnswer(415, "the page sends JSON");
+  if (session !== undefined && !isSame(request.headers.get(TOKEN_HEADER) ?? "", session.token)) {
+    return refusalAnswer(403, "this page belongs to another session: load it again");
+  }
+  return undefined;
+}
+
+/** Whether the browser says that a page of this very host and port sent the request. */
+function isSameOrigin({ headers }: Request): boolean {
+  const origin = headers.get("origin");
+  const site = headers.get("sec-fetch-site");
+  if (origin === null || (site !== null && site !== "same-origin")) return false;
+  if (!/^https?:/i.test(origin) || !URL.canParse(origin)) return false;
+  const host = headers.get("host");
+  const { protocol, host: from } = new URL(origin);
+  // The port that goes without saying is in neither, or in one of them.
+  return host !== null && URL.canParse(`${protocol}//${host}`) && new URL(`${protocol}//${host}`).host === from;
+}
+
+/** Compares two secrets in a time that says nothing about them. */
+export function isSame(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}
+
+/** The body of a POST as data, `{}` where it is empty; a refusal where it is too long or no JSON. */
+export async function bodyOf(request: Request): Promise<{ readonly data: unknown } | Response> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MOST_BYTES) return refusalAnswer(413, "that is more than the page ever sends");
+    text += decoder.decode(chunk, { stream: true });
+  }
+  try {
+    return { data: text === "" ? {} : JSON.parse(text) };
+  } catch (thrown) {
+    if (!(thrown instanceof SyntaxError)) throw thrown;
+    return refusalAnswer(400, "the page sends JSON");
+  }
+}

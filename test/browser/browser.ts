@@ -1,0 +1,58 @@
+import axe from "axe-core";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect } from "vitest";
+
+/** Debian's Chromium, or the one that is named. */
+const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+export const SCHEMES = ["light", "dark"] as const;
+
+/** Starts Chromium for the tests of a file, and gives pages of it. */
+export function withBrowser() {
+  let browser: Browser | undefined;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: EXECUTABLE, args: ["--no-sandbox"] });
+  });
+  afterAll(() => browser?.close());
+  return {
+    /**
+     * Opens an address in a browser that knows nothing yet. Afterwards, nothing may stand on the console but what
+     * `mayLog` allows.
+     */
+    async onPage(
+      url: string,
+      work: (page: Page) => Promise<void>,
+      { colorScheme = "light", mayLog }: { readonly colorScheme?: "light" | "dark"; readonly mayLog?: RegExp } = {},
+    ): Promise<void> {
+      if (browser === undefined) throw new Error("the browser is not there yet");
+      const context = await browser.newContext({ colorScheme, viewport: { width: 1280, height: 800 } });
+      const said: string[] = [];
+      try {
+        const page = await context.newPage();
+        page.on("console", (message) => said.push(`${message.type()}: ${message.text()}`));
+        page.on("pageerror", (error) => said.push(`error: ${error.message}`));
+        page.on("dialog", (dialog) => said.push(`dialog: ${dialog.message()}`));
+        await page.goto(url);
+        await work(page);
+      } finally {
+        await context.close();
+      }
+      expect(said.filter((line) => mayLog === undefined || !mayLog.test(line))).toEqual([]);
+    },
+  };
+}
+
+/** What axe-core finds against WCAG 2.2 A and AA, and its best practices: `rule: place`. */
+export async function findingsOfAxe(page: Page): Promise<readonly string[]> {
+  // Playwright runs it past the policy of the page, which lets no other script in.
+  await page.evaluate(axe.source);
+  const found: unknown = await page.evaluate(
+    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ": " + target)))`,
+  );
+  return Array.isArray(found) ? found.map(String) : ["axe-core gave no list"];
+}
+
+/** Waits for the row headers of a table, as they are shown. */
+export async function rowNames(page: Page, caption: string): Promise<readonly string[]> {
+  return page.getByRole("table", { name: caption }).getByRole("rowheader").allTextContents();
+}

@@ -1,0 +1,87 @@
+import { createServer } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { onTestFinished } from "vitest";
+import { dataAnswer, refusalAnswer } from "../../src/page/serve/answers.ts";
+import { pageAsset, pageFile } from "../../src/page/serve/assets.ts";
+import { eventStream } from "../../src/page/serve/event-stream.ts";
+import { refusedPost } from "../../src/page/serve/guard.ts";
+import type { LoginWays, Message, RunDetail, RunRow } from "../../src/page/wire.ts";
+
+const TOKEN = "the-token-of-the-session";
+
+/** What a server of made runs says, and what it was asked to do. */
+interface MadeRuns {
+  readonly details: readonly RunDetail[];
+  /** In place of a session: how to log in. */
+  readonly login?: LoginWays;
+}
+
+/** Serves the built page with runs that are written down in a test, in place of those of a server. */
+export async function serveMadeRuns({ details, login }: MadeRuns) {
+  const rows = new Map(details.map(({ run }) => [run.runId, run]));
+  const asked: string[] = [];
+  const watchers = new Set<() => void>();
+  let version = 0;
+  let isIn = login === undefined;
+  const hello: Message = {
+    kind: "hello",
+    views: ["approvals", "runs"],
+    token: TOKEN,
+    about: "live, project shop",
+    returns: false,
+  };
+  const source = {
+    since: (position: string | undefined) => ({
+      messages: position === String(version) ? [] : [{ kind: "runs", whole: true, runs: [...rows.values()] } as const],
+      position: String(version),
+    }),
+    watch(changed: () => void) {
+      watchers.add(changed);
+      return () => void watchers.delete(changed);
+    },
+  };
+  const put = (run: RunRow): void => {
+    rows.set(run.runId, run);
+    version += 1;
+    for (const changed of watchers) changed();
+  };
+  const answer = async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url);
+    if (request.method === "POST") {
+      const refused = refusedPost(request, pathname === "/login" ? undefined : { token: TOKEN });
+      if (refused !== undefined) return refused;
+      asked.push(`${pathname} ${await request.text()}`);
+      if (pathname !== "/login") return dataAnswer({});
+      isIn = true;
+      return dataAnswer({});
+    }
+    const asset = await pageAsset(pathname);
+    if (asset !== undefined) return asset;
+    if (pathname === "/") return pageFile("page");
+    if (!isIn) return dataAnswer(login, 401);
+    if (pathname === "/page/stream") return eventStream<Message>(request, source, { first: [hello] });
+    const detail = details.find(({ run }) => pathname === `/page/runs/${run.runId}`);
+    const run = detail && rows.get(detail.run.runId);
+    return detail === undefined || run === undefined
+      ? refusalAnswer(404, "there is no such run")
+      : dataAnswer({ ...detail, run });
+  };
+  const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the made runs are served on no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    asked,
+    put,
+    /** Ends it, as a server that has ended. */
+    end(): void {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}

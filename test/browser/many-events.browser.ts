@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { withBrowser } from "./browser.ts";
+import { startSandboxProcess } from "./sandbox-process.ts";
+
+const { onPage } = withBrowser();
+
+test("of 20,000 events in a minute the page holds at most 500 rows, and leads to the others", async () => {
+  const sandbox = await startSandboxProcess("--quiet");
+  await onPage(sandbox.url, async (page) => {
+    await page.getByRole("heading", { name: "Events" }).waitFor();
+    let most = 0;
+    const began = Date.now();
+    for (let sent = 0; sent < 20_000; sent += 1000) {
+      await sandbox.sendAll(
+        Array.from({ length: 1000 }, (_, at) => ({
+          uid: `u-${sent + at}`,
+          eventName: at % 3 === 0 ? "purchase" : "click",
+        })),
+      );
+      most = Math.max(most, await page.locator("tr").count());
+    }
+    expect(Date.now() - began).toBeLessThan(60_000);
+    await page.getByText("100 of 20,000 events").waitFor();
+    const rows = page.getByRole("table", { name: "Events" }).getByRole("row");
+    expect(most).toBeLessThanOrEqual(500);
+    expect(await rows.count()).toBe(1 + 100);
+    for (const _ of [1, 2]) {
+      const last = await rows.last().innerText();
+      await page.getByRole("button", { name: "Next", exact: true }).click();
+      await expect.poll(() => rows.last().innerText()).not.toBe(last);
+      expect(await rows.count()).toBe(1 + 100);
+    }
+    await page.getByRole("button", { name: "Previous", exact: true }).click();
+    await page.getByRole("button", { name: "Previous", exact: true }).click();
+    await expect.poll(() => page.getByRole("button", { name: "Pause", exact: true }).isEnabled()).toBe(true);
+    // u-1234, u-12340 to u-12349.
+    await page.getByLabel("Filter").fill("u-1234");
+    await expect.poll(() => rows.count()).toBe(1 + 11);
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { rowNames, withBrowser } from "./browser.ts";
+import { startSandboxProcess } from "./sandbox-process.ts";
+
+const { onPage } = withBrowser();
+
+const MARKUP = '<img src=x onerror="alert(1)"><b>bold</b>';
+const SCRIPT = "</td></table><script>alert(2)</script>{{7*7}}";
+const BIDI = "safe\u202Egnp.exe\u200B";
+const SHOWN_BIDI = "safe\\u{202E}gnp.exe\\u{200B}";
+const LONG = "n".repeat(200_000);
+
+test("names of markup, scripts, bidirectional marks and 200 KB are plain text in every view", async () => {
+  const sandbox = await startSandboxProcess();
+  const _id = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
+  await sandbox.seed({
+    targetings: [{ _id, name: MARKUP }],
+    options: [SCRIPT, BIDI, LONG].map((name) => ({ targeting: _id, name, contexts: [SCRIPT] })),
+  });
+  for (const uid of [MARKUP, SCRIPT, BIDI, LONG])
+    await sandbox.send({ uid, eventName: uid.slice(0, 200), [uid.slice(0, 900)]: uid });
+  await onPage(sandbox.url, async (page) => {
+    await expect.poll(() => rowNames(page, "Events")).toHaveLength(4);
+    const events = await rowNames(page, "Events");
+    expect(events.slice(1)).toEqual([SHOWN_BIDI, SCRIPT, MARKUP]);
+    const bodies = page.getByText("Raw body");
+    for (let at = 0; at < 4; at += 1) await bodies.nth(at).click();
+    await expect.poll(() => page.locator("pre").count()).toBe(4);
+    const [long = "", bidi = ""] = await page.locator("pre").allTextContents();
+    expect(long).toContain(LONG);
+    expect(bidi).toContain(SHOWN_BIDI);
+    await page.getByLabel("Filter").fill("<script>");
+    await expect.poll(() => rowNames(page, "Events")).toEqual([SCRIPT]);
+    await page.getByRole("link", { name: "Targetings" }).click();
+    await page.getByRole("button", { name: MARKUP }).click();
+    await page.getByText(SHOWN_BIDI).waitFor();
+    expect(await page.getByText(SCRIPT).count()).toBe(1);
+    await page.getByLabel("Search").fill(SCRIPT);
+    await expect.poll(() => rowNames(page, "Found")).toHaveLength(3);
+    const found = await rowNames(page, "Found");
+    expect(found.slice(0, 2)).toEqual([SCRIPT, SHOWN_BIDI]);
+    expect(found[2]?.length).toBeLessThan(1000);
+    expect(await page.locator("main script, main img, main b").count()).toBe(0);
+  });
+});

@@ -1,0 +1,133 @@
+import type { RunCounts, RunDetail, RunRow } from "../../src/page/wire.ts";
+
+// Runs as a server may tell of them, with names that others wrote.
+
+export const MARKUP = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
+const BIDI = "safe\u202Egnp.exe";
+const NONE: RunCounts = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };
+const STARTED = Date.UTC(2026, 4, 1, 9, 30);
+
+/** A run with what is said of it. */
+function run(runId: string, about: Partial<RunRow>): RunRow {
+  const times = { startedAt: STARTED, updatedAt: STARTED };
+  return {
+    runId,
+    tool: "bulk_add_options",
+    status: "succeeded",
+    counts: NONE,
+    actions: [],
+    caller: "local",
+    ...times,
+    ...about,
+  };
+}
+
+/** A run that waits for a yes, about names of all kinds. */
+export const WAITING: RunDetail = {
+  run: run("01WAITING", {
+    tool: "delete_options",
+    status: "needs_confirmation",
+    caller: "token:ci",
+    project: "shop",
+    targeting: { _id: "01T", name: "Spring" },
+    actions: ["approve", "decline"],
+    waiting: {
+      effect: "Deletes 3 options of Spring with 14 Context IDs",
+      parts: [
+        {
+          title: "Options deleted",
+          count: 25,
+          objects: [
+            { name: "Sneakers", says: "12 Context IDs" },
+            { name: MARKUP, says: "2 Context IDs" },
+            { name: BIDI },
+            { name: "n".repeat(200_000) },
+          ],
+        },
+      ],
+      lost: ["What ad products and campaigns refer to does not come back."],
+      undoable: ["Names and Context IDs come back with undo_run."],
+      expiresAt: STARTED + 86_400_000,
+    },
+  }),
+  failures: [],
+  downloads: [],
+};
+
+/** A run that waits, and cannot be approved any more. */
+export const STALE: RunDetail = {
+  ...WAITING,
+  run: {
+    ...WAITING.run,
+    runId: "01STALE",
+    startedAt: STARTED - 1000,
+    waiting: {
+      effect: "Deletes 1 option",
+      parts: [],
+      lost: [],
+      undoable: [],
+      expiresAt: STARTED,
+      stale: ["Sneakers: 12 Context IDs were planned for, 14 are there."],
+    },
+  },
+};
+
+/** A run whose server has ended. */
+export const ENDED: RunDetail = {
+  ...WAITING,
+  run: {
+    ...WAITING.run,
+    runId: "01ENDED",
+    startedAt: STARTED - 2000,
+    waiting: { effect: "Deletes 1 option", parts: [], lost: [], undoable: [], expiresAt: STARTED, ended: true },
+  },
+};
+
+/** A run under way. */
+export const RUNNING: RunDetail = {
+  run: run("01RUNNING", {
+    status: "running",
+    startedAt: STARTED - 3000,
+    targeting: { name: MARKUP },
+    counts: { ...NONE, items: 1000, succeeded: 400, pending: 600 },
+    requests: { planned: 10, sent: 4, resent: 0, waitedMs: 0 },
+    actions: ["cancel"],
+  }),
+  failures: [],
+  downloads: [],
+};
+
+/** A run that ended in part, with failures, downloads and a plan. */
+export const PARTIAL: RunDetail = {
+  run: run("01PARTIAL", {
+    tool: "apply_plan",
+    status: "partial",
+    startedAt: STARTED - 4000,
+    targeting: { name: "Spring" },
+    counts: { ...NONE, items: 6, succeeded: 4, failed: 2 },
+    requests: { planned: 3, sent: 3, resent: 1, waitedMs: 150 },
+    decided: "Approved on the page by ann.",
+    actions: ["undo", "resume"],
+    disabled: { resume: "No server could drive it." },
+  }),
+  failures: [
+    { outcome: "failed", count: 2, places: "lines 3-4", message: "The name is taken.", remedy: "Choose another name." },
+  ],
+  downloads: ["results", "rejects", "removed"],
+  nextSteps: ["Mend the two rows."],
+  plan: {
+    targeting: { _id: "01T", name: "Spring" },
+    changes: [
+      { kind: "created", name: "Easter", group: "Seasonal", added: 3 },
+      { kind: "created", name: MARKUP, added: 1 },
+      { kind: "renamed", name: "Shoes", from: "Shoes", to: BIDI },
+      { kind: "moved", name: "Boots", from: null, to: "Shoes" },
+      { kind: "contexts", name: "Bags", added: 2, removed: 5 },
+      { kind: "settings", name: "Seasonal", from: false, to: true },
+      { kind: "deleted", name: "Old", removed: 12 },
+    ],
+    conflicts: [{ name: "Jeans", field: "name", base: "Jeans", file: "Denim", service: "Jeans 2026" }],
+    drift: [{ name: "Hats", field: "contexts", base: 4, service: 6 }],
+    omitted: { deleted: 20 },
+  },
+};

@@ -1,0 +1,184 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { rowNames, withBrowser } from "./browser.ts";
+import { startSandboxProcess } from "./sandbox-process.ts";
+
+const { onPage } = withBrowser();
+
+const faultsOf = z.object({ faults: z.array(z.unknown()) });
+const stateOf = z.object({
+  projects: z.array(
+    z.object({ options: z.array(z.object({ _id: z.string(), targeting: z.string(), name: z.string() })) }),
+  ),
+});
+
+/** An option of a sandbox by its name. */
+async function optionNamed(url: string, wanted: string) {
+  const { projects } = stateOf.parse(await (await fetch(`${url}/_sandbox/state`)).json());
+  const option = projects.flatMap(({ options }) => options).find(({ name }) => name === wanted);
+  if (option === undefined) throw new Error(`the sandbox has no option ${wanted}`);
+  return option;
+}
+
+test("events come live, with their verdict and the sentence that mends them", async () => {
+  const sandbox = await startSandboxProcess();
+  await onPage(sandbox.url, async (page) => {
+    await page.getByRole("heading", { name: "Events" }).waitFor();
+    await sandbox.send({ uid: "u-1", eventName: "app_open" });
+    await sandbox.send({ uid: "u-2", eventName: "purchase" });
+    await sandbox.send({ eventName: "app_open" });
+    const table = page.getByRole("table", { name: "Events" });
+    await table.getByText("rejected").waitFor();
+    expect(await rowNames(page, "Events")).toEqual(["app_open", "purchase", "app_open"]);
+    const purchase = table.getByRole("row", { name: /purchase/ });
+    expect(await purchase.innerText()).toMatch(/ignored\s+"purchase" needs "tx_id".*add "tx_id"/s);
+    await expect
+      .poll(() => page.locator("[aria-live=polite]").innerText())
+      .toContain("3 events: 1 recorded, 1 ignored, 1 rejected.");
+    await purchase.getByText("Raw body").click();
+    await purchase.getByText('{"uid":"u-2","eventName":"purchase"}').waitFor();
+    const covered = page.getByRole("table", { name: "Coverage" }).getByRole("row", { name: /^purchase/ });
+    expect(await covered.getByRole("cell").allTextContents()).toEqual(expect.arrayContaining(["1", "1", "0"]));
+    expect(await rowNames(page, "Coverage")).toHaveLength(13);
+  });
+});
+
+test("a filter shows what fits, also of what arrives later", async () => {
+  const sandbox = await startSandboxProcess();
+  await sandbox.send({ uid: "anna", eventName: "app_open" });
+  await sandbox.send({ uid: "bert", eventName: "purchase", currency: "KRW" });
+  await onPage(sandbox.url, async (page) => {
+    const filter = page.getByLabel("Filter");
+    for (const [text, names] of [
+      ["PURCHASE", ["purchase"]],
+      ["anna", ["app_open"]],
+      ["krw ignored", ["purchase"]],
+      ["krw recorded", []],
+    ] as const) {
+      await filter.fill(text);
+      await expect.poll(() => rowNames(page, "Events")).toEqual(names);
+    }
+    await sandbox.send({ uid: "carl", eventName: "sign_up", method: "KRW" });
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["sign_up"]);
+    await filter.fill("");
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["sign_up", "purchase", "app_open"]);
+  });
+});
+
+test("Pause holds the list while events arrive, Resume shows them, Reset forgets all", async () => {
+  const sandbox = await startSandboxProcess();
+  await sandbox.send({ uid: "u", eventName: "app_open" });
+  await onPage(sandbox.url, async (page) => {
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
+    await page.getByRole("button", { name: "Pause", exact: true }).click();
+    await sandbox.send({ uid: "u", eventName: "page_view" });
+    await page.getByText("1 of 2 events; paused").waitFor();
+    expect(await rowNames(page, "Events")).toEqual(["app_open"]);
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
+    await page.getByRole("button", { name: "Reset", exact: true }).click();
+    await expect.poll(() => rowNames(page, "Events")).toEqual([]);
+    expect(await (await fetch(`${sandbox.url}/_sandbox/events`)).json()).toMatchObject({ total: 0 });
+    await sandbox.send({ uid: "u", eventName: "click" });
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["click"]);
+  });
+});
+
+test("targetings are a tree with counts, which changes with what it shows, and a search over all of it", async () => {
+  const sandbox = await startSandboxProcess("--seed", "sample");
+  await onPage(`${sandbox.url}/#/targetings`, async (page) => {
+    await page.getByRole("button", { name: "Shop Categories 9 options" }).click();
+    await page.getByRole("button", { name: "Shoes 2 sub-options" }).click();
+    const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });
+    expect(await sneakers.innerText()).toBe("Sneakers 3 Context IDs");
+    const { targeting, _id } = await optionNamed(sandbox.url, "Sneakers");
+    await sandbox.seed({ options: [{ _id, targeting, name: "Trainers", contexts: ["a"] }] });
+    await page.getByText("Trainers").waitFor();
+    expect(await page.getByText("Sneakers").count()).toBe(0);
+    await page.getByLabel("Search").fill("SALE");
+    await expect.poll(() => rowNames(page, "Found")).toEqual(["Summer Sale", "Winter Sale"]);
+    await page.getByLabel("Search").fill("brand-contoso-kids");
+    await expect.poll(() => rowNames(page, "Found")).toEqual(["Contoso"]);
+    const found = page.getByRole("table", { name: "Found" }).getByRole("row", { name: "Contoso" });
+    expect(await found.getByRole("cell").allTextContents()).toEqual(["Shop Brands", "2", ""]);
+  });
+});
+
+test("faults are added, strike, and are removed one by one or all", async () => {
+  const sandbox = await startSandboxProcess();
+  const faults = async () => faultsOf.parse(await (await fetch(`${sandbox.url}/_sandbox/faults`)).json()).faults;
+  await onPage(`${sandbox.url}/#/faults`, async (page) => {
+    await page.getByLabel("Operation").selectOption("any");
+    await page.getByLabel("Kind").selectOption("status");
+    await page.getByLabel("Times").fill("2");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await expect.poll(faults).toMatchObject([{ fault: { on: "any", kind: "status", status: 500, times: 2 } }]);
+    await page.getByLabel("Operation").selectOption("trackEvent");
+    await page.getByLabel("Kind").selectOption("busy");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await expect.poll(() => rowNames(page, "Faults")).toEqual(["any", "trackEvent"]);
+    await sandbox.send({ uid: "u", eventName: "app_open" });
+    const first = page.getByRole("table", { name: "Faults" }).getByRole("row").nth(1);
+    await expect.poll(() => first.getByRole("cell").allTextContents()).toEqual(["status 500", "2", "1", "1", "Remove"]);
+    await first.getByRole("button", { name: "Remove", exact: true }).click();
+    await expect.poll(() => rowNames(page, "Faults")).toEqual(["trackEvent"]);
+    await page.getByRole("button", { name: "Reset", exact: true }).click();
+    await expect.poll(faults).toEqual([]);
+    await page.getByText("The sandbox does nothing wrong.").waitFor();
+  });
+});
+
+test("everything is reached and done by keyboard, and the focus is seen", async () => {
+  const sandbox = await startSandboxProcess("--seed", "sample");
+  await onPage(sandbox.url, async (page) => {
+    await page.getByRole("heading", { name: "Events" }).waitFor();
+    const tabTo = async (name: string): Promise<void> => {
+      for (let steps = 0; steps < 40; steps += 1) {
+        await page.keyboard.press("Tab");
+        const focused = await page.evaluate("document.activeElement.innerText || document.activeElement.name || ''");
+        if (String(focused).startsWith(name)) {
+          expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
+          return;
+        }
+      }
+      throw new Error(`no Tab leads to ${name}`);
+    };
+    await tabTo("Pause");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Resume", exact: true }).waitFor();
+    await tabTo("Raw body");
+    await page.keyboard.press("Enter");
+    await page.locator("pre").waitFor();
+    await page.reload();
+    await page.getByRole("heading", { name: "Events" }).waitFor();
+    await tabTo("Faults");
+    await page.keyboard.press("Enter");
+    await tabTo("times");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => rowNames(page, "Faults")).toEqual(["write"]);
+    await page.getByRole("cell", { name: "2", exact: true }).waitFor();
+  });
+});
+
+test("after a restart the page comes back by itself within 5 s", async () => {
+  const first = await startSandboxProcess();
+  await first.send({ uid: "u", eventName: "app_open" });
+  const refused = /Failed to load resource/;
+  await onPage(
+    first.url,
+    async (page) => {
+      await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
+      first.child.kill("SIGKILL");
+      await first.exited;
+      await page.getByText("The connection is lost. This page comes back by itself.").waitFor();
+      const second = await startSandboxProcess("--port", first.port);
+      await second.send({ uid: "u", eventName: "page_view" });
+      await expect.poll(() => rowNames(page, "Events"), { timeout: 5000 }).toEqual(["page_view"]);
+      await page.getByText("The connection is lost").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Reset", exact: true }).click();
+      await expect.poll(() => rowNames(page, "Events")).toEqual([]);
+    },
+    { mayLog: refused },
+  );
+});
