@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { type FileHandle, link, open } from "node:fs/promises";
+import { type FileHandle, link, open, stat } from "node:fs/promises";
 import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
 import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
+import { moveOver } from "../platform/move-over.ts";
 import { removeFile } from "../platform/remove-file.ts";
 import { findFreePlace } from "./folders.ts";
 import { formatOf } from "./open-file.ts";
@@ -31,9 +32,24 @@ export async function freePlaceFor(path: string, allowedDirs: readonly string[])
  * makes a second name for a file.
  */
 export async function saveFile(place: Place, pieces: AsyncIterable<string>, makeLink = link): Promise<void> {
+  return saveBy(place, pieces, (written, unfinished, path) => putInFreePlace(written, unfinished, path, makeLink));
+}
+
+/** Replaces a file that is there in one step; it keeps its mode. Throws as `saveFile` does. */
+export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
+  return saveBy(place, pieces, async (written, unfinished, path) => {
+    await written.chmod((await stat(path)).mode & 0o777);
+    await moveOver(unfinished, path);
+  });
+}
+
+/** Gives a written file its name. */
+type Put = (written: FileHandle, unfinished: string, path: string) => Promise<void>;
+
+async function saveBy(place: Place, pieces: AsyncIterable<string>, put: Put): Promise<void> {
   try {
     const folder = await holdFolder(place);
-    await saveIn(folder, place.steps.at(-1) ?? "", pieces, makeLink).finally(() => folder.close());
+    await saveIn(folder, place.steps.at(-1) ?? "", pieces, put).finally(() => folder.close());
   } catch (thrown) {
     const { path } = place;
     if (thrown instanceof LinkOnTheWay) throw linkRefused(path, "Give another name or folder.", { cause: thrown });
@@ -45,12 +61,7 @@ export async function saveFile(place: Place, pieces: AsyncIterable<string>, make
   }
 }
 
-async function saveIn(
-  folder: HeldFolder,
-  name: string,
-  pieces: AsyncIterable<string>,
-  makeLink: typeof link,
-): Promise<void> {
+async function saveIn(folder: HeldFolder, name: string, pieces: AsyncIterable<string>, put: Put): Promise<void> {
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
@@ -60,7 +71,7 @@ async function saveIn(
     await handle.datasync();
     // The answer names the path: it must still be the path of this folder.
     await folder.check();
-    await putInFreePlace(handle, unfinished, folder.at(name), makeLink);
+    await put(handle, unfinished, folder.at(name));
   } finally {
     await handle.close();
     await removeFile(unfinished);

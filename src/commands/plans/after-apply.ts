@@ -1,69 +1,22 @@
 import { createHash } from "node:crypto";
-import type { ManagementApi } from "../../api/management.ts";
-import type { ChangeRun } from "../../changes/change-run.ts";
-import { type AppliedObjects, idsOfRows, renamedTargeting, wroteBy } from "../../plans/applied.ts";
-import { basePathOf, baseText, renewedBase, type Wrote } from "../../plans/base/base.ts";
-import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import { realpath } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import { type AppliedObjects, idsOfRows } from "../../plans/applied.ts";
+import { basePathOf } from "../../plans/base/base.ts";
 import { formatOfDesired } from "../../plans/file/read-desired.ts";
 import { withIds } from "../../plans/file/write-ids.ts";
-import { serviceOption } from "../../plans/read-targeting.ts";
-import { isMissing } from "../../reading/find-options.ts";
-import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
 import { bytesAtPath } from "./files.ts";
 import type { PlannedFile } from "./plan-file.ts";
-import { type PlanProject, tell, writeOver } from "./project.ts";
+import { tell, writeOver } from "./project.ts";
 
-/** How the objects of a run ended. */
-export function objectsOf({ state }: ChangeRun): AppliedObjects {
-  return {
-    isDone: (object) => {
-      const standing = state.standing(object);
-      return standing === "succeeded" || standing === "alreadyDone";
-    },
-    idOf: (object) => state.idOf(object),
-  };
-}
-
-/**
- * Renews the base beside a file after its plan was applied: what was written is read, and only that is replaced. Throws
- * a FileError where the base cannot be written, and the ApiError of a read.
- */
-export async function renewBase(
+/** The base beside a file, which the run that applies the file renews; undefined where it has none. */
+export async function baseFileOf(
   file: string,
-  { document: { plan }, base }: PlannedFile,
-  objects: AppliedObjects,
-  { api, context }: PlanProject,
-): Promise<void> {
-  const targetingId = plan.targeting._id;
-  if (base === undefined || targetingId === undefined) return;
-  const wrote = wroteBy(plan, objects);
-  const isRenamed = renamedTargeting(plan, objects);
-  if (wrote.length === 0 && !isRenamed) return;
-  const there = await written(targetingId, wrote, api, context.signal);
-  const path = basePathOf(file);
-  await writeOver([{ path, pieces: baseText(renewedBase(base, there, wrote, isRenamed)) }]);
-  tell(`${path}: renewed for ${wrote.length} ${wrote.length === 1 ? "option" : "options"}`);
-}
-
-/** A targeting with those of its options that were written, as they are now. */
-async function written(
-  targetingId: string,
-  wrote: readonly Wrote[],
-  api: ManagementApi,
-  signal: AbortSignal,
-): Promise<ServiceTargeting> {
-  const { _id, name } = await api.getTargeting(targetingId, { signal });
-  const there = wrote.filter(({ fields }) => fields !== "deleted");
-  const options = await mapConcurrently(there, async ({ _id: optionId }) => {
-    try {
-      const { option, contexts } = await readOptionContents(api, optionId, signal);
-      return serviceOption(option, option.parent ?? null, contexts);
-    } catch (thrown) {
-      if (isMissing(thrown)) return undefined;
-      throw thrown;
-    }
-  });
-  return { targeting: { _id, name }, options };
+  { base }: PlannedFile,
+): Promise<{ readonly root: string; readonly steps: readonly string[] } | undefined> {
+  if (base === undefined) return undefined;
+  const path = await realpath(basePathOf(file));
+  return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { endingsOf } from "../../changes/finish-run.ts";
 import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument } from "../../plans/plan-document.ts";
 import { readPlan } from "../../plans/plan-form.ts";
@@ -10,7 +11,7 @@ import { isUlid } from "../../spec/ulid.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { checkApplicable, plannedRun } from "../../tools/plans/applied-plan.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
-import { objectsOf, renewBase, writeIds } from "./after-apply.ts";
+import { baseFileOf, writeIds } from "./after-apply.ts";
 import { carriedOut, isAgreed, kept, printReport, rested } from "./carry-out.ts";
 import { bytesAtPath, isThere } from "./files.ts";
 import { type AskedFile, planFile, printFileProblems } from "./plan-file.ts";
@@ -82,11 +83,10 @@ async function applyFile(asked: ApplyLine, project: PlanProject): Promise<number
   if (!isApplicable(document.plan)) return 1;
   if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(file, planned, undefined)) ? 0 : 1;
   if (!(await isAgreed("Apply this?", asked.yes))) return 1;
-  const run = await carriedOut(await kept(planned, "plan_targeting", project), project);
+  const header = await kept(planned, "plan_targeting", project, await baseFileOf(file, planned));
+  const run = await carriedOut(header, project);
   const exitCode = await printReport(run, project);
-  const objects = objectsOf(run);
-  await renewBase(file, planned, objects, project);
-  return !asked.writeIds || (await writeIds(file, planned, objects)) ? exitCode : 1;
+  return !asked.writeIds || (await writeIds(file, planned, endingsOf(run.state))) ? exitCode : 1;
 }
 
 async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, project: PlanProject): Promise<number> {

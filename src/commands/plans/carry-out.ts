@@ -1,6 +1,7 @@
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { needsConfirmation } from "../../changes/confirmation.ts";
+import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { asPlanned } from "../../plans/look-again.ts";
 import type { MadePlan } from "../../plans/make-plan.ts";
 import { changesOf } from "../../tools/apis.ts";
@@ -27,15 +28,17 @@ export async function isAgreed(question: string, yes: boolean): Promise<boolean>
   return false;
 }
 
-/** Keeps a plan as a run that is not started; gives its header. */
+/** Keeps a plan as a run that is not started; gives its header. `base` is renewed when the run ends. */
 export async function kept(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
   { context }: PlanProject,
+  base?: BaseFile,
 ): Promise<ChangeHeader> {
   const { caller } = context;
   const text = JSON.stringify(document);
-  return (await changesOf(context).keepPlan(asPlanned(document.plan, there), { text, plannedBy, caller })).header;
+  const made = asPlanned(document.plan, there);
+  return (await changesOf(context).keepPlan(made, { text, plannedBy, base, caller })).header;
 }
 
 /**
