@@ -35,6 +35,7 @@ export async function runApply(line: CommandLine): Promise<number> {
     base: undefined,
     prune: isOn("prune"),
     byName: isOn("by-name"),
+    fresh: false,
     yes: isOn("yes"),
     writeIds: isOn("write-ids"),
   };

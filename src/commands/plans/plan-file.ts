@@ -14,6 +14,8 @@ export interface AskedFile {
   readonly base: string | undefined;
   readonly prune: boolean;
   readonly byName: boolean;
+  /** Everything is read anew. */
+  readonly fresh: boolean;
 }
 
 /** The plan of a file, what the file means, and the base that it went by. */
@@ -34,7 +36,7 @@ export async function planFile(
   // By names, the base beside the file is that of another targeting.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
-  return { ...(await makePlan(request, sceneOf(project))), read, base };
+  return { ...(await makePlan(request, sceneOf(project, asked.fresh))), read, base };
 }
 
 /** Prints the problems of a file, each with its place. */

@@ -29,6 +29,7 @@ export async function runPlan(line: CommandLine): Promise<number> {
     base: optionOf(line, "base", path),
     prune: isOn("prune"),
     byName: isOn("by-name"),
+    fresh: isOn("fresh"),
     form: isOn("json") ? "json" : isOn("markdown") ? "markdown" : "text",
     out: optionOf(line, "out", path),
   };

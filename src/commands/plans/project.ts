@@ -94,11 +94,18 @@ export function tell(text: string): void {
 /** Without a terminal, progress is a line for this many options that were read. */
 const OPTIONS_PER_LINE = 10_000;
 
-/** Reads a whole targeting and shows how far it is; its name is remembered for later calls. */
-export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<ServiceTargeting> {
+/**
+ * Reads a whole targeting and shows how far it is; its name is remembered for later calls. Context IDs that were read
+ * before are not read again while their option is unchanged, unless `fresh`.
+ */
+export async function readShowing(
+  { api, memory, context }: PlanProject,
+  targetingId: string,
+  fresh: boolean,
+): Promise<ServiceTargeting> {
   const isTerminal = process.stderr.isTTY;
   const there = await readTargeting(api, targetingId, {
-    signal: new AbortController().signal,
+    ...{ signal: context.signal, store: context.contents, fresh },
     onProgress: (read, of) => {
       if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
       else if (!isTerminal && read % OPTIONS_PER_LINE === 0) tell(`${read} of ${of} options read`);
@@ -110,12 +117,12 @@ export async function readShowing({ api, memory }: PlanProject, targetingId: str
 }
 
 /** What plans of a project are made for. */
-export function sceneOf(project: PlanProject): PlanScene {
+export function sceneOf(project: PlanProject, fresh: boolean): PlanScene {
   const { memory, settings, apiUrl } = project;
   const { maxChangePercent, maxDeletes, environment } = settings;
   return {
     ...{ memory, apiUrl, environment: environment.kind, thresholds: { maxChangePercent, maxDeletes } },
-    read: (targetingId) => readShowing(project, targetingId),
+    read: (targetingId) => readShowing(project, targetingId, fresh),
   };
 }
 

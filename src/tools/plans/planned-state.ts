@@ -45,7 +45,7 @@ export async function planDesiredState(given: DesiredArguments, context: ToolCon
       {
         ...{ environment: context.environment, apiUrl: context.apiUrl, memory: context.memory },
         thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
-        read: (targetingId) => readRemembering(api, targetingId, signal, context),
+        read: (targetingId) => readRemembering(api, targetingId, signal, context, given.fresh),
       },
     ),
   );
@@ -73,14 +73,15 @@ export async function keptPlan(
   });
 }
 
-/** Reads a targeting as a whole, and remembers its name. */
+/** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */
 export async function readRemembering(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,
-  { memory }: Pick<ToolContext, "memory">,
+  { memory, contents: store }: Pick<ToolContext, "memory" | "contents">,
+  fresh?: boolean,
 ): Promise<ServiceTargeting> {
-  const there = await readTargeting(api, targetingId, { signal });
+  const there = await readTargeting(api, targetingId, { signal, store, fresh });
   await memory.remember([there.targeting]);
   return there;
 }
