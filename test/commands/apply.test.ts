@@ -127,20 +127,22 @@ test("a plan that no longer fits tells each object and sends nothing, and neithe
   expect((await run(["runs", runId])).text).toContain("Their Shoes");
 });
 
-test("a run that was cut short goes on with apply RUN", async () => {
+test.each(["SIGKILL", "SIGINT"] as const)("a run that %s cut short goes on with apply RUN", async (signal) => {
   const there = await edited();
-  const { settings, file, slow, run, count } = there;
-  await slow("updateOptions", 3000);
+  const { settings, file, slow, run, count, control, at, shoes } = there;
+  await slow("addOptions", 3000);
   const cut = startCommand(["apply", file, "--yes"], settings);
-  while ((await count("updateOptions")) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-  cut.child.kill("SIGKILL");
+  await expect.poll(() => count("addOptions")).toBe(1);
+  cut.child.kill(signal);
   await cut.exited;
-  await there.control("DELETE", "/faults");
+  await control("DELETE", "/faults");
   const [{ runId, status } = { runId: "", status: "" }] = await runsOf(there);
   expect(status).toBe("interrupted");
-  const resumed = await run(["apply", runId, "--yes"]);
-  expect(resumed).toMatchObject({ code: 0 });
+  if (signal === "SIGINT") expect(cut.stderr()).toContain(`apply ${runId} goes on`);
+  expect(await run(["apply", runId])).toMatchObject({ code: 1 });
+  expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
   expect(await run(["plan", file])).toMatchObject({ code: 0 });
+  expect(readFileSync(at("spring.base.ndjson"), "utf8")).toContain(`{"_id":"${shoes}","name":"Walking Shoes"`);
 });
 
 test("a name that was never seen becomes a targeting; the next plan finds it", async () => {
