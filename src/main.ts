@@ -109,6 +109,22 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     wrongUsage: 1,
     run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),
   },
+  apply: {
+    usage: "apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids]",
+    meaning:
+      "applies a plan that was kept (the ID of its run, or a file of plan --out), or plans a file, shows it, asks, and " +
+      "applies; exit code 0: all is done, else 1",
+    options: [
+      TARGETING,
+      { flag: "prune", toggle: true, meaning: "deletes options that stood in the base and are gone from the file" },
+      { flag: "by-name", toggle: true, meaning: "goes by names alone: the file of one targeting onto another" },
+      { flag: "yes", toggle: true, meaning: "applies without asking" },
+      { flag: "write-ids", toggle: true, meaning: "writes the new _ids into the file, and nothing else" },
+    ],
+    mostWords: 1,
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/plans/apply.ts")).runApply(line),
+  },
   drift: {
     usage: "drift FILE [--targeting T] [--fresh]",
     meaning: "shows what differs by now from the file's base, or from the file without one; exit codes as plan",
@@ -116,6 +132,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     mostWords: 1,
     wrongUsage: 1,
     run: async (line) => (await import("./commands/plans/drift.ts")).runDrift(line),
+  },
+  runs: {
+    usage: "runs [RUN] [--json]",
+    meaning: "shows the recent runs of this caller, or one of them",
+    options: [{ flag: "json", toggle: true, meaning: "prints JSON, for programs" }],
+    mostWords: 1,
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/plans/runs.ts")).runRuns(line),
   },
 };
 

@@ -81,7 +81,7 @@ export const ROOMS: readonly Room[] = [
   },
   {
     path: "commands/plans",
-    holds: "the commands of the desired state: export, plan, drift",
+    holds: "the commands of the desired state: export, plan, apply, drift; and the list of runs",
     uses: ["commands", "commands/setup", ...BELOW_COMMANDS],
   },
   {

@@ -2,6 +2,7 @@ import type { UpdateContextsInput } from "./plan/contexts/update-contexts.ts";
 import type { AddOptionsInput } from "./plan/creating/add-options.ts";
 import type { CreateTargetingsInput } from "./plan/creating/create-targetings.ts";
 import type { DeleteOptionsInput, DeleteTargetingsInput } from "./plan/deletes.ts";
+import type { BaseFile } from "./plan/desired/desired-changes.ts";
 import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/names/renames.ts";
 
 /** The tools that plan a desired state or a way back, whose runs `apply_plan` starts. */
@@ -15,6 +16,8 @@ export interface ApplyPlanInput {
   readonly targetingId?: string | undefined;
   /** SHA-256 of the kept plan, in hexadecimal digits. */
   readonly digest: string;
+  /** The base beside the file that was planned, which is renewed when the run ends. */
+  readonly base?: BaseFile | undefined;
 }
 
 /** What each tool that writes to the management API takes. */

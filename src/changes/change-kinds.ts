@@ -188,6 +188,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       plannedBy: z.enum(["plan_targeting", "undo_run"]),
       targetingId: z.string().optional(),
       digest: z.string(),
+      base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     }),
     async plan(_, { bytes, lookAgain, ...reading }) {
       if (bytes === undefined || lookAgain === undefined) throw new RangeError("there is no plan to apply");

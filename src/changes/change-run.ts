@@ -1,15 +1,13 @@
 import { isApiError } from "../api/errors.ts";
-import type { ManagementApi } from "../api/management.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ProjectLock } from "../runs/backend/project-lock.ts";
-import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
-import { finish } from "./finish.ts";
+import { type FinishingWorld, finishChange } from "./finish-run.ts";
 import { endingOf, isWithdrawn, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain } from "./plan/desired/desired-changes.ts";
@@ -26,20 +24,13 @@ import { RunState } from "./state/change-state.ts";
 import { journalEntry, journalLine } from "./state/entry-schema.ts";
 
 /** What runs of changes need besides what all runs need. */
-export interface ChangeWorld {
-  readonly api: ManagementApi;
+export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;
   readonly lock: ProjectLock;
   readonly clock: Clock;
   /** Numbers in [0, 1). */
   readonly random: () => number;
   readonly project: string;
-  /** How long one request is retried, in milliseconds. */
-  readonly retryBudgetMs: number;
-  /** Gives the sentence for a reason, for reject files. */
-  readonly words: (reason: Reason) => string;
-  /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
-  readonly memory: TargetingMemory;
   /** Reads the plan that a run applies, and looks whether it still fits; absent: there are no such runs. */
   readonly lookAgain?: LookAgain;
 }
@@ -109,7 +100,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       }),
     stop: (ending, at) => ({ t: "stop", ...ending, at }),
     reasonOf,
-    finish: (run) => finish(run, world),
+    finish: (run) => finishChange(run, world),
     isOpen: (_, state) => {
       const { unknown, unattempted, pending } = state.counts();
       return !isWithdrawn(state) && unknown + unattempted + pending > 0;

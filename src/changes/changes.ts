@@ -9,7 +9,7 @@ import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
 import { endingOf, isWithdrawn } from "./not-planned.ts";
-import type { DesiredChanges } from "./plan/desired/desired-changes.ts";
+import type { BaseFile, DesiredChanges } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
@@ -25,6 +25,14 @@ interface ArrivedWrite {
   readonly caller: string;
   readonly arrivedAt: number;
   readonly bytes: ByteSource | undefined;
+}
+
+/** A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file. */
+interface KeptPlan {
+  readonly text: string;
+  readonly plannedBy: PlanningTool;
+  readonly base?: BaseFile | undefined;
+  readonly caller: string;
 }
 
 /** Plans changes, and starts the runs that make them. */
@@ -69,7 +77,7 @@ export class Changes {
    */
   async keepPlan(
     changes: DesiredChanges,
-    { text, plannedBy, caller }: { readonly text: string; readonly plannedBy: PlanningTool; readonly caller: string },
+    { text, caller, ...by }: KeptPlan,
   ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
     const { planDesired } = await import("./plan/planners.ts");
     const plan = planDesired(changes);
@@ -78,7 +86,7 @@ export class Changes {
     };
     const digest = await digestOf(bytes);
     const targetingId = changes.targeting._id;
-    const input = { plannedBy, ...(targetingId !== undefined && { targetingId }), digest };
+    const input = { ...by, ...(targetingId !== undefined && { targetingId }), digest };
     const header = await this.runs.keep({ tool: "apply_plan", input }, caller, { bytes, digest });
     await this.propose(header, plan);
     return { header, plan };

@@ -5,7 +5,7 @@ import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/reads/retry.ts";
 import { sandboxOver } from "../api/sandbox.ts";
 import { Changes } from "../changes/changes.ts";
-import type { LookAgain } from "../changes/plan/desired/desired-changes.ts";
+import type { LookAgain, RenewBase } from "../changes/plan/desired/desired-changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
 import { observerOf } from "../events/watch/observe.ts";
@@ -115,8 +115,9 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
   });
   // Only a plan that is applied loads it.
   const lookAgain: LookAgain = async (...given) => (await import("../plans/look-again.ts")).lookAgainAt(...given);
+  const renewBase: RenewBase = async (...given) => (await import("../plans/renew-base.ts")).renewBaseAt(...given);
   const world = {
-    lookAgain,
+    ...{ lookAgain, renewBase },
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { type FileHandle, link, open } from "node:fs/promises";
+import { type FileHandle, link, open, stat } from "node:fs/promises";
 import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
 import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
+import { moveOver } from "../platform/move-over.ts";
 import { removeFile } from "../platform/remove-file.ts";
 import { findFreePlace } from "./folders.ts";
 import { formatOf } from "./open-file.ts";
@@ -46,13 +47,27 @@ export function saveFile(place: Place, pieces: AsyncIterable<string>, makeLink =
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
-  const { place, pieces } = file;
+  // The others come between its last byte and its name, so that a name means that the files before it are there.
+  const whole = () => saveFiles(others, makeLink);
+  const put: Put = (written, unfinished, path) => putInFreePlace(written, unfinished, path, makeLink);
+  await saveBy(file, put, whole);
+}
+
+/** Replaces a file that is there in one step; it keeps its mode. Throws as `saveFile` does. */
+export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
+  await saveBy({ place, pieces }, async (written, unfinished, path) => {
+    await written.chmod((await stat(path)).mode & 0o777);
+    await moveOver(unfinished, path);
+  });
+}
+
+/** Gives a written file its name. */
+type Put = (written: FileHandle, unfinished: string, path: string) => Promise<void>;
+
+async function saveBy({ place, pieces }: NewFile, put: Put, whole?: () => Promise<void>): Promise<void> {
   try {
     const folder = await holdFolder(place);
-    const name = place.steps.at(-1) ?? "";
-    // The others come between its last byte and its name, so that a name means that the files before it are there.
-    const whole = () => saveFiles(others, makeLink);
-    await saveIn(folder, name, { pieces, whole, makeLink }).finally(() => folder.close());
+    await saveIn(folder, place.steps.at(-1) ?? "", { pieces, put, whole }).finally(() => folder.close());
   } catch (thrown) {
     if (thrown instanceof FileError) throw thrown;
     const { path } = place;
@@ -68,7 +83,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
 async function saveIn(
   folder: HeldFolder,
   name: string,
-  { pieces, whole, makeLink }: Pick<NewFile, "pieces"> & { whole: () => Promise<void>; makeLink: typeof link },
+  { pieces, put, whole }: Pick<NewFile, "pieces"> & { put: Put; whole: (() => Promise<void>) | undefined },
 ): Promise<void> {
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
@@ -77,10 +92,10 @@ async function saveIn(
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
-    await whole();
+    await whole?.();
     // The answer names the path: it must still be the path of this folder.
     await folder.check();
-    await putInFreePlace(handle, unfinished, folder.at(name), makeLink);
+    await put(handle, unfinished, folder.at(name));
   } finally {
     await handle.close();
     await removeFile(unfinished);

@@ -1,53 +1,89 @@
 import type { ManagementApi } from "../api/management.ts";
+import { type ContentsStore, contextIdsOf } from "../reading/contents-store.ts";
 import { isMissing } from "../reading/find-options.ts";
-import { mapConcurrently, readOptionContents } from "../reading/option-contents.ts";
 import { readOptions } from "../reading/option-lists.ts";
+import { sideBySide } from "../reading/side-by-side.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base/service-targeting.ts";
 
 /** How a targeting is read. */
 export interface HowToRead {
   readonly signal: AbortSignal;
+  /** Context IDs that were read before; absent: all are read. */
+  readonly store?: ContentsStore | undefined;
+  /** Everything is read anew, and kept. */
+  readonly fresh?: boolean | undefined;
   /** Called with how many options have been read, and how many there are. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
+/** An option of a list, and its group: null at the top level. */
+interface Placed {
+  readonly record: OptionRecord;
+  readonly parent: string | null;
+}
+
 /**
- * Reads a targeting as a whole: all options with all Context IDs, each once. An option that is deleted meanwhile is
- * left out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
+ * Reads a targeting as a whole: all options with all Context IDs, each once, side by side. An option that is deleted
+ * meanwhile is left out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
  */
 export async function readTargeting(
   api: ManagementApi,
   targetingId: string,
-  { signal, onProgress }: HowToRead,
+  { signal, store, fresh, onProgress }: HowToRead,
 ): Promise<ServiceTargeting> {
   const { _id, name } = await api.getTargeting(targetingId, { signal });
-  const placed: { readonly record: OptionRecord; readonly parent: string | null }[] = [];
-  for await (const record of readOptions(api, targetingId, signal, { subOptions: false })) {
-    placed.push({ record, parent: null });
-    if (record.type === "atomic" || record.childCount === 0) continue;
-    for await (const child of readOptions(api, targetingId, signal, { parent: record._id })) {
-      placed.push({ record: child, parent: record._id });
-    }
-  }
+  const placed = await listedIn(api, targetingId, signal);
+  await store?.refresh();
+  const source = { targetingId, store, fresh };
+  const options: ServiceOption[] = [];
   let read = 0;
-  const options = await mapConcurrently(placed, async ({ record, parent }) => {
-    const contexts = await contextsOf(api, record, signal);
-    read += 1;
-    onProgress?.(read, placed.length);
-    return contexts && serviceOption(record, parent, contexts);
+  const reading = sideBySide({
+    source: () => placed,
+    async map({ record, parent }: Placed, within) {
+      const contexts = record.contextCount === 0 ? [] : await unlessMissing(contextIdsOf(api, record, source, within));
+      read += 1;
+      onProgress?.(read, placed.length);
+      return contexts && serviceOption(record, parent, contexts);
+    },
+    signal,
+    pace: api.pace,
   });
+  for await (const { value } of reading) if (value !== undefined) options.push(value);
   return { targeting: { _id, name }, options };
 }
 
-async function contextsOf(
+/** Every option of a targeting, each group before its sub-options. */
+async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<readonly Placed[]> {
+  const placed: Placed[] = [];
+  const reading = sideBySide({
+    source: (within) => readOptions(api, targetingId, within, { subOptions: false }),
+    map: (record: OptionRecord, within) => {
+      const own = { record, parent: null };
+      if (record.type === "atomic" || record.childCount === 0) return [own];
+      return childrenOf(api, targetingId, record._id, within).then((children) => [own, ...children]);
+    },
+    signal,
+    pace: api.pace,
+  });
+  for await (const { value = [] } of reading) for (const one of value) placed.push(one);
+  return placed;
+}
+
+async function childrenOf(
   api: ManagementApi,
-  { _id, contextCount }: OptionRecord,
+  targetingId: string,
+  parent: string,
   signal: AbortSignal,
-): Promise<readonly string[] | undefined> {
-  if (contextCount === 0) return [];
+): Promise<readonly Placed[]> {
+  const children: Placed[] = [];
+  for await (const record of readOptions(api, targetingId, signal, { parent })) children.push({ record, parent });
+  return children;
+}
+
+async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
-    return (await readOptionContents(api, _id, signal)).contexts;
+    return await reading;
   } catch (thrown) {
     if (isMissing(thrown)) return undefined;
     throw thrown;

@@ -7,7 +7,16 @@ import { sideBySide } from "./side-by-side.ts";
 /** What planning and saving go by: a targeting may have 100,000 options. */
 type ListedOption = Pick<
   OptionRecord,
-  "_id" | "name" | "type" | "contextCount" | "targeting" | "parent" | "exposeChildren" | "children" | "childCount"
+  | "_id"
+  | "name"
+  | "type"
+  | "contextCount"
+  | "targeting"
+  | "parent"
+  | "exposeChildren"
+  | "children"
+  | "childCount"
+  | "updatedAt"
 >;
 
 /**
@@ -39,7 +48,7 @@ export async function* readOptions(
 }
 
 function listed(option: OptionRecord): ListedOption {
-  const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount } = option;
+  const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   return {
     _id,
     name,
@@ -50,6 +59,7 @@ function listed(option: OptionRecord): ListedOption {
     ...(exposeChildren !== undefined && { exposeChildren }),
     ...(children !== undefined && { children }),
     ...(childCount !== undefined && { childCount }),
+    ...(updatedAt !== undefined && { updatedAt }),
   };
 }
 

@@ -1,11 +1,10 @@
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { startCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startInTerminal } from "../support/terminal.ts";
+import { shop } from "./shop.ts";
 
 const idRow = z.looseObject({ _id: z.string() });
 const PLAN_SCHEMA = z.fromJSONSchema(
@@ -13,52 +12,6 @@ const PLAN_SCHEMA = z.fromJSONSchema(
     .record(z.string(), z.unknown())
     .parse(JSON.parse(readFileSync(new URL("../../docs/plan.schema.json", import.meta.url), "utf8"))),
 );
-const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
-
-/** A service with a targeting whose names and Context IDs look like something else to programs. */
-async function shop() {
-  const service = await startService();
-  const seed = async (body: object) => seeded.parse(await service.control("POST", "/seed", body));
-  const [targeting = ""] = (await seed({ targetings: [{ name: "Spring" }] })).targetings;
-  const [group = "", shoes = "", plain = ""] = (
-    await seed({
-      options: [
-        { targeting, name: "Seasonal", type: "collection", exposeChildren: true, contexts: ["season"] },
-        {
-          targeting,
-          name: "Running Shoes",
-          contexts: ["007", "1e3", "no", "null", "a|b", "[x", "2024-01-01", 'quo"te, x'],
-        },
-        { targeting, name: "0123" },
-      ],
-    })
-  ).options;
-  const [easter = ""] = (await seed({ options: [{ targeting, name: "yes", parent: group, contexts: ["c7"] }] }))
-    .options;
-  const folder = mkdtempSync(join(tmpdir(), "plans-"));
-  const run = async (args: readonly string[], environment: Record<string, string> = {}) => {
-    const command = startCommand(args, {
-      ...service.live,
-      TARGETING_MCP_STATE_DIR: join(folder, "state"),
-      ...environment,
-    });
-    const { code } = await command.exited;
-    return { code, text: command.lines.join("\n"), stderr: command.stderr() };
-  };
-  return {
-    ...service,
-    seed,
-    targeting,
-    group,
-    shoes,
-    plain,
-    easter,
-    folder,
-    run,
-    at: (name: string) => join(folder, name),
-  };
-}
-
 test.each(["yaml", "json", "csv", "ndjson"])(
   "export to .%s, and plan finds nothing; again, the same bytes",
   async (ending) => {
@@ -259,7 +212,9 @@ test.each([
   ["the event API alone", { EVENT_API_URL: "http://127.0.0.1:1", EVENT_APP_KEY: "k" }, "TARGETING_API_URL"],
   ["an address without its key", { TARGETING_API_URL: "http://127.0.0.1:1" }, "TARGETING_API_KEY is missing"],
 ])("%s: no command runs against a sandbox by accident", async (_name, environment, words) => {
-  const runs = ["export", "plan", "drift"].map((command) => startCommand([command, "spring.yaml"], environment));
+  const runs = ["export", "plan", "apply", "drift", "runs"].map((command) =>
+    startCommand([command, "spring.yaml"], environment),
+  );
   for (const run of runs) {
     expect((await run.exited).code).toBe(1);
     expect(run.lines).toEqual([]);
@@ -281,7 +236,10 @@ test.each([
   [["plan", "a.yaml", "--prun"], "unknown flag --prun"],
   [["plan", "missing.yaml"], "no file"],
   [["plan", "table.xlsx"], "Save its sheet as CSV UTF-8"],
+  [["apply"], "is missing"],
+  [["apply", "missing.yaml"], "no file"],
   [["drift"], "is missing"],
+  [["runs", "01J8ZQ4N3V0000000000000001"], "no run"],
   [["export"], "is missing"],
   [["export", "X", "--base-only"], "--to"],
   [["export", "X", "--to", "x.txt"], "ending"],

@@ -4,7 +4,7 @@ import { whichTargeting } from "../../plans/which-targeting.ts";
 import { driftLines } from "../../render/plans/drift-text.ts";
 import { problemLine } from "../../render/plans/words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { text } from "../../settings/forms.ts";
+import { text, toggle } from "../../settings/forms.ts";
 import { baseFor, readDesiredFile } from "./files.ts";
 import { onlyWord, type PlanProject, printLines, readShowing, tell, withProject } from "./project.ts";
 
@@ -12,10 +12,15 @@ import { onlyWord, type PlanProject, printLines, readShowing, tell, withProject 
 export async function runDrift(line: CommandLine): Promise<number> {
   const file = onlyWord(line, "the file of a desired state");
   const targeting = optionOf(line, "targeting", text);
-  return withProject(line, "drift", (project) => drift(file, targeting, project));
+  const fresh = optionOf(line, "fresh", toggle) ?? false;
+  return withProject(line, "drift", (project) => drift(file, { given: targeting, fresh }, project));
 }
 
-async function drift(file: string, given: string | undefined, project: PlanProject): Promise<number> {
+async function drift(
+  file: string,
+  { given, fresh }: { readonly given: string | undefined; readonly fresh: boolean },
+  project: PlanProject,
+): Promise<number> {
   const { desired, problems } = await readDesiredFile(file);
   if (problems.length > 0) {
     printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
@@ -28,7 +33,7 @@ async function drift(file: string, given: string | undefined, project: PlanProje
     tell("The targeting of the file was never seen: nothing can have drifted.");
     return 1;
   }
-  const there = await readShowing(project, targetingId);
+  const there = await readShowing(project, targetingId, fresh);
   if (base !== undefined) {
     const found = driftSince(base, there);
     printLines(driftLines(there.targeting, found, `the export of ${base.exportedAt}`).map(changed));

@@ -19,13 +19,14 @@ export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
   const isForced = optionOf(line, "force", toggle) ?? false;
+  const fresh = optionOf(line, "fresh", toggle) ?? false;
   const isBaseOnly = optionOf(line, "base-only", toggle) ?? false;
   if (isBaseOnly && to === undefined)
     throw new SettingsError("--base-only needs --to, the file that the base belongs to");
   const format = to === undefined ? "yaml" : formatOrUsage(to);
   return withProject(line, "export", async (project) => {
     const targetingId = await givenTargeting(given, project.memory);
-    const there = await readShowing(project, targetingId);
+    const there = await readShowing(project, targetingId, fresh);
     if (to === undefined) {
       for (const piece of desiredText(there, format)) process.stdout.write(piece);
       return 0;

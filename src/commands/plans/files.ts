@@ -10,15 +10,15 @@ const MOST_BYTES = 268_435_456;
 /** Reads a desired state from a path that a person gave. Throws a FileError where it cannot be read. */
 export async function readDesiredFile(path: string): Promise<ReadDesired> {
   const format = formatOfDesired(path);
-  const bytes = await bytesAt(path);
+  const bytes = await bytesAtPath(path);
   return readDesired({ bytes, format, folder: dirname(await realpath(path)) });
 }
 
 /** The base of a file: the one that is named, else the one beside it, if there is one. Throws a FileError. */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
-  if (named !== undefined) return readBase((await bytesAt(named)).toString("utf8"), named);
+  if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
-  return (await isThere(beside)) ? readBase((await bytesAt(beside)).toString("utf8"), beside) : undefined;
+  return (await isThere(beside)) ? readBase((await bytesAtPath(beside)).toString("utf8"), beside) : undefined;
 }
 
 /** Whether a file or folder exists at a path. */
@@ -32,7 +32,8 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
-async function bytesAt(path: string): Promise<Buffer> {
+/** The content of a file that a person gave. Throws a FileError where it cannot be read. */
+export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);
     if (!found.isFile()) throw new FileError(`${JSON.stringify(path)} is no file`, "Give the path of a file.");

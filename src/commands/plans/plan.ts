@@ -1,24 +1,17 @@
 import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { asPlanned } from "../../plans/look-again.ts";
-import { makePlan } from "../../plans/make-plan.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
-import { problemLine } from "../../render/plans/words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { path, text, toggle } from "../../settings/forms.ts";
-import { baseFor, readDesiredFile } from "./files.ts";
-import { onlyWord, type PlanProject, printLines, sceneOf, withProject, writeOver } from "./project.ts";
+import { type AskedFile, planFile, printFileProblems } from "./plan-file.ts";
+import { onlyWord, type PlanProject, printLines, withProject, writeOver } from "./project.ts";
 
-/** The options of a command line for a plan. */
-interface PlanLine {
-  readonly file: string;
-  readonly targeting: string | undefined;
-  readonly base: string | undefined;
-  readonly prune: boolean;
-  readonly byName: boolean;
+/** How the plan of a file is shown. */
+interface PlanLine extends AskedFile {
   readonly form: "text" | "json" | "markdown";
   readonly out: string | undefined;
 }
@@ -36,6 +29,7 @@ export async function runPlan(line: CommandLine): Promise<number> {
     base: optionOf(line, "base", path),
     prune: isOn("prune"),
     byName: isOn("by-name"),
+    fresh: isOn("fresh"),
     form: isOn("json") ? "json" : isOn("markdown") ? "markdown" : "text",
     out: optionOf(line, "out", path),
   };
@@ -43,15 +37,10 @@ export async function runPlan(line: CommandLine): Promise<number> {
 }
 
 async function plan(asked: PlanLine, project: PlanProject): Promise<number> {
-  const { file, prune, byName } = asked;
-  const { desired, problems, digest } = await readDesiredFile(file);
-  if (problems.length > 0) return printProblems(problems, asked);
-  // By names, the base beside the file is that of another targeting.
-  const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
-  const { document, there } = await makePlan(
-    { desired, fileDigest: digest, base, targeting: asked.targeting, prune, byName },
-    sceneOf(project),
-  );
+  const { file } = asked;
+  const planned = await planFile(asked, project);
+  if ("problems" in planned) return printProblems(planned.problems, asked);
+  const { document, there } = planned;
   const made = document.plan;
   const exitCode = exitCodeOf(made);
   const shown = { plan: made, file, digest: document.digest, groupName: groupNamesOf(document) };
@@ -72,7 +61,7 @@ function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 
       problems: problems.map((one) => ({ ...one, lines: one.lines && [...one.lines] })),
       exitCode: 1,
     });
-  } else printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
+  } else printFileProblems(file, problems);
   return 1;
 }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { open, rm } from "node:fs/promises";
+import { open, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import type { PlanScene } from "../../plans/make-plan.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { FileError, hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
 import type { TargetingMemory } from "../../runs/backend/targeting-names.ts";
@@ -15,6 +15,7 @@ import { SettingsError } from "../../settings/error.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { ToolContext } from "../../tools/context.ts";
 import { backendOf, connect } from "../connect.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 
@@ -24,6 +25,8 @@ export interface PlanProject {
   readonly api: ManagementApi;
   readonly memory: TargetingMemory;
   readonly apiUrl: string;
+  /** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
+  readonly context: ToolContext;
 }
 
 /**
@@ -41,12 +44,15 @@ export async function withProject(
   const connected = connect(settings, {
     backend: backendOf(settings),
     stopping: new AbortController().signal,
-    sealKey: () => Promise.reject(new Error("a command that reads seals nothing")),
+    sealKey: () => Promise.reject(new Error("a command seals nothing")),
   });
-  const { management, memory } = connected.services;
+  const { services } = connected;
+  const { management, memory, clock } = services;
+  const signal = new AbortController().signal;
+  const context = { ...services, caller: "local", arrivedAt: clock.now(), signal, canAsk: () => false };
   try {
     if (management === undefined) throw new Error("the settings name a management API, and none is connected");
-    return await work({ settings, api: management, memory, apiUrl });
+    return await work({ settings, api: management, memory, apiUrl, context });
   } catch (thrown) {
     const { message, remedy } = failureOf(thrown, command, connected.log);
     tell(connected.redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
@@ -88,11 +94,18 @@ export function tell(text: string): void {
 /** Without a terminal, progress is a line for this many options that were read. */
 const OPTIONS_PER_LINE = 10_000;
 
-/** Reads a whole targeting and shows how far it is; its name is remembered for later calls. */
-export async function readShowing({ api, memory }: PlanProject, targetingId: string): Promise<ServiceTargeting> {
+/**
+ * Reads a whole targeting and shows how far it is; its name is remembered for later calls. Context IDs that were read
+ * before are not read again while their option is unchanged, unless `fresh`.
+ */
+export async function readShowing(
+  { api, memory, context }: PlanProject,
+  targetingId: string,
+  fresh: boolean,
+): Promise<ServiceTargeting> {
   const isTerminal = process.stderr.isTTY;
   const there = await readTargeting(api, targetingId, {
-    signal: new AbortController().signal,
+    ...{ signal: context.signal, store: context.contents, fresh },
     onProgress: (read, of) => {
       if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
       else if (!isTerminal && read % OPTIONS_PER_LINE === 0) tell(`${read} of ${of} options read`);
@@ -104,12 +117,12 @@ export async function readShowing({ api, memory }: PlanProject, targetingId: str
 }
 
 /** What plans of a project are made for. */
-export function sceneOf(project: PlanProject): PlanScene {
+export function sceneOf(project: PlanProject, fresh: boolean): PlanScene {
   const { memory, settings, apiUrl } = project;
   const { maxChangePercent, maxDeletes, environment } = settings;
   return {
     ...{ memory, apiUrl, environment: environment.kind, thresholds: { maxChangePercent, maxDeletes } },
-    read: (targetingId) => readShowing(project, targetingId),
+    read: (targetingId) => readShowing(project, targetingId, fresh),
   };
 }
 
@@ -132,7 +145,20 @@ export function printLines(lines: readonly TonedLine[]): void {
   process.stdout.write(`${texts.join("\n")}\n`);
 }
 
-/** Writes files beside their places, and then moves each over what is there, in order. Throws a FileError. */
+/** The mode of a file that is there. */
+async function modeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).mode & 0o777;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  }
+}
+
+/**
+ * Writes files beside their places, and then moves each over what is there, in order; what is there keeps its mode.
+ * Throws a FileError.
+ */
 export async function writeOver(
   files: readonly { readonly path: string; readonly pieces: Iterable<string> }[],
 ): Promise<void> {
@@ -143,6 +169,8 @@ export async function writeOver(
       written.push({ beside, path });
       const handle = await open(beside, "wx");
       try {
+        const mode = await modeOf(path);
+        if (mode !== undefined) await handle.chmod(mode);
         for (const piece of pieces) await handle.appendFile(piece);
         await handle.datasync();
       } finally {

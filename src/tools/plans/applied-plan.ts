@@ -76,7 +76,10 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
 }
 
 /** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
-function checkApplicable({ plan }: PlanDocument, { maxChangePercent, maxDeletes }: ToolContext): void {
+export function checkApplicable(
+  { plan }: PlanDocument,
+  { maxChangePercent, maxDeletes }: Pick<ToolContext, "maxChangePercent" | "maxDeletes">,
+): void {
   const exceeded = exceededThresholds(plan.items, plan.optionsThere, { maxChangePercent, maxDeletes });
   if (isApplicable(plan) && exceeded.length === 0) return;
   const why = [

@@ -1,7 +1,8 @@
 import { dirname } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
-import { findFile, findFileIfThere } from "../../files/folders.ts";
+import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
+import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { isApplicable, type StatePlan } from "../../plans/diff/plan.ts";
@@ -36,7 +37,7 @@ export async function planDesiredState(given: DesiredArguments, context: ToolCon
   const { desired, problems, digest } = await readGiven(given, context);
   const origin = { environment: context.environment, apiUrl: context.apiUrl, fileDigest: digest, prune, byName };
   if (problems.length > 0) return unreadable(problems, planDocument(withProblems(problems), origin, {}), context);
-  const base = await baseOf(given, context);
+  const { base, place } = await baseOf(given, context);
   const api = managementOf(context);
   const made = await withinWait(context, context.signal, (signal) =>
     makePlan(
@@ -44,21 +45,24 @@ export async function planDesiredState(given: DesiredArguments, context: ToolCon
       {
         ...{ environment: context.environment, apiUrl: context.apiUrl, memory: context.memory },
         thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
-        read: (targetingId) => readRemembering(api, targetingId, signal, context),
+        read: (targetingId) => readRemembering(api, targetingId, signal, context, given.fresh),
       },
     ),
   );
-  return keptPlan(made, "plan_targeting", context);
+  // A base that is named goes with another file, or none.
+  const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
+  return keptPlan(made, "plan_targeting", context, beside);
 }
 
-/** Keeps a plan as a run that `apply_plan` starts, and answers it. */
+/** Keeps a plan as a run that `apply_plan` starts, and answers it. `base` is renewed when that run ends. */
 export async function keptPlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
   context: ToolContext,
+  base?: BaseFile,
 ): Promise<ToolAnswer> {
   const { caller, environment } = context;
-  const kept = { text: JSON.stringify(document), plannedBy, caller };
+  const kept = { text: JSON.stringify(document), plannedBy, base, caller };
   const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept);
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   const { runId } = header;
@@ -69,14 +73,15 @@ export async function keptPlan(
   });
 }
 
-/** Reads a targeting as a whole, and remembers its name. */
+/** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */
 export async function readRemembering(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,
-  { memory }: Pick<ToolContext, "memory">,
+  { memory, contents: store }: Pick<ToolContext, "memory" | "contents">,
+  fresh?: boolean,
 ): Promise<ServiceTargeting> {
-  const there = await readTargeting(api, targetingId, { signal });
+  const there = await readTargeting(api, targetingId, { signal, store, fresh });
   await memory.remember([there.targeting]);
   return there;
 }
@@ -108,11 +113,11 @@ function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
 async function baseOf(
   { file, base, byName }: DesiredArguments,
   { allowedDirs }: Pick<ToolContext, "allowedDirs">,
-): Promise<Base | undefined> {
+): Promise<{ readonly base?: Base; readonly place?: Place }> {
   const path = base || (file && !byName ? basePathOf(file) : undefined);
-  if (path === undefined) return undefined;
+  if (path === undefined) return {};
   const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
-  return place && readBase(await textOf(bytesAt(place)), path);
+  return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
 }
 
 /** A state that cannot be read is no run: its problems are told, as many as fit. */

@@ -145,6 +145,14 @@ export async function listRuns(
   };
 }
 
+/** All kept runs of the caller, the newest first. */
+export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
+  const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
+  const runs: RunRow[] = [];
+  for await (const run of context.runs.list(context.caller)) runs.push(listedRow(run, names));
+  return runs;
+}
+
 function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {
   const { runId, tool, status, targetingId, counts, startedAt, updatedAt } = run;
   const at = (ms: number): string => new Date(ms).toISOString();

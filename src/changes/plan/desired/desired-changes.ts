@@ -78,3 +78,26 @@ export type LookAgain = (
   plan: ByteSource,
   reading: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ) => Promise<DesiredChanges>;
+
+/** How the objects of an applied plan ended, by their position in the run. */
+export interface AppliedObjects {
+  /** Whether the object is as the plan wants it. */
+  isDone(object: number): boolean;
+  idOf(object: number): string | undefined;
+}
+
+/** A file by the real path of a folder that is trusted, and the names that lead to it from there. */
+export interface BaseFile {
+  readonly root: string;
+  readonly steps: readonly string[];
+}
+
+/**
+ * Puts what an applied plan wrote into the base of its file, as it is now. Throws a FileError where the base cannot be
+ * read or written, and the ApiError of a read.
+ */
+export type RenewBase = (
+  base: BaseFile,
+  applied: { readonly plan: ByteSource; readonly objects: AppliedObjects },
+  reading: { readonly api: ManagementApi; readonly signal: AbortSignal },
+) => Promise<void>;

@@ -1,3 +1,4 @@
+import type { ManagementApi } from "../api/management.ts";
 import { failedRows } from "../files/rejects.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Finishing } from "../runs/kind.ts";
@@ -5,19 +6,29 @@ import type { Reason } from "../runs/outcome.ts";
 import { objectResults } from "../runs/report.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
+import type { AppliedObjects, RenewBase } from "./plan/desired/desired-changes.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/** What finishing a run needs of the world. */
-interface FinishingWorld {
+/** What finishing a run of changes needs. */
+export interface FinishingWorld {
+  readonly api: ManagementApi;
+  /** How long one request is retried, in milliseconds. */
+  readonly retryBudgetMs: number;
   /** Gives the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
+  /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
   readonly memory: TargetingMemory;
+  /** Renews the base of a file that was applied; absent: there are no such runs. */
+  readonly renewBase?: RenewBase;
 }
 
-/** Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted. */
-export async function finish(
+/**
+ * Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted; renews
+ * the base of the file that it applied.
+ */
+export async function finishChange(
   { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
-  { words, memory }: FinishingWorld,
+  { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,
 ): Promise<void> {
   const { rejects, learnt } = changeOf(call);
   const file = fileOf(call);
@@ -33,6 +44,21 @@ export async function finish(
       await memory.forget(targetingsOf(state, ["succeeded", "alreadyDone"]).map(({ _id }) => _id));
     }
   }
+  const base = call.tool === "apply_plan" ? call.input.base : undefined;
+  if (base === undefined) return;
+  const reading = { api, signal: AbortSignal.timeout(retryBudgetMs) };
+  await renewBase?.(base, { plan: part("input"), objects: endingsOf(state) }, reading);
+}
+
+/** How the objects of a plan ended. */
+export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedObjects {
+  return {
+    isDone(object) {
+      const standing = state.standing(object);
+      return standing === "succeeded" || standing === "alreadyDone";
+    },
+    idOf: (object) => state.idOf(object),
+  };
 }
 
 /** How many objects of a call may be targetings: a plan has one at the most, which comes first. */

@@ -1,0 +1,145 @@
+import { endingsOf } from "../../changes/finish-run.ts";
+import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
+import { groupNamesOf, type PlanDocument } from "../../plans/plan-document.ts";
+import { readPlan } from "../../plans/plan-form.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { planLines } from "../../render/plans/plan-text.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { text, toggle } from "../../settings/forms.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import { ToolError } from "../../tools/definition.ts";
+import { checkApplicable, plannedRun } from "../../tools/plans/applied-plan.ts";
+import { documentOf } from "../../tools/plans/kept-plan.ts";
+import { baseFileOf, writeIds } from "./after-apply.ts";
+import { carriedOut, isAgreed, kept, printReport, rested } from "./carry-out.ts";
+import { bytesAtPath, isThere } from "./files.ts";
+import { type AskedFile, planFile, printFileProblems } from "./plan-file.ts";
+import { onlyWord, type PlanProject, printLines, withProject } from "./project.ts";
+
+/** What is applied, and how. */
+interface ApplyLine extends AskedFile {
+  readonly yes: boolean;
+  readonly writeIds: boolean;
+}
+
+/**
+ * Applies a file, a plan that was written with `plan --out`, or a planned run; one that was cut short goes on. Gives the
+ * exit code: 0 where all is done or nothing was to be done, else 1.
+ */
+export async function runApply(line: CommandLine): Promise<number> {
+  const isOn = (flag: string): boolean => optionOf(line, flag, toggle) ?? false;
+  const asked: ApplyLine = {
+    file: onlyWord(line, "the file of a desired state or of a plan, or the ID of a planned run,"),
+    targeting: optionOf(line, "targeting", text),
+    base: undefined,
+    prune: isOn("prune"),
+    byName: isOn("by-name"),
+    fresh: false,
+    yes: isOn("yes"),
+    writeIds: isOn("write-ids"),
+  };
+  return withProject(line, "apply", async (project) => {
+    if (project.settings.readOnly) {
+      throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "plan shows what would change.");
+    }
+    const runId = asked.file.trim().toUpperCase();
+    if (isUlid(runId) && !(await isThere(asked.file))) return applyRun(runId, refusePlanning(asked), project);
+    const plan = await planIn(asked.file);
+    return plan === undefined ? applyFile(asked, project) : applyPlan(plan, refusePlanning(asked), project);
+  });
+}
+
+/** Options that say how a file is planned mean nothing for what was planned already. */
+function refusePlanning(asked: ApplyLine): ApplyLine {
+  const given = [
+    asked.targeting !== undefined && "--targeting",
+    asked.prune && "--prune",
+    asked.byName && "--by-name",
+    asked.writeIds && "--write-ids",
+  ].find((flag) => flag !== false);
+  if (given === undefined) return asked;
+  throw new SettingsError(`${given} is for the file of a desired state, and this is planned already`);
+}
+
+/** How a plan begins that `plan --out` wrote. */
+const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
+
+/** The plan that a file holds; undefined where it holds something else. */
+async function planIn(file: string): Promise<PlanDocument | undefined> {
+  const bytes = await bytesAtPath(file);
+  const begin = bytes.subarray(0, PLAN_BEGINS.length).toString("utf8");
+  return begin === PLAN_BEGINS ? readPlan(bytes.toString("utf8"), file) : undefined;
+}
+
+async function applyFile(asked: ApplyLine, project: PlanProject): Promise<number> {
+  const { file } = asked;
+  const planned = await planFile(asked, project);
+  if ("problems" in planned) {
+    printFileProblems(file, planned.problems);
+    return 1;
+  }
+  const { document } = planned;
+  print(document, file);
+  if (!isApplicable(document.plan)) return 1;
+  if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(file, planned, undefined)) ? 0 : 1;
+  if (!(await isAgreed("Apply this?", asked.yes))) return 1;
+  const header = await kept(planned, "plan_targeting", project, await baseFileOf(file, planned));
+  const run = await carriedOut(header, project);
+  const exitCode = await printReport(run, project);
+  return !asked.writeIds || (await writeIds(file, planned, endingsOf(run.state))) ? exitCode : 1;
+}
+
+async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, project: PlanProject): Promise<number> {
+  checkOrigin(document, project);
+  print(document, file);
+  checkApplicable(document, project.context);
+  if (itemCount(document.plan) === 0) return 0;
+  if (!(await isAgreed("Apply this?", yes))) return 1;
+  const header = await kept({ document, there: undefined }, "plan_targeting", project);
+  return printReport(await carriedOut(header, project), project);
+}
+
+/** Applies a planned run, or goes on with one that was cut short. */
+async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, project: PlanProject): Promise<number> {
+  const { context } = project;
+  const run = await plannedRun(runId, context);
+  const { header } = run;
+  if (header.environment !== context.environment) throw otherService();
+  if (run.status() === "planned") {
+    const document = await documentOf(runId, context);
+    checkOrigin(document, project);
+    print(document, runId);
+    checkApplicable(document, context);
+    if (itemCount(document.plan) > 0 && !(await isAgreed("Apply this?", yes))) return 1;
+    return printReport(await carriedOut(header, project), project);
+  }
+  const { pending, unattempted, unknown } = run.state.counts();
+  const isCut = run.status() === "interrupted" || run.status() === "cancelled";
+  if (!isCut || pending + unattempted + unknown === 0) {
+    await rested(run);
+    return printReport(run, project);
+  }
+  if (!(await isAgreed(`Go on with it? ${pending + unattempted + unknown} are not known to be done.`, yes))) return 1;
+  await context.runs.resume(runId);
+  const resumed = await plannedRun(runId, context);
+  await rested(resumed);
+  return printReport(resumed, project);
+}
+
+/** Throws a FileError where a plan was made for another service. */
+function checkOrigin({ environment, apiUrl }: PlanDocument, project: PlanProject): void {
+  if (environment !== project.context.environment || apiUrl !== project.apiUrl) throw otherService();
+}
+
+function otherService(): FileError {
+  return new FileError(
+    "this was planned for another environment or address than the settings name; nothing was sent",
+    "Set TARGETING_API_URL and TARGETING_API_KEY as they were for the plan, or plan the file again.",
+  );
+}
+
+function print(document: PlanDocument, file: string): void {
+  const { plan, digest } = document;
+  printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
+}

@@ -1,0 +1,88 @@
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader } from "../../changes/changes.ts";
+import { needsConfirmation } from "../../changes/confirmation.ts";
+import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
+import { asPlanned } from "../../plans/look-again.ts";
+import type { MadePlan } from "../../plans/make-plan.ts";
+import { changesOf } from "../../tools/apis.ts";
+import { ToolError } from "../../tools/definition.ts";
+import { reportedRun } from "../../tools/runs/run-reports.ts";
+import { checkAllowed } from "../../tools/writing/allowed-targetings.ts";
+import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
+import { stopSignal } from "../stop-signal.ts";
+import { type PlanProject, tell } from "./project.ts";
+
+/** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */
+export async function isAgreed(question: string, yes: boolean): Promise<boolean> {
+  if (yes) return true;
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    tell("Nothing was sent: there is no terminal to ask in, and --yes was not given.");
+    return false;
+  }
+  try {
+    if (await askInTerminal(question)) return true;
+  } catch (thrown) {
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
+  }
+  tell("Nothing was sent.");
+  return false;
+}
+
+/** Keeps a plan as a run that is not started; gives its header. `base` is renewed when the run ends. */
+export async function kept(
+  { document, there }: MadePlan,
+  plannedBy: "plan_targeting" | "undo_run",
+  { context }: PlanProject,
+  base?: BaseFile,
+): Promise<ChangeHeader> {
+  const { caller } = context;
+  const text = JSON.stringify(document);
+  const made = asPlanned(document.plan, there);
+  return (await changesOf(context).keepPlan(made, { text, plannedBy, base, caller })).header;
+}
+
+/**
+ * Starts a planned run that the person agreed to, after a look at what is there now, and waits until it rests. Where
+ * something has changed so that it matters, nothing is sent and the run has failed.
+ */
+export async function carriedOut(header: ChangeHeader, { context }: PlanProject): Promise<ChangeRun> {
+  const changes = changesOf(context);
+  const bytes = context.runs.part(header.runId, "input");
+  await checkAllowed(header.call, bytes, context);
+  const plan = await changes.plan(header.call, context.signal, bytes);
+  plan.askedBy(needsConfirmation(plan) ? "agreed_in_client" : "not_needed");
+  const run = await changes.startOrFind(header, plan);
+  if (run === undefined) throw new ToolError("the planned run is gone", "Plan it again.");
+  await rested(run);
+  return run;
+}
+
+/** Without a terminal, progress is a line for this many objects. */
+const OBJECTS_PER_LINE = 1000;
+
+/** Waits until a run rests, and shows how far it is; a signal stops it between two requests. */
+export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): Promise<void> {
+  const isTerminal = process.stderr.isTTY;
+  let told = 0;
+  const unwatch = run.watch(({ items, pending }) => {
+    const done = items - pending;
+    if (isTerminal) process.stderr.write(`\r${done} of ${items} done`);
+    else if (done - told >= OBJECTS_PER_LINE) {
+      told = done;
+      tell(`${done} of ${items} done`);
+    }
+  });
+  void stopSignal().then(() => run.stop("interrupted"));
+  await run.rest;
+  unwatch();
+  if (isTerminal) process.stderr.write("\r\u001b[K");
+}
+
+/** Prints the report of a run. Gives the exit code: 0 where all of it is done, else 1. */
+export async function printReport(run: ChangeRun, { context }: PlanProject): Promise<0 | 1> {
+  const { text } = await reportedRun(run, context, [], { withTotals: true });
+  process.stdout.write(`${text}\n`);
+  const status = run.status();
+  if (status === "interrupted") tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);
+  return status === "succeeded" ? 0 : 1;
+}

@@ -1,0 +1,45 @@
+import type { Base } from "../../plans/base/base.ts";
+import type { Problem } from "../../plans/file/desired.ts";
+import type { ReadDesired } from "../../plans/file/read-desired.ts";
+import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
+import { problemLine } from "../../render/plans/words.ts";
+import { baseFor, readDesiredFile } from "./files.ts";
+import { type PlanProject, printLines, sceneOf } from "./project.ts";
+
+/** A file that is to be planned. */
+export interface AskedFile {
+  readonly file: string;
+  readonly targeting: string | undefined;
+  /** The path of the base, where it is not the one beside the file. */
+  readonly base: string | undefined;
+  readonly prune: boolean;
+  readonly byName: boolean;
+  /** Everything is read anew. */
+  readonly fresh: boolean;
+}
+
+/** The plan of a file, what the file means, and the base that it went by. */
+export interface PlannedFile extends MadePlan {
+  readonly read: ReadDesired;
+  readonly base: Base | undefined;
+}
+
+/** Plans a file onto what is there; gives its problems instead where it cannot be read. Throws what planning throws. */
+export async function planFile(
+  asked: AskedFile,
+  project: PlanProject,
+): Promise<PlannedFile | { readonly problems: readonly Problem[] }> {
+  const { file, prune, byName, targeting } = asked;
+  const read = await readDesiredFile(file);
+  const { desired, problems, digest } = read;
+  if (problems.length > 0) return { problems };
+  // By names, the base beside the file is that of another targeting.
+  const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
+  const request = { desired, fileDigest: digest, base, targeting, prune, byName };
+  return { ...(await makePlan(request, sceneOf(project, asked.fresh))), read, base };
+}
+
+/** Prints the problems of a file, each with its place. */
+export function printFileProblems(file: string, problems: readonly Problem[]): void {
+  printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
+}
