@@ -20,7 +20,7 @@ import { callsUnderWay } from "../src/server/calls-under-way.ts";
 import { authenticator } from "../src/server/http/auth.ts";
 import { allowedHostnames } from "../src/server/http/guards.ts";
 import { httpFace } from "../src/server/http/http.ts";
-import { listedTools, toolsThatWrite } from "../src/server/listing.ts";
+import { catalogue, listedTools, toolsThatWrite } from "../src/server/listing.ts";
 import { createLog, followWork } from "../src/server/log.ts";
 import { createMcpServer } from "../src/server/mcp-server.ts";
 import { TOOLS } from "../src/tools/registry.ts";
@@ -56,15 +56,17 @@ function ours(): Server {
   });
   const key = randomBytes(32);
   const kept = { store: fileRunStore(join(tmpdir(), "targeting-mcp-bench-runs"), systemClock) };
+  const tools = catalogue(TOOLS);
   const parts = {
     version: "0.0.0",
-    tools: listedTools(TOOLS, {
+    tools: listedTools(tools, {
       readOnly: false,
       toolsets: ["targeting", "events"],
       configured: ["targeting", "events"],
       hasSandbox: true,
     }),
-    services: {
+    environment: "sandbox" as const,
+    services: async () => ({
       environment: "sandbox" as const,
       runs: new Runs({ ...kept, project: "bench", environment: "sandbox" }, []),
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
@@ -77,14 +79,14 @@ function ours(): Server {
       clock: systemClock,
       waitMs: 1000,
       stopping: new AbortController().signal,
-    },
+    }),
     seal: questionSeal(key),
     redactor,
     log,
     calls: callsUnderWay(),
     caller: "local",
     audit: () => undefined,
-    writingTools: toolsThatWrite(TOOLS),
+    writingTools: toolsThatWrite(tools),
   };
   return httpFace({
     hostnames: allowedHostnames([]),

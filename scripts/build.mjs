@@ -20,23 +20,23 @@ const COMMON = {
 /** Where the files are made, before they take the place of those of the last build. */
 const fresh = `dist.${process.pid}`;
 
-/** The JSON Schemas of all tools by name, as the code makes them. */
-async function toolSchemas() {
-  const outfile = `${fresh}/tool-schemas.mjs`;
-  await build({ ...COMMON, entryPoints: ["scripts/tool-schemas.ts"], outfile });
-  const { TOOL_SCHEMAS } = await import(pathToFileURL(outfile).href);
+/** All tools as they are listed, as the code makes them. */
+async function listOfTools() {
+  const outfile = `${fresh}/made-tools.mjs`;
+  await build({ ...COMMON, entryPoints: ["scripts/made-tools.ts"], outfile });
+  const { MADE_TOOLS } = await import(pathToFileURL(outfile).href);
   await rm(outfile);
-  return TOOL_SCHEMAS;
+  return MADE_TOOLS;
 }
 
-/** Puts the schemas into the module that waits for them. */
-function madeSchemas(schemas) {
-  const text = JSON.stringify(JSON.stringify(schemas));
+/** Puts the tools into the module that waits for them. */
+function madeTools(tools) {
+  const text = JSON.stringify(JSON.stringify(tools));
   return {
-    name: "made-schemas",
+    name: "made-tools",
     setup({ onLoad }) {
-      onLoad({ filter: /[\\/]src[\\/]server[\\/]made-schemas\.ts$/ }, () => ({
-        contents: `export const MADE_SCHEMAS = new Map(JSON.parse(${text}));`,
+      onLoad({ filter: /[\\/]src[\\/]server[\\/]made-tools\.ts$/ }, () => ({
+        contents: `export const MADE_TOOLS = JSON.parse(${text});`,
         loader: "js",
       }));
     },
@@ -85,7 +85,7 @@ const { metafile } = await build({
     // What it offers Node is CommonJS, of which a chunk of its own would have no names.
     yaml: beside("../node_modules/yaml/browser/dist/index.js"),
   },
-  plugins: [madeSchemas(await toolSchemas()), partsOfUndici(), tableOfKoreanAlone()],
+  plugins: [madeTools(await listOfTools()), partsOfUndici(), tableOfKoreanAlone()],
 });
 await mergeChunks(fresh, "main.js");
 const bundled = await bundledPackages(metafile);

@@ -31,7 +31,7 @@ const RENDER = ["render/changes", "render/failures", "render/events", "render/pl
 const ANSWERS = [...RENDER, ...KINDS];
 const WRITING = ["tools/writing", "tools/writing/confirmation"];
 const TOOLS = ["tools", "tools/targeting", "tools/targeting/reads", "tools/runs", "tools/events", ...WRITING];
-const INSIDE = ["server/asking", "server/prompts", "server/resources", "server/arguments"];
+const INSIDE = ["server/calls", "server/asking", "server/prompts", "server/resources", "server/arguments"];
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
@@ -96,8 +96,13 @@ export const ROOMS: readonly Room[] = [
   { path: "server/stdio", holds: "MCP over stdin and stdout, line by line", uses: ["server", ...GROUND] },
   {
     path: "server",
-    holds: "the MCP server: listing, carrying out calls, errors into answers, log and audit",
+    holds: "the MCP server: what it lists, its instructions and its log; it loads the rest with the first call",
     uses: [...INSIDE, ...TOOLS, ...ANSWERS, "settings"],
+  },
+  {
+    path: "server/calls",
+    holds: "carrying out calls: their arguments, their answers, errors into answers, and the audit",
+    uses: ["server", "server/asking", "server/arguments", ...TOOLS, ...ANSWERS],
   },
   {
     path: "server/asking",

@@ -11,17 +11,19 @@ import { observerOf } from "../events/watch/observe.ts";
 import { systemClock } from "../platform/clock.ts";
 import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
-import { type Redactor, redactorFor } from "../render/redact.ts";
+import type { Redactor } from "../render/redact.ts";
 import type { Backend } from "../runs/backend/backend.ts";
 import { fileBackend } from "../runs/file/backend.ts";
 import { Runs } from "../runs/registry.ts";
-import { type Audit, auditInto } from "../server/audit.ts";
+import { type Audit, auditInto } from "../server/calls/audit.ts";
 import type { Offer } from "../server/listing.ts";
-import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
+import type { Log } from "../server/log.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
+import { type LogParts, logOf, type Told } from "./log-of.ts";
+import { offerOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { routesOf } from "./settings-input.ts";
 
@@ -41,17 +43,15 @@ export interface Connected {
 }
 
 /** What all contexts of one process share. */
-export interface Shared {
+export interface Shared extends LogParts {
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
   /** The store of everything that outlives the process. */
   readonly backend: Backend;
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** Where each line of the log says to which request it belongs; at the level `debug` it does in any case. */
-  readonly work?: FollowedWork;
-  /** Secrets besides those of the settings. */
-  readonly secrets?: readonly string[];
+  /** The log, where it was made before. */
+  readonly told?: Told;
 }
 
 /** The store for these settings; no file is touched yet. */
@@ -60,30 +60,16 @@ export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep"
 }
 
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
-export function connect(settings: Settings, { stopping, backend, sealKey, work, secrets = [] }: Shared): Connected {
-  const redactor = redactorFor([...settings.secrets, ...secrets]);
-  const log = createLog({
-    level: settings.logLevel,
-    write: (line) => process.stderr.write(line),
-    redact: redactor.text,
-    now: systemClock.now,
-    work: work ?? (settings.logLevel === "debug" ? followWork() : undefined),
-  });
+export function connect(settings: Settings, shared: Shared): Connected {
+  const { stopping, backend, sealKey } = shared;
+  const { redactor, log } = shared.told ?? logOf(settings, shared);
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, { backend, log }), sealKey, stopping };
   const audit = auditInto(backend.audit, { now: systemClock.now, redact: redactor.text, log });
   const stopRuns = () => services.runs.stopAll();
   return {
     services,
-    offer: {
-      readOnly: settings.readOnly,
-      toolsets: settings.toolsets,
-      hasSandbox: services.sandbox !== undefined,
-      configured: [
-        ...((services.management ?? services.half?.targeting) ? ["targeting" as const] : []),
-        ...((services.events ?? services.half?.events) ? ["events" as const] : []),
-      ],
-    },
+    offer: offerOf(settings),
     redactor,
     log,
     audit,

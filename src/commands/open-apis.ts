@@ -4,6 +4,7 @@ import type { Log, LogFields } from "../server/log.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
+import { startsSandbox } from "./offer.ts";
 import { acceptedKeys, embeddedSandbox, type Named } from "./sandbox/embedded-sandbox.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */
@@ -117,10 +118,7 @@ function openSandbox(environment: SandboxEnvironment, settings: Settings): Apis 
     sandbox: events,
     ...(environment.url === undefined && seed !== "none" && { seeded: embedded.seeded }),
     start: async () => {
-      // A sandbox with a fixed port may be looked at before the first call; the address of any other is in an answer.
-      // An error of its file is logged at once.
-      const isNeeded = port !== 0 || typeof seed === "object";
-      if (environment.url === undefined && isNeeded) await embedded.url();
+      if (startsSandbox({ environment })) await embedded.url();
     },
     async close() {
       await Promise.all([management.close(), events.close()]);

@@ -20,6 +20,7 @@ export function settingsFrom(input: SettingsInput): Settings {
       "TARGETING_MCP_ALLOWED_TARGETINGS",
     );
   }
+  routesOf(settings);
   return settings;
 }
 

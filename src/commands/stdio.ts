@@ -1,15 +1,16 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
 import { questionSeal } from "../server/asking/ask.ts";
+import type { AuditLine } from "../server/calls/audit.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
-import { hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
+import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
 import { loadSkills } from "../server/prompts/skills.ts";
-import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
-import { TOOLS } from "../tools/registry.ts";
-import { backendOf, connect } from "./connect.ts";
+import { connectLater } from "./connect-later.ts";
+import { logOf } from "./log-of.ts";
+import { offerOf, startsSandbox } from "./offer.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -37,34 +38,33 @@ export async function runStdio(line: CommandLine): Promise<number> {
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
   const stopping = new AbortController();
-  const backend = backendOf(settings);
-  const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
-    stopping: stopping.signal,
-    backend,
-    sealKey: () => seals("confirmation"),
-  });
-  const started = start();
+  const told = logOf(settings);
+  const { log, redactor } = told;
+  const connecting = connectLater(settings, { stopping: stopping.signal, told });
+  // A host that has its answer may send an app to the embedded sandbox at once.
+  if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.
-  stopping.signal.addEventListener("abort", () => void stopRuns());
+  stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
+  const offer = offerOf(settings);
+  const tools = await allTools();
+  const { environment } = settings;
   const parts = {
     version: VERSION,
-    tools: listedTools(TOOLS, offer),
-    hidden: hiddenTools(TOOLS, offer),
-    services,
+    tools: listedTools(tools, offer),
+    hidden: hiddenTools(tools, offer),
+    environment: environment.kind,
+    services: async () => (await connecting.connected()).services,
     // One process serves the whole connection, so that only this process opens the questions that it asks.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
     calls,
     caller: "local",
-    audit,
-    writingTools: toolsThatWrite(TOOLS),
+    audit: (line: AuditLine) => connecting.now()?.audit(line),
+    writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),
   };
-  // A host that has its answer may send an app to the embedded sandbox at once.
-  await Promise.race([started, asked]);
   const connection = serveOverStdio({
     input: process.stdin,
     output: process.stdout,
@@ -73,20 +73,20 @@ export async function runStdio(line: CommandLine): Promise<number> {
     log,
     onInputEnd: () => stopping.abort(),
   });
-  log.info("serving", { environment: services.environment, tools: parts.tools.length, version: VERSION });
+  log.info("serving", { environment: environment.kind, tools: parts.tools.length, version: VERSION });
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   // The client does not wait for these.
   const { exposures } = await import("./doctor/exposures.ts");
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
-  for (const { missing, present } of Object.values(services.half ?? {}))
+  for (const { missing, present } of Object.values((environment.kind === "live" && environment.half) || {}))
     log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
   const signal = asked.then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);
   });
   await Promise.race([connection.ended, signal]);
-  await within(CLOSE_MS, Promise.all([connection.close(), close()]));
+  await within(CLOSE_MS, Promise.all([connection.close(), connecting.close()]));
   return 0;
 }
 

@@ -1,8 +1,8 @@
-import type { ToolDefinition, Toolset } from "../tools/definition.ts";
-import type { Tool } from "../tools/registry.ts";
+import type { ToolFacts, Toolset } from "../tools/definition.ts";
+import type { Prepared, Tool } from "../tools/registry.ts";
 import { advertised, isSchema, type JsonSchema } from "./arguments/json-schema.ts";
 import { formsOf } from "./arguments/understand.ts";
-import { MADE_SCHEMAS } from "./made-schemas.ts";
+import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
 /** What decides which tools are listed. */
 export interface Offer {
@@ -17,7 +17,7 @@ export interface Offer {
 
 /** Why a tool may be missing from the list, and the setting that hides it. */
 interface HidingRule {
-  readonly hides: (tool: Pick<ToolDefinition, "effect" | "toolset" | "needsSandbox">, offer: Offer) => boolean;
+  readonly hides: (tool: ToolFacts, offer: Offer) => boolean;
   readonly why: HiddenWhy;
 }
 
@@ -38,9 +38,9 @@ const HIDDEN_BY: readonly HidingRule[] = [
 ];
 
 /** Of each tool that is not listed the reason, by its name. */
-export function hiddenTools(tools: readonly Tool[], offer: Offer): ReadonlyMap<string, Hidden> {
+export function hiddenTools(tools: readonly ListedTool[], offer: Offer): ReadonlyMap<string, Hidden> {
   return new Map(
-    tools.flatMap((tool) => {
+    tools.flatMap(({ tool }) => {
       const rule = HIDDEN_BY.find(({ hides }) => hides(tool, offer));
       return rule === undefined ? [] : [[tool.name, { why: rule.why, toolset: tool.toolset }] as const];
     }),
@@ -55,9 +55,9 @@ export interface Hidden {
 
 type HiddenWhy = "readOnly" | "toolset" | "notConfigured" | "noSandbox";
 
-/** A tool as clients see it. Its schemas are made at their first use and kept. */
+/** A tool as clients see it. */
 export interface ListedTool {
-  readonly tool: Tool;
+  readonly tool: ToolFacts;
   readonly annotations: {
     readonly readOnlyHint: boolean;
     readonly destructiveHint: boolean;
@@ -66,36 +66,58 @@ export interface ListedTool {
   };
   readonly inputSchema: () => JsonSchema;
   readonly outputSchema: () => JsonSchema;
+  /** Checks arguments; loads the code of the tool at its first use. */
+  readonly prepare: (given: unknown) => Promise<Prepared>;
+}
+
+/** All tools as clients may see them, in their fixed order: as the build has made them, else as the code does. */
+export async function allTools(): Promise<readonly ListedTool[]> {
+  if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
+  return catalogue((await import("../tools/registry.ts")).TOOLS);
+}
+
+function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
+  return {
+    tool,
+    annotations: annotationsOf(tool),
+    inputSchema: () => inputSchema,
+    outputSchema: () => outputSchema,
+    async prepare(given) {
+      const { toolNamed } = await import("../tools/registry.ts");
+      return toolNamed(tool.name).prepare(given);
+    },
+  };
 }
 
 /** The tools that are listed and callable, in their fixed order. */
-export function listedTools(tools: readonly Tool[], offer: Offer): readonly ListedTool[] {
-  return offered(catalogue(tools), offer);
-}
-
-/** Of a catalogue, the tools that are listed and callable, in their fixed order. */
-export function offered(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
+export function listedTools(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
   return tools.filter(({ tool }) => !HIDDEN_BY.some(({ hides }) => hides(tool, offer)));
 }
 
-/** All tools as clients may see them: made once, for every server of a process. */
+/** Tools as clients may see them. Their schemas are made at their first use and kept. */
 export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
   return tools.map((tool) => ({
     tool,
-    annotations: {
-      readOnlyHint: tool.effect === "reads",
-      destructiveHint: tool.effect === "changes",
-      idempotentHint: tool.idempotent,
-      openWorldHint: tool.effect !== "local" && tool.toolset !== "either",
-    },
-    inputSchema: once(() => MADE_SCHEMAS.get(tool.name)?.input ?? advertised(tool.input(), "input")),
-    outputSchema: once(() => MADE_SCHEMAS.get(tool.name)?.output ?? advertised(tool.output(), "output")),
+    annotations: annotationsOf(tool),
+    inputSchema: once(() => advertised(tool.input(), "input")),
+    outputSchema: once(() => advertised(tool.output(), "output")),
+    prepare: async (given) => tool.prepare(given),
   }));
 }
 
+function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ListedTool["annotations"] {
+  return {
+    readOnlyHint: effect === "reads",
+    destructiveHint: effect === "changes",
+    idempotentHint: idempotent,
+    openWorldHint: effect !== "local" && toolset !== "either",
+  };
+}
+
 /** The names of the tools that change an API. */
-export function toolsThatWrite(tools: readonly Tool[]): ReadonlySet<string> {
-  return new Set(tools.filter(({ effect }) => effect === "adds" || effect === "changes").map(({ name }) => name));
+export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string> {
+  const writing = tools.filter(({ tool: { effect } }) => effect === "adds" || effect === "changes");
+  return new Set(writing.map(({ tool }) => tool.name));
 }
 
 /**

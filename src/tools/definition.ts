@@ -56,8 +56,8 @@ export interface UndecidedAnswer {
 /** What a handler ends in. */
 export type ToolOutcome = ToolAnswer | ToolQuestion;
 
-/** A tool, as data: what the agent reads about it, what it takes, and what it does. */
-export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
+/** What lists say of a tool, and what decides whether it is listed: all of it can be known without the tool's code. */
+export interface ToolFacts {
   readonly name: string;
   readonly title: string;
   readonly description: string;
@@ -66,6 +66,10 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly idempotent: boolean;
   /** Listed only where there is a sandbox to look at. */
   readonly needsSandbox?: true;
+}
+
+/** A tool, as data: what the agent reads about it, what it takes, and what it does. */
+export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
   /** Makes the strict schema of the arguments; made at the first use, since zod schemas cost time at start-up. */
   readonly input: () => Input;
   /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, what errors become. */

@@ -22,7 +22,7 @@ import { updateContexts } from "./targeting/update-contexts.ts";
 import { updateOptions } from "./targeting/update-options.ts";
 
 /** Arguments that fit, ready to run; or what is wrong with them. */
-type Prepared =
+export type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
@@ -53,6 +53,13 @@ export const TOOLS: readonly Tool[] = [
   toolOf(runEventTestsTool),
   toolOf(inspectEvents),
 ];
+
+/** A tool by its name. Throws a RangeError where there is none. */
+export function toolNamed(name: string): Tool {
+  const tool = TOOLS.find((one) => one.name === name);
+  if (tool === undefined) throw new RangeError(`there is no tool ${name}`);
+  return tool;
+}
 
 /** Hides the input type of a definition. */
 export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {

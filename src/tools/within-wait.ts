@@ -1,4 +1,5 @@
 import type { ManagementApi, RequestOptions } from "../api/management.ts";
+import { thousands } from "../platform/thousands.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 
@@ -32,7 +33,7 @@ export async function withinWait<Value>(
 
 function tookTooLong(most: number): TookTooLong {
   return new TookTooLong(
-    `the service had not answered after ${most.toLocaleString("en-US")} ms, which is as long as a call may take; ` +
+    `the service had not answered after ${thousands(most)} ms, which is as long as a call may take; ` +
       "nothing was changed",
     "Try again later. If it stays so, check the address in the settings and the network (targeting-mcp doctor does), " +
       "or let TARGETING_MCP_WAIT_MS allow more time.",

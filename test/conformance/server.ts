@@ -41,10 +41,12 @@ const log = createLog({
   now: Date.now,
   work: followWork(),
 });
+const services = testServices(systemClock);
 const parts = {
   version: "1.0.0",
   tools: [],
-  services: testServices(systemClock),
+  environment: "sandbox" as const,
+  services: async () => services,
   seal: questionSeal(randomBytes(32)),
   redactor,
   log,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { listedTools, type Offer } from "../../src/server/listing.ts";
+import { catalogue, listedTools, type Offer } from "../../src/server/listing.ts";
 import type { Effect, Toolset } from "../../src/tools/definition.ts";
 import { TOOLS, toolOf } from "../../src/tools/registry.ts";
 
@@ -33,7 +33,8 @@ const everything: Offer = {
   configured: ["targeting", "events"],
   hasSandbox: true,
 };
-const names = (offer: Partial<Offer>) => listedTools(tools, { ...everything, ...offer }).map((one) => one.tool.name);
+const names = (offer: Partial<Offer>) =>
+  listedTools(catalogue(tools), { ...everything, ...offer }).map((one) => one.tool.name);
 
 test("everything is listed in its order", () => {
   expect(names({})).toEqual(["read", "add", "change", "resume", "cancel", "track", "test"]);
@@ -50,7 +51,9 @@ test("toolsets and missing APIs hide their tools, and what serves either only wi
 });
 
 test("annotations follow from the effect", () => {
-  const annotations = Object.fromEntries(listedTools(tools, everything).map((one) => [one.tool.name, one.annotations]));
+  const annotations = Object.fromEntries(
+    listedTools(catalogue(tools), everything).map((one) => [one.tool.name, one.annotations]),
+  );
   expect(annotations.read).toMatchObject({ readOnlyHint: true, destructiveHint: false });
   expect(annotations.add).toMatchObject({ readOnlyHint: false, destructiveHint: false });
   expect(annotations.change).toMatchObject({ readOnlyHint: false, destructiveHint: true });
@@ -58,7 +61,7 @@ test("annotations follow from the effect", () => {
 });
 
 test("every tool has a short name, a title, and schemas that are plain objects", () => {
-  for (const { tool: one, inputSchema, outputSchema } of listedTools(TOOLS, everything)) {
+  for (const { tool: one, inputSchema, outputSchema } of listedTools(catalogue(TOOLS), everything)) {
     expect(one.name).toMatch(/^[a-z_]{3,30}$/);
     expect(one.title.length).toBeGreaterThan(3);
     expect(inputSchema()).toMatchObject({ type: "object", additionalProperties: false });

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/asking/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
-import { listedTools, toolsThatWrite } from "../../src/server/listing.ts";
+import { catalogue, listedTools, toolsThatWrite } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMcpServer } from "../../src/server/mcp-server.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
@@ -16,22 +16,25 @@ const SECRET = "secret-key-0123456789";
 /** A server in this process, so that values reach it as they are; `call` gives its answer as text. */
 async function start() {
   const redactor = redactorFor([SECRET]);
+  const tools = catalogue(TOOLS);
+  const services = testServices(systemClock);
   const parts = {
     version: "0.0.0",
-    tools: listedTools(TOOLS, {
+    tools: listedTools(tools, {
       readOnly: false,
       toolsets: ["targeting", "events"],
       configured: ["targeting", "events"],
       hasSandbox: true,
     }),
-    services: testServices(systemClock),
+    environment: "sandbox" as const,
+    services: async () => services,
     seal: questionSeal(randomBytes(32)),
     redactor,
     log: createLog({ level: "silent", write: () => {}, redact: redactor.text, now: Date.now, work: undefined }),
     calls: callsUnderWay(),
     caller: "local",
     audit: () => undefined,
-    writingTools: toolsThatWrite(TOOLS),
+    writingTools: toolsThatWrite(tools),
   };
   const server = createMcpServer(parts);
   const [near, far] = InMemoryTransport.createLinkedPair();

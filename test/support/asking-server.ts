@@ -4,7 +4,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 import { questionSeal } from "../../src/server/asking/ask.ts";
 import { callsUnderWay } from "../../src/server/calls-under-way.ts";
-import { listedTools } from "../../src/server/listing.ts";
+import { catalogue, listedTools } from "../../src/server/listing.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMcpServer } from "../../src/server/mcp-server.ts";
 import { serveOverStdio } from "../../src/server/stdio/stdio.ts";
@@ -40,15 +40,17 @@ const log = createLog({
   work: undefined,
 });
 const calls = callsUnderWay();
+const services = testServices(systemClock);
 const parts = {
   version: "0.0.0",
-  tools: listedTools([toolOf(dropThings)], {
+  tools: listedTools(catalogue([toolOf(dropThings)]), {
     readOnly: false,
     toolsets: ["targeting"],
     configured: ["targeting"],
     hasSandbox: false,
   }),
-  services: testServices(systemClock),
+  environment: "sandbox" as const,
+  services: async () => services,
   seal: questionSeal(randomBytes(32)),
   redactor,
   log,

@@ -162,7 +162,6 @@ export interface RowRange {
 const CHUNK_BYTES = 262_144;
 /** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
 const BYTES_PER_UNIT = 3;
-const COMMA = ",";
 
 /** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows is copied at once. */
 export class RowWriter {
@@ -173,13 +172,12 @@ export class RowWriter {
   /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     const listed = contexts.length > 0 ? `,"contexts":[${contexts.map(quoted).join(",")}]` : "";
-    const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}}`;
-    const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT + COMMA_BYTES);
+    const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}},`;
+    const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT);
     const isNext = hasRoom && this.#last?.block.isFollowedBy(targeting, place, object, step);
     const { block, rows } = (isNext && this.#last) || this.#begin(targeting, place, object, step);
     this.#used += this.#chunk.write(text, this.#used);
-    rows.ends.push(this.#used);
-    this.#used += this.#chunk.write(COMMA, this.#used);
+    rows.ends.push(this.#used - COMMA_BYTES);
     rows.contextIds.push(contexts.length);
     if (place.line !== undefined) rows.lines.push(place.line);
     return block;

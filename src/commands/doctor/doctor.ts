@@ -1,7 +1,7 @@
 import type { Redactor } from "../../render/redact.ts";
 import { redactorFor } from "../../render/redact.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
-import { listedTools, type Offer } from "../../server/listing.ts";
+import { catalogue, listedTools, type Offer } from "../../server/listing.ts";
 import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
@@ -74,7 +74,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       environment: settings.environment.kind,
       checks: clean,
       settings: shown,
-      tools: listedTools(TOOLS, withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
+      tools: listedTools(catalogue(TOOLS), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
       unfinishedRuns,
     };
   } finally {

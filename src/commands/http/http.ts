@@ -2,24 +2,31 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { questionSeal } from "../../server/asking/ask.ts";
-import type { Audit } from "../../server/audit.ts";
+import type { Audit } from "../../server/calls/audit.ts";
 import { type CallsUnderWay, callsUnderWay } from "../../server/calls-under-way.ts";
 import { type AuthOptions, asksWho, authenticator } from "../../server/http/auth.ts";
 import { jwtVerifier } from "../../server/http/auth-jwt.ts";
 import { allowedHostnames } from "../../server/http/guards.ts";
 import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../../server/http/http.ts";
-import { catalogue, hiddenTools, offered, toolsThatWrite, toolsWithLists } from "../../server/listing.ts";
+import {
+  allTools,
+  hiddenTools,
+  type ListedTool,
+  listedTools,
+  toolsThatWrite,
+  toolsWithLists,
+} from "../../server/listing.ts";
 import { followWork } from "../../server/log.ts";
-import { createMcpServer, type ServerParts } from "../../server/mcp-server.ts";
+import { createMcpServer } from "../../server/mcp-server.ts";
 import { loadSkills } from "../../server/prompts/skills.ts";
 import { sealKeys } from "../../server/seal-key.ts";
+import type { ServerParts } from "../../server/server-parts.ts";
 import { readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { TOOLS } from "../../tools/registry.ts";
 import { cannotListen } from "../cannot-listen.ts";
 import { backendOf } from "../connect.ts";
 import { exposures } from "../doctor/exposures.ts";
@@ -62,13 +69,18 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const publicUrl = settings.http.publicUrl ?? addressOf(host, port);
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
   const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
+  const tools = await allTools();
   const face = httpFace({
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
-    partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")), skills: await loadSkills() }),
+    partsFor: partsMaker(all, tools, {
+      calls,
+      seal: questionSeal(await seals("question")),
+      skills: await loadSkills(),
+    }),
     createServer: createMcpServer,
-    toolsWithLists: toolsWithLists(catalogue(TOOLS)),
+    toolsWithLists: toolsWithLists(tools),
     metadata,
     sessions: settings.http.sessions,
     maxConcurrency: settings.http.maxConcurrency,
@@ -101,9 +113,12 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 }
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
-function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal" | "skills">): HttpOptions["partsFor"] {
-  const tools = catalogue(TOOLS);
-  const writingTools = toolsThatWrite(TOOLS);
+function partsMaker(
+  all: Projects,
+  tools: readonly ListedTool[],
+  shared: Pick<ServerParts, "calls" | "seal" | "skills">,
+): HttpOptions["partsFor"] {
+  const writingTools = toolsThatWrite(tools);
   return ({ name, owner: caller, keys, readOnly, folders }) => {
     const { services, offer, redactor, log, use, forgotten, ...project } = all.of(keys);
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
@@ -111,9 +126,10 @@ function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal" | 
     const its = { ...offer, readOnly: mine.readOnly };
     const own = {
       caller,
-      tools: offered(tools, its),
-      hidden: hiddenTools(TOOLS, its),
-      services: mine,
+      tools: listedTools(tools, its),
+      hidden: hiddenTools(tools, its),
+      environment: mine.environment,
+      services: async () => mine,
       redactor,
       log,
       audit,

@@ -8,7 +8,7 @@ import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
 import type { TargetingMemory } from "../../runs/backend/targeting-names.ts";
-import { failureOf } from "../../server/failures.ts";
+import { failureOf } from "../../server/calls/failures.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { givenText } from "../../settings/given.ts";

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import { isJsonObject } from "../check/catalogue.ts";
 import { nearestName } from "../check/near-names.ts";
 import type { Verdict } from "../check/rules.ts";
@@ -150,7 +151,7 @@ function explainWindow(
   overall: readonly ExpectationResult[],
   { withinMs, lateness }: { readonly withinMs: number; readonly lateness: readonly (number | undefined)[] },
 ): readonly ExpectationResult[] {
-  const count = (time: number): string => time.toLocaleString("en-US");
+  const count = (time: number): string => thousands(time);
   return within.map((result, index) => {
     const anyTime = overall[index];
     if (result.met || anyTime === undefined) return result;

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import { type ArrivedEvent, type Expectation, isWanted } from "./expectations.ts";
 
 /** Whether events came in the order that was expected, and if not, which one broke it and by how much. */
@@ -55,7 +56,7 @@ function whyBroken(
   }
   // One event cannot stand for two expectations.
   if (positions[tooEarly - 1] === before.position) return `${name} did not come again after ${before.name}`;
-  const early = (before.arrivedAt - latest.arrivedAt).toLocaleString("en-US");
+  const early = thousands(before.arrivedAt - latest.arrivedAt);
   const which = tooEarly === positions.length ? "" : `: ${usable.length} of ${needed} came after it`;
   return `${name} came ${early} ms before ${before.name}, not after it${which}`;
 }

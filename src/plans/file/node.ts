@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import { type Spot, UnreadableFile } from "./desired.ts";
 
 /** A text. `isPlain`: written without quotes, as only YAML can. */
@@ -54,7 +55,7 @@ export function tooMany(spot: Spot): UnreadableFile {
   return new UnreadableFile({
     line: spot.line,
     column: spot.column,
-    message: `the file holds more than ${MOST_NODES.toLocaleString("en-US")} values up to here, repeated ones included`,
+    message: `the file holds more than ${thousands(MOST_NODES)} values up to here, repeated ones included`,
     remedy: "Put Context IDs into files of their own (contextsFile), or describe each targeting in a file of its own.",
   });
 }

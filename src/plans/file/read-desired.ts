@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
+import { thousands } from "../../platform/thousands.ts";
 import { addSuspect, checkRows } from "./check-rows.ts";
 import { readContextsFiles } from "./contexts-file.ts";
 import {
@@ -107,7 +108,7 @@ async function readRows(
     throw new UnreadableFile({
       line: beyond.line,
       column: beyond.column,
-      message: `a YAML file may have ${MOST_YAML_OPTIONS.toLocaleString("en-US")} options; here one more begins`,
+      message: `a YAML file may have ${thousands(MOST_YAML_OPTIONS)} options; here one more begins`,
       remedy: "Save it as JSON, NDJSON or CSV, which may have any number.",
     });
   }

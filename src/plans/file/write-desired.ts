@@ -1,5 +1,6 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
+import { thousands } from "../../platform/thousands.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
@@ -87,7 +88,7 @@ function contextsCell(contexts: readonly string[]): string {
 function* yamlText(there: ServiceTargeting): Generator<string> {
   if (there.options.length > MOST_YAML_OPTIONS) {
     throw new FileError(
-      `the targeting has ${there.options.length.toLocaleString("en-US")} options, and a YAML file may have ${MOST_YAML_OPTIONS.toLocaleString("en-US")}`,
+      `the targeting has ${thousands(there.options.length)} options, and a YAML file may have ${thousands(MOST_YAML_OPTIONS)}`,
       "Name the file .json, .ndjson or .csv.",
     );
   }

@@ -1,4 +1,5 @@
 import type { Loss } from "../../changes/plan/plan.ts";
+import { thousands } from "../../platform/thousands.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 
@@ -75,7 +76,7 @@ function lossWords({ kind, count, ownContextIds = 0, empties }: Loss): string {
 }
 
 function plural(count: number, what: string): string {
-  return `${count.toLocaleString("en-US")} ${what}${count === 1 ? "" : "s"}`;
+  return `${thousands(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /** Tells the model that a person was asked a second time, and why. */

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
 import type { AskedOrDeclined } from "../asked.ts";
@@ -74,7 +75,7 @@ export function askedOf({ asked, tool, status, tellsAsked }: ReportedRun): Asked
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
-    `the file's ${rows(read)} came to ${(read - merged).toLocaleString("en-US")} items`,
+    `the file's ${rows(read)} came to ${thousands(read - merged)} items`,
     merged > 0 && `${rows(merged)} went into an item that an earlier row began`,
     skipped > 0 && `${skipped === 1 ? "1 empty row was" : `${rows(skipped, "empty ")} were`} passed over`,
   ].filter((part) => part !== false);
@@ -82,7 +83,7 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 }
 
 function rows(count: number, kind = ""): string {
-  return `${count.toLocaleString("en-US")} ${kind}${count === 1 ? "row" : "rows"}`;
+  return `${thousands(count)} ${kind}${count === 1 ? "row" : "rows"}`;
 }
 
 /** How many names are told that did not match exactly. */
@@ -104,7 +105,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   if (otherCounts.length === 0) return [];
   const told = otherCounts.slice(0, COUNTS_TOLD).map(({ name, _id = "?", expected, found }) => {
     const which = name === undefined ? _id : `${shown(name)} (${_id})`;
-    return `${which} holds ${found.toLocaleString("en-US")} Context IDs, and ${expected.toLocaleString("en-US")} were expected`;
+    return `${which} holds ${thousands(found)} Context IDs, and ${thousands(expected)} were expected`;
   });
   const more = otherCounts.length - told.length;
   return [

@@ -1,4 +1,5 @@
 import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import { thousands } from "../../platform/thousands.ts";
 import { type AskedOrDeclined, askedWords } from "../asked.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { failureRow, type ToldFailure } from "../failures/failures.ts";
@@ -136,7 +137,7 @@ function resultsUri(runId: string): string {
 }
 
 function totalsWords({ targetingId, name, optionCount }: NonNullable<ReportedRun["totals"]>): string {
-  const count = `${optionCount.toLocaleString("en-US")} ${optionCount === 1 ? "option" : "options"}`;
+  const count = `${thousands(optionCount)} ${optionCount === 1 ? "option" : "options"}`;
   return `The targeting ${shown(name)} (${targetingId}) has ${count} now.`;
 }
 

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import type { ObjectResult } from "../../runs/report.ts";
 import { cut } from "../failures/failures.ts";
@@ -44,10 +45,10 @@ export function resultRow({ reason, given, ...result }: ObjectResult & { readonl
 /** What changed, where it was read before. */
 function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownChange): readonly string[] {
   const ids = [
-    added !== undefined && `${count(added)} added`,
-    removed !== undefined && `${count(removed)} removed`,
-    alreadyThere !== undefined && alreadyThere > 0 && `${count(alreadyThere)} already there`,
-    absent !== undefined && absent > 0 && `${count(absent)} not there`,
+    added !== undefined && `${thousands(added)} added`,
+    removed !== undefined && `${thousands(removed)} removed`,
+    alreadyThere !== undefined && alreadyThere > 0 && `${thousands(alreadyThere)} already there`,
+    absent !== undefined && absent > 0 && `${thousands(absent)} not there`,
   ].filter((part) => part !== false);
   const moves = from === undefined || to === undefined ? [] : [`from ${sideWords(from)} to ${sideWords(to)}`];
   return [...moves, ...(ids.length > 0 ? [`(${ids.join(", ")})`] : [])];
@@ -59,8 +60,4 @@ function sideWords(side: NonNullable<KnownChange["from"]>): string {
   const group = parentName == null ? plain(cut(parent ?? "")) : shown(cut(parentName));
   const place = parent === undefined ? undefined : parent === null ? "the top level" : `group ${group}`;
   return [name === undefined ? undefined : shown(cut(name)), place].filter((part) => part !== undefined).join(" in ");
-}
-
-function count(number: number): string {
-  return number.toLocaleString("en-US");
 }

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../../runs/report.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { shown, shownBriefly } from "../fence.ts";
@@ -64,9 +65,7 @@ export function failureRow(failure: ToldFailure, mostDetails: number): Row {
   const users = (failure.uids ?? []).map((uid) => cut(uid));
   const named = users.length === 0 ? "" : `, uid ${users.map(shown).join(", ")}${count > users.length ? ", …" : ""}`;
   const together =
-    contextIds === undefined || count === 1
-      ? ""
-      : ` Together they give ${contextIds.toLocaleString("en-US")} Context IDs.`;
+    contextIds === undefined || count === 1 ? "" : ` Together they give ${thousands(contextIds)} Context IDs.`;
   const each =
     details.length === 0 ? "" : ` Each: ${details.map((detail) => detailWords(detail, failure)).join("; ")}.`;
   return {

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { shown } from "../fence.ts";
@@ -18,7 +19,7 @@ export const WHERE_SET = "It is set where this server is started: the env of its
 
 /** A number for people. */
 export const number = (value: unknown, fallback: number | string = "?"): string =>
-  typeof value === "number" ? value.toLocaleString("en-US") : String(fallback);
+  typeof value === "number" ? thousands(value) : String(fallback);
 /** A foreign text, quoted. */
 export const text = (value: unknown): string => (typeof value === "string" ? shown(value) : "?");
 

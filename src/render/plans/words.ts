@@ -1,6 +1,7 @@
 import { CHANGE_KINDS, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
 import type { Difference, ExceededLimit, ShownValue } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
+import { thousands } from "../../platform/thousands.ts";
 import { plain, shown } from "../fence.ts";
 
 /** How each kind of change is called where changes are counted. */
@@ -71,7 +72,7 @@ export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): st
 }
 
 export function count(value: number | undefined): string {
-  return (value ?? 0).toLocaleString("en-US");
+  return thousands(value ?? 0);
 }
 
 function contextIds(many: number | undefined): string {

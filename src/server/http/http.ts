@@ -5,7 +5,7 @@ import { type AuthInfo, createMcpHandler, isLegacyRequest, type McpServer } from
 import { Hono } from "hono";
 import { SettingsError } from "../../settings/error.ts";
 import type { Log } from "../log.ts";
-import type { ServerParts } from "../mcp-server.ts";
+import type { ServerParts } from "../server-parts.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";

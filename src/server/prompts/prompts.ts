@@ -1,9 +1,7 @@
 import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { SUITE_FORMATS } from "../../events/suites/emit.ts";
 import { shown } from "../../render/fence.ts";
 import type { Redactor } from "../../render/redact.ts";
-import { EVENTS } from "../../spec/events.ts";
 import type { ResourceContext } from "../resources/definition.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
 import { skillPrompt } from "./skills.ts";
@@ -68,9 +66,13 @@ export const PROMPTS: readonly PromptDefinition[] = [
     arguments: {
       eventName: {
         meaning: "The event to test; all where it is left out",
-        complete: (typed) => matching(typed, Object.keys(EVENTS)),
+        complete: async (typed) => matching(typed, Object.keys((await import("../../spec/events.ts")).EVENTS)),
       },
-      format: { meaning: "Form of the tests", complete: (typed) => matching(typed, Object.keys(SUITE_FORMATS)) },
+      format: {
+        meaning: "Form of the tests",
+        complete: async (typed) =>
+          matching(typed, Object.keys((await import("../../events/suites/emit.ts")).SUITE_FORMATS)),
+      },
     },
     text: ({ eventName, format }) =>
       `Generate tests for ${eventName ? `the event ${shown(eventName)}` : "all supported events"} with ` +
@@ -127,7 +129,7 @@ export function registerPrompts(
   server: McpServer,
   prompts: readonly PromptDefinition[],
   tools: ReadonlySet<string>,
-  context: ResourceContext,
+  context: () => Promise<ResourceContext>,
   redactor: Redactor,
 ): void {
   for (const { name, title, description, tool, arguments: given, text } of prompts) {
@@ -147,8 +149,8 @@ async function textOf(text: PromptDefinition["text"], values: Readonly<Record<st
   return typeof text === "function" ? text(values) : skillPrompt(text.skill);
 }
 
-function schemaOf({ meaning, needed, complete }: PromptArgument, context: ResourceContext) {
+function schemaOf({ meaning, needed, complete }: PromptArgument, context: () => Promise<ResourceContext>) {
   const plain = z.string().describe(meaning);
-  const schema = complete === undefined ? plain : completable(plain, (typed) => complete(typed, context));
+  const schema = complete === undefined ? plain : completable(plain, async (typed) => complete(typed, await context()));
   return needed ? schema : schema.optional();
 }

@@ -1,13 +1,10 @@
-import { listEventTypes } from "../../events/check/event-types.ts";
-import { ERROR_CODES } from "../../spec/error-codes.ts";
-import { EVENT_LIMITS, LIMITS } from "../../spec/limits.ts";
 import type { ResourceDefinition } from "./definition.ts";
 
 const JSON_TYPE = "application/json";
 /** The content changes only with this server's version. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
-function page(name: string, title: string, description: string, content: () => unknown): ResourceDefinition {
+function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
   const uri = `targeting://spec/${name}`;
   return {
     name: `spec-${name}`,
@@ -15,28 +12,23 @@ function page(name: string, title: string, description: string, content: () => u
     description,
     uriTemplate: uri,
     cacheHint: LASTING,
-    read: async () => ({ mimeType: JSON_TYPE, text: JSON.stringify(content(), null, 1) }),
+    read: async () => ({ mimeType: JSON_TYPE, text: JSON.stringify(await content(), null, 1) }),
   };
 }
 
 /** What the API documents say, to be looked up. */
 export const SPEC_RESOURCES: readonly ResourceDefinition[] = [
-  page(
-    "events",
-    "Supported events",
-    "Every supported event with its required and optional parameters.",
-    listEventTypes,
+  page("events", "Supported events", "Every supported event with its required and optional parameters.", async () =>
+    (await import("../../events/check/event-types.ts")).listEventTypes(),
   ),
-  page("limits", "Limits", "Every limit of both APIs, with the section that states it.", () => ({
-    management: LIMITS,
-    events: EVENT_LIMITS,
-  })),
+  page("limits", "Limits", "Every limit of both APIs, with the section that states it.", async () => {
+    const { EVENT_LIMITS, LIMITS } = await import("../../spec/limits.ts");
+    return { management: LIMITS, events: EVENT_LIMITS };
+  }),
   page(
     "errors",
     "Error codes",
     "Every error code of the management API, when it comes, and what its detail holds.",
-    () => ({
-      errors: ERROR_CODES,
-    }),
+    async () => ({ errors: (await import("../../spec/error-codes.ts")).ERROR_CODES }),
   ),
 ];

@@ -1,10 +1,10 @@
-import { emitSuite, SUITE_FORMATS } from "../../events/suites/emit.ts";
-import { junitXml } from "../../events/suites/junit.ts";
 import { suiteReportUri, suiteUri } from "../../render/events/suite-reading.ts";
-import { emittedUrl } from "../../tools/apis.ts";
 import type { ResourceDefinition } from "./definition.ts";
 
 const JUNIT = "application/xml";
+
+/** What writes suites. Only reading one loads it, so that starting stays fast. */
+const emitting = () => import("../../events/suites/emit.ts");
 
 /** Suites of event tests, and the reports on them: each seen only by the caller who made it. */
 export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
@@ -16,11 +16,16 @@ export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
     async read({ suiteId = "" }, context) {
       const kept = await context.suites.find(context.caller, suiteId);
       if (kept === undefined) return undefined;
+      const [{ emitSuite, SUITE_FORMATS }, { emittedUrl }] = await Promise.all([
+        emitting(),
+        import("../../tools/apis.ts"),
+      ]);
       const { suite, format } = kept;
       const text = await emitSuite(suite, format, await emittedUrl(format, context));
       return { mimeType: SUITE_FORMATS[format].mimeType, text };
     },
     async list({ suites, caller }) {
+      const { SUITE_FORMATS } = await emitting();
       return (await suites.list(caller)).map(({ suiteId, suite, format }) => ({
         uri: suiteUri(suiteId),
         name: `${suite.cases.length} event tests (${SUITE_FORMATS[format].fileName})`,
@@ -35,7 +40,9 @@ export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
     uriTemplate: suiteReportUri("{suiteId}"),
     async read({ suiteId = "" }, { suites, caller }) {
       const report = (await suites.find(caller, suiteId))?.report;
-      return report && { mimeType: JUNIT, text: junitXml(report, `event tests ${suiteId}`) };
+      if (report === undefined) return undefined;
+      const { junitXml } = await import("../../events/suites/junit.ts");
+      return { mimeType: JUNIT, text: junitXml(report, `event tests ${suiteId}`) };
     },
     async list({ suites, caller }) {
       const run = (await suites.list(caller)).filter(({ report }) => report !== undefined);

@@ -1,5 +1,4 @@
 import { isUlid } from "../../spec/ulid.ts";
-import { managementOf } from "../../tools/apis.ts";
 import { matching } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
 
@@ -51,9 +50,10 @@ async function readOptions(
   { management, clock, waitMs, stopping }: ResourceContext,
 ): Promise<ResourceContent | undefined> {
   if (management === undefined || !isUlid(targetingId)) return undefined;
-  const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const end = clock.now() + PART_MS;
   // Loaded late, with the first of these resources that is read.
+  const { managementOf } = await import("../../tools/apis.ts");
+  const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const { walkOptions } = await import("../../reading/option-walk.ts");
   const { steadily } = await import("../../reading/pages.ts");
   const { optionRow } = await import("../../render/reading.ts");

@@ -1,10 +1,10 @@
 import * as z from "zod";
-import type { ToolServices } from "../tools/context.ts";
-import type { Tool } from "../tools/registry.ts";
-import type { Log } from "./log.ts";
+import type { ToolServices } from "../../tools/context.ts";
+import type { Tool } from "../../tools/registry.ts";
+import type { Log } from "../log.ts";
 
 /** One line of the audit: who called which tool, through which run, and how it ended. */
-interface AuditLine {
+export interface AuditLine {
   readonly requestId: string;
   readonly caller: string;
   readonly environment: string;

@@ -1,21 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { isApiError } from "../api/errors.ts";
-import { UnsupportedEventError } from "../events/check/event-types.ts";
-import { FileError } from "../platform/file-error.ts";
-import { type Failure, requestFailure } from "../render/failures/request-failures.ts";
-import { RunStoreError } from "../runs/backend/store.ts";
-import { type ToolAnswer, ToolError } from "../tools/definition.ts";
-import { PlanningError } from "../tools/writing/planning.ts";
-import type { Log } from "./log.ts";
-
-/** A failure as the answer of a tool. */
-export function failureAnswer({ message, remedy }: Failure, environment: string): ToolAnswer {
-  return {
-    structured: { environment, error: { message, ...(remedy !== undefined && { remedy }) } },
-    text: remedy === undefined ? message : `${message}\n${remedy}`,
-    isError: true,
-  };
-}
+import { isApiError } from "../../api/errors.ts";
+import { UnsupportedEventError } from "../../events/check/event-types.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { type Failure, requestFailure } from "../../render/failures/request-failures.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
+import { ToolError } from "../../tools/definition.ts";
+import { PlanningError } from "../../tools/writing/planning.ts";
+import type { Log } from "../log.ts";
 
 /**
  * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown

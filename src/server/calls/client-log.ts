@@ -1,5 +1,5 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { Log, LogFields } from "./log.ts";
+import type { Log, LogFields } from "../log.ts";
 
 /** The fields that a client sees: the tool, and the ID of the fault in the server's own log. */
 const FOR_CLIENT = ["tool", "fault"] as const;

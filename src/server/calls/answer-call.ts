@@ -1,0 +1,140 @@
+import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { Redactor } from "../../render/redact.ts";
+import { checkNotHalf } from "../../tools/apis.ts";
+import type { Reply, ToolContext } from "../../tools/context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
+import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
+import { DEEPEST, isTooDeep } from "../arguments/depth.ts";
+import { upToMisfits } from "../arguments/misfits.ts";
+import { understood } from "../arguments/understand.ts";
+import { asking, canAsk, isModern, replyTo } from "../asking/ask.ts";
+import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
+import type { ListedTool } from "../listing.ts";
+import type { Log } from "../log.ts";
+import type { ServerParts } from "../server-parts.ts";
+import { auditCall, isAudited } from "./audit.ts";
+import { toldToClient } from "./client-log.ts";
+import { failureAnswer } from "./failure-answer.ts";
+import { failureOf } from "./failures.ts";
+
+/** The parts of a server that calls are answered with. */
+type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller">;
+
+const TOO_DEEP = new ToolError(
+  `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
+  "Give them as the tool's schema shows.",
+);
+
+/** Arguments are kept in the files of runs, which must never hold keys. */
+const KEY_IN_ARGUMENTS = new ToolError(
+  "the arguments hold a key or token of this server; nothing was done",
+  "Leave it out: this server adds its keys by itself.",
+);
+
+/** A tool call as the SDK passes it on. */
+export interface Called {
+  readonly given: unknown;
+  readonly call: ServerContext;
+  readonly requestId: string;
+}
+
+/** Carries a tool call out, and answers it; a failure is an answer, too. */
+export async function answerCall(
+  listed: ListedTool,
+  { given, call, requestId }: Called,
+  server: McpServer,
+  { services: load, seal, redactor, log, audit, caller }: CallParts,
+): Promise<CallToolResult | InputRequiredResult> {
+  const { tool } = listed;
+  const services = await load();
+  const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
+    content: [{ type: "text", text: redactor.text(text) }],
+    structuredContent: redactor.record(structured),
+    isError,
+  });
+  const written = (answer: ToolAnswer | undefined): void => {
+    if (!isAudited(tool)) return;
+    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
+      log.error("what became of a run could not be written down", { requestId, tool: tool.name, error }),
+    );
+  };
+  try {
+    checkNotHalf(tool.toolset, services);
+    const prepared = await checked(listed, given, redactor);
+    if (!prepared.fits) {
+      const message = `${tool.name}: ${prepared.words}`;
+      return resultOf(failureAnswer({ message }, services.environment));
+    }
+    const asked = { tool: tool.name, input: prepared.input };
+    const said = replyTo(call, asked);
+    const context = {
+      signal: call.mcpReq.signal,
+      caller,
+      arrivedAt: services.clock.now(),
+      canAsk: () => canAsk(call, server),
+      ...progressOf(call, log),
+      // Spread last: adding fields to an object of this size after the spread is slow.
+      ...services,
+    };
+    const run = (reply?: Reply): Promise<ToolOutcome> =>
+      prepared.run(reply === undefined ? context : { ...context, reply });
+    let outcome = await run(said === "closed" ? undefined : said);
+    for (let round = 1; "ask" in outcome; round += 1) {
+      const { ask }: ToolQuestion = { ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } };
+      if (said === "closed") outcome = (await undecided({ ask }, "closed", context)).answer;
+      else if (isModern(call)) return await asking({ ask }, seal, call, asked);
+      else outcome = await askDuringCall({ ask }, { context, call, run, round, log });
+    }
+    written(outcome);
+    return resultOf(outcome);
+  } catch (thrown) {
+    written(undefined);
+    // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
+    if (call.mcpReq.signal.aborted)
+      return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
+    return resultOf(
+      failureAnswer(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)), services.environment),
+    );
+  }
+}
+
+/** Reports progress to clients that gave a token for it. A notification that cannot be sent is only logged. */
+function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"> {
+  const progressToken = call.mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return {};
+  return {
+    progress: (progress, total, message) => {
+      const params = { progressToken, progress, total, ...(message !== undefined && { message }) };
+      call.mcpReq
+        .notify({ method: "notifications/progress", params })
+        .catch((error: unknown) => log.debug("progress could not be sent", { error }));
+    },
+  };
+}
+
+/**
+ * Checks arguments: gives them ready to run, or words that say what is wrong. Arguments that do not fit as given are
+ * read a second time as they were probably meant. Unknown names are refused before any value is read. Throws a
+ * ToolError for arguments that are too deep or hold a key.
+ */
+async function checked({ prepare: prepared, inputSchema }: ListedTool, given: unknown, redactor: Redactor) {
+  const schema = inputSchema();
+  const prepare = async (args: unknown) => {
+    const looked = upToMisfits(args, schema);
+    const found = await prepared(looked);
+    const isCut = looked !== args;
+    // A cut copy of the arguments must never run in place of the whole.
+    return found.fits && isCut ? { ...(await prepared(args)), isCut: false } : { ...found, isCut };
+  };
+  const refused = (words: string) => ({ fits: false, words }) as const;
+  const unknown = unknownArguments(given, schema);
+  if (redactor.holds(unknown)) throw KEY_IN_ARGUMENTS;
+  if (unknown.length > 0) return refused(unknownWords(unknown, [], schema));
+  if (isTooDeep(given)) throw TOO_DEEP;
+  if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
+  const asGiven = await prepare(given);
+  if (asGiven.fits) return asGiven;
+  const read = understood(given, schema);
+  const asMeant = await prepare(read);
+  return asMeant.fits ? asMeant : refused(argumentWords(asMeant.issues, read, schema, asMeant.isCut));
+}

@@ -1,0 +1,65 @@
+import { messageFor } from "../../render/failures/messages.ts";
+import type { RunPart } from "../../runs/backend/store.ts";
+import type { Run } from "../../runs/kind.ts";
+import { objectResult } from "../../runs/report.ts";
+import type { ResourceContext } from "./definition.ts";
+
+/** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
+const PART_CHARACTERS = 4_000_000;
+const NEWLINE = 0x0a;
+
+async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
+  const run = await runs.find(runId);
+  return run?.header.caller === caller ? run : undefined;
+}
+
+/**
+ * What is kept of a run beside its journal, from a byte on, cut behind a line where it is too long for one message;
+ * undefined where there is no such run of the caller.
+ */
+export async function readPart(
+  runId: string,
+  part: RunPart,
+  from: number,
+  context: ResourceContext,
+): Promise<string | undefined> {
+  const run = await ownRun(runId, context);
+  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+  const chunks: Uint8Array[] = [];
+  let passed = 0;
+  let size = 0;
+  for await (const chunk of context.runs.part(runId, part)()) {
+    const wanted = chunk.subarray(Math.max(0, from - passed));
+    passed += chunk.length;
+    if (wanted.length === 0) continue;
+    chunks.push(wanted);
+    size += wanted.length;
+    if (size > PART_CHARACTERS && chunk.includes(NEWLINE)) break;
+  }
+  const bytes = Buffer.concat(chunks);
+  if (size <= PART_CHARACTERS) return bytes.toString("utf8");
+  const end = bytes.lastIndexOf("\n") + 1;
+  const next = JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from + end}` });
+  return `${bytes.subarray(0, end).toString("utf8")}${next}\n`;
+}
+
+/** The results of a run from an object on, one JSON object a line; undefined where there is no such run of the caller. */
+export async function readResults(runId: string, from: number, context: ResourceContext): Promise<string | undefined> {
+  const run = await ownRun(runId, context);
+  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+  const lines: string[] = [];
+  let size = 0;
+  for (let object = from; object < run.state.objects.length; object += 1) {
+    if (size > PART_CHARACTERS) {
+      lines.push(JSON.stringify({ next: `targeting://runs/${runId}/results/${object}` }));
+      break;
+    }
+    const { reason, ...result } = objectResult(run.state, object);
+    const { code: errorCode, statusCode, detail } = reason ?? {};
+    const why = reason === undefined ? {} : { errorCode, statusCode, detail, ...messageFor(reason) };
+    const line = JSON.stringify({ ...result, ...why });
+    lines.push(line);
+    size += line.length;
+  }
+  return lines.map((line) => `${line}\n`).join("");
+}
