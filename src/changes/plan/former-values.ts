@@ -88,6 +88,7 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   });
   if (adds.length === 0) return;
   const there = await reads.contents(adds.map(({ id }) => id));
+  noteUnread(plan, new Set(adds.map(({ id }) => id)).size - there.size);
   const change = new Map<number, { added: number; alreadyThere: number }>();
   for (const { step, id, add } of adds) {
     const contents = there.get(id);
@@ -121,6 +122,11 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
 export function noteHeld(plan: Plan, { option, contexts }: OptionContents, changed: ReadonlySet<string>): void {
   plan.former.record(option);
   plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
+}
+
+/** Notes how many options get Context IDs without having been read. */
+export function noteUnread(plan: Plan, unread: number): void {
+  if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
 
 /** Notes the targeting of all changed options, where it is known of each and is the same. */

@@ -142,6 +142,8 @@ export interface RunFacts {
   readonly within?: string;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
+  /** How many options got Context IDs without being read before, so that it is not known what they held. */
+  readonly unread?: number;
   /** Names that did not match exactly. */
   readonly takenFor?: readonly TakenName[];
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */

@@ -129,6 +129,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
         .exactOptional(),
       rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
       effect: z.string().exactOptional(),
+      unread: z.number().exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
     }),
   }),
