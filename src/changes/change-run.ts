@@ -105,7 +105,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     finish: (run) => finish(run, world),
     isOpen: (_, state) => {
       const { unknown, unattempted, pending } = state.counts();
-      return !isWithdrawn(state) && unknown + unattempted + pending > 0;
+      return !isWithdrawn(state) && !isUndone(state) && unknown + unattempted + pending > 0;
     },
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
@@ -124,6 +124,11 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
 export function isWithdrawn({ stopped }: RunState): boolean {
   const code = stopped?.reason?.code;
   return code === "WITHDRAWN" || code === "DECLINED";
+}
+
+/** Whether the way back from a run was begun: it may not be resumed any more. */
+export function isUndone({ stopped }: RunState): boolean {
+  return stopped?.reason?.code === "UNDONE";
 }
 
 /**

@@ -222,6 +222,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
+  /**
+   * Ends a run that was started, so that it is not resumed: false where a process drives it, or there is none of this
+   * kind.
+   */
+  endForGood(runId: string, ending: Ending): Promise<boolean> {
+    return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
+  }
+
   /** Stops all of them between two requests, and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];

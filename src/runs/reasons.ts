@@ -21,6 +21,7 @@ export const OWN_CODES = {
   CANCELLED: "the run was cancelled before this was sent",
   NOT_PLANNED: "the run could not be planned, so that nothing of it was sent",
   WITHDRAWN: "the run was cancelled before it was started",
+  UNDONE: "the run was undone before this was sent",
   DECLINED: "the person who was asked did not agree",
   INTERRUPTED: "the run stopped before this was sent",
   RUN_ENDED: "an earlier request ended the run before this was sent",
