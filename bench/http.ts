@@ -75,6 +75,8 @@ function ours(): Server {
       confirm: "ask" as const,
       sealKey: async () => key,
       maxDeletes: 500,
+    maxChangePercent: 100,
+    apiUrl: "sandbox",
       allowedDirs: [],
       clock: systemClock,
       waitMs: 1000,

@@ -4,6 +4,19 @@ import type { CreateTargetingsInput } from "./plan/creating/create-targetings.ts
 import type { DeleteOptionsInput, DeleteTargetingsInput } from "./plan/deletes.ts";
 import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/names/renames.ts";
 
+/** The tools that plan a desired state or a way back, whose runs `apply_plan` starts. */
+export type PlanningTool = "plan_targeting" | "undo_run";
+
+/** A planned desired state: the plan itself is kept beside the run. */
+export interface ApplyPlanInput {
+  /** The tool that planned it, which the run is told under until it is started. */
+  readonly plannedBy: PlanningTool;
+  /** Absent where the plan creates the targeting. */
+  readonly targetingId?: string | undefined;
+  /** SHA-256 of the kept plan, in hexadecimal digits. */
+  readonly digest: string;
+}
+
 /** What each tool that writes to the management API takes. */
 export interface Inputs {
   readonly create_targetings: CreateTargetingsInput;
@@ -13,6 +26,7 @@ export interface Inputs {
   readonly update_options: UpdateOptionsInput;
   readonly update_contexts: UpdateContextsInput;
   readonly delete_options: DeleteOptionsInput;
+  readonly apply_plan: ApplyPlanInput;
 }
 
 /** The name of a tool that writes to the management API. */

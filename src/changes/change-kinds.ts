@@ -183,10 +183,27 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     }),
     deletions: (input) => (input.ids ?? []).length + (input.names ?? []).length,
   },
+  apply_plan: {
+    input: z.object({
+      plannedBy: z.enum(["plan_targeting", "undo_run"]),
+      targetingId: z.string().optional(),
+      digest: z.string(),
+    }),
+    async plan(_, { bytes, lookAgain, ...reading }) {
+      if (bytes === undefined || lookAgain === undefined) throw new RangeError("there is no plan to apply");
+      const changes = await lookAgain(bytes, reading);
+      return (await planners()).planDesired(changes);
+    },
+    // What a plan would do is kept with it as a proposal.
+    objects: () => new ObjectList(),
+    targets: ({ targetingId }) => ({ targetings: targetingId === undefined ? [] : [targetingId], options: [] }),
+    mayTakeAway: () => true,
+    learnt: "remembered",
+  },
 };
 
-/** The tools that write. */
-export const WRITE_TOOLS: readonly string[] = Object.keys(KINDS);
+/** The tools whose names runs of changes are told under. */
+export const WRITE_TOOLS: readonly string[] = [...Object.keys(KINDS), "plan_targeting", "undo_run"];
 
 /** The operations on a call of any tool that writes. */
 export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
@@ -195,8 +212,8 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     async plan(context: PlanningContext): Promise<Plan> {
       const plan = await kind.plan(input, context);
       const { noteFormerValues } = await planners();
-      // The planner of Context IDs has noted the former values already.
-      if (tool !== "update_contexts") await noteFormerValues(plan, context);
+      // These planners have noted the former values already.
+      if (tool !== "update_contexts" && tool !== "apply_plan") await noteFormerValues(plan, context);
       return plan;
     },
     objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),
@@ -227,6 +244,7 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
   callOf("update_options"),
   callOf("update_contexts"),
   callOf("delete_options"),
+  callOf("apply_plan"),
 ]);
 
 function callOf<Tool extends WriteTool>(tool: Tool) {

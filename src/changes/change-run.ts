@@ -13,6 +13,7 @@ import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
+import type { LookAgain } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
 import { keepFormer } from "./plan/removed.ts";
 import { isGoing, type Planning } from "./planning.ts";
@@ -40,6 +41,8 @@ export interface ChangeWorld {
   readonly words: (reason: Reason) => string;
   /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
   readonly memory: TargetingMemory;
+  /** Reads the plan that a run applies, and looks whether it still fits; absent: there are no such runs. */
+  readonly lookAgain?: LookAgain;
 }
 
 /** A run that changes targetings and options. */
@@ -84,6 +87,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     ...CHANGE_FORM,
     newState: () => new RunState(),
     mayWait: true,
+    waitsAs: ({ call: { tool } }) => (tool === "apply_plan" ? "planned" : "needs_confirmation"),
     tidies: false,
     readBack,
     initialState: unplannedState,
@@ -91,8 +95,8 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     resume: (run) =>
       goOn(run, async (driver) => {
         if (!run.state.planned) {
-          const { api } = world;
-          const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input") };
+          const { api, lookAgain } = world;
+          const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
           const plan = await changeOf(run.header.call).plan(reading);
           await recordPlan(run, driver, plan, world);
         }
@@ -285,16 +289,23 @@ async function finish(
       await keep("rejects", rows ?? nothing());
     }
   } finally {
-    if (learnt === "remembered") await memory.remember(targetingsOf(state, ["succeeded"]));
+    if (learnt === "remembered") await memory.remember(targetingsOf(state, ["succeeded"], mostTargetings(call, state)));
     if (learnt === "forgotten") {
       await memory.forget(targetingsOf(state, ["succeeded", "alreadyDone"]).map(({ _id }) => _id));
     }
   }
 }
 
-/** The targetings of a run that ended in one of these ways. */
-function targetingsOf(state: RunState, outcomes: readonly string[]) {
-  return objectResults(state).flatMap(({ child, name = "", _id, outcome }) =>
+/** How many objects of a call may be targetings: a plan has one at the most, which comes first. */
+function mostTargetings({ tool }: WriteCall, { steps }: RunState): number | undefined {
+  if (tool !== "apply_plan") return undefined;
+  const operation = steps.partAt(0)?.operation;
+  return operation === "createTargetings" || operation === "renameTargetings" ? 1 : 0;
+}
+
+/** The targetings of a run that ended in one of these ways, among the first `most` objects. */
+function targetingsOf(state: RunState, outcomes: readonly string[], most?: number) {
+  return objectResults(state, 0, most).flatMap(({ child, name = "", _id, outcome }) =>
     child === undefined && _id !== undefined && outcomes.includes(outcome) ? [{ _id, name }] : [],
   );
 }

@@ -1,14 +1,15 @@
-import type { ByteSource } from "../platform/bytes.ts";
+import { type ByteSource, digestOf } from "../platform/bytes.ts";
 import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
-import type { WriteCall } from "./call.ts";
+import type { PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type ChangeRun, type ChangeWorld, changeRunKind, isWithdrawn } from "./change-run.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
 import { endingOf } from "./not-planned.ts";
+import type { DesiredChanges } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
@@ -43,8 +44,8 @@ export class Changes {
    * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
-    const { api } = this.#context;
-    return changeOf(call).plan({ api: api.forCall?.() ?? api, signal, bytes });
+    const { api, lookAgain } = this.#context;
+    return changeOf(call).plan({ api: api.forCall?.() ?? api, signal, bytes, lookAgain });
   }
 
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
@@ -62,8 +63,30 @@ export class Changes {
     return this.runs.keep(call, caller, input, unplanned);
   }
 
+  /**
+   * Keeps a planned desired state as a run that is not started. `text` is the plan as `lookAgain` reads it; `changes` are
+   * the same. Gives the header of the run, and its plan as it is now.
+   */
+  async keepPlan(
+    changes: DesiredChanges,
+    { text, plannedBy, caller }: { readonly text: string; readonly plannedBy: PlanningTool; readonly caller: string },
+  ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
+    const { planDesired } = await import("./plan/planners.ts");
+    const plan = planDesired(changes);
+    const bytes: ByteSource = async function* () {
+      yield Buffer.from(text);
+    };
+    const digest = await digestOf(bytes);
+    const targetingId = changes.targeting._id;
+    const input = { plannedBy, ...(targetingId !== undefined && { targetingId }), digest };
+    const header = await this.runs.keep({ tool: "apply_plan", input }, caller, { bytes, digest });
+    await this.propose(header, plan);
+    return { header, plan };
+  }
+
   /** Keeps what a run would do while it waits for a person's confirmation, so that it can be looked at. */
-  propose(runId: string, plan: Plan): Promise<void> {
+  propose({ runId, call }: ChangeHeader, plan: Plan): Promise<void> {
+    if (call.tool === "apply_plan") plan.facts = { ...plan.facts, tool: call.input.plannedBy };
     return this.runs.propose(runId, proposalOf(plan));
   }
 
@@ -106,7 +129,7 @@ export class Changes {
       meanwhile: standing,
       mayStart,
       propose: async (plan) => {
-        await this.propose(runId, plan);
+        await this.propose(header, plan);
         this.#remember(runId, plan.losses);
       },
       start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),

@@ -1,6 +1,4 @@
 import { createHash } from "node:crypto";
-import type { WriteCall } from "./call.ts";
-import { changeOf } from "./change-kinds.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 
 /** How long a person has to decide, in milliseconds. */
@@ -9,10 +7,13 @@ export const CONFIRMATION_MS = 600_000;
 const UNASKED_CONTEXT_IDS = 100;
 
 /** Whether a plan takes away so much that a person has to agree: decided by what it does, not only by the tool. */
-export function needsConfirmation(call: WriteCall, { losses }: Plan): boolean {
-  if (changeOf(call).deletes) return losses.length > 0;
-  const contextIds = losses.reduce((sum, loss) => sum + loss.count, 0);
-  return contextIds > UNASKED_CONTEXT_IDS || losses.some((loss) => loss.empties);
+export function needsConfirmation({ losses }: Plan): boolean {
+  let contextIds = 0;
+  for (const { kind, count, empties } of losses) {
+    if (kind !== "contextIds" || empties) return true;
+    contextIds += count;
+  }
+  return contextIds > UNASKED_CONTEXT_IDS;
 }
 
 /** A digest of what a plan takes away: a confirmation counts only for the same digest. */

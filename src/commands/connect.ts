@@ -5,6 +5,7 @@ import { managementOver } from "../api/management-client.ts";
 import { withReadRetry } from "../api/reads/retry.ts";
 import { sandboxOver } from "../api/sandbox.ts";
 import { Changes } from "../changes/changes.ts";
+import type { LookAgain } from "../changes/plan/desired/desired-changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
 import { observerOf } from "../events/watch/observe.ts";
@@ -111,7 +112,10 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
+  // Only a plan that is applied loads it.
+  const lookAgain: LookAgain = async (...given) => (await import("../plans/look-again.ts")).lookAgainAt(...given);
   const world = {
+    lookAgain,
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
@@ -144,6 +148,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
+    maxChangePercent: settings.maxChangePercent,
+    apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",
     allowedDirs: settings.allowedDirs,
     clock: systemClock,
     waitMs,

@@ -14,13 +14,22 @@ const NAMES_SHOWN = 5;
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
-  for (const place of places) {
-    if (await exists(place.path)) return place;
-  }
+  const found = await firstThere(places);
+  if (found !== undefined) return found;
   throw new FileError(
     `there is no file ${quoted(given)} in ${folderWords(allowedDirs)}`,
     await nearWords(given, places, allowedDirs),
   );
+}
+
+/** As `findFile`; undefined where the file does not exist. */
+export async function findFileIfThere(given: string, allowedDirs: readonly string[]): Promise<Place | undefined> {
+  return firstThere(await placesOf(given, allowedDirs));
+}
+
+async function firstThere(places: readonly Place[]): Promise<Place | undefined> {
+  for (const place of places) if (await exists(place.path)) return place;
+  return undefined;
 }
 
 /**

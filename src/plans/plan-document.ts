@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
-import type { StatePlan } from "./diff/plan.ts";
+import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
 
 /** The service, targeting and file of a plan; all of it is compared when it is applied. */
 export interface PlanOrigin {
@@ -21,11 +21,13 @@ export interface PlanDocument extends PlanOrigin {
   /** SHA-256 over everything else, in hexadecimal digits: what was reviewed is what is applied. */
   readonly digest: string;
   readonly plan: StatePlan;
+  /** The names of the targeting's groups at planning time, by ID. */
+  readonly groups: Readonly<Record<string, string>>;
 }
 
 /** Puts a plan and its origin together, with the digest of both. */
-export function planDocument(plan: StatePlan, origin: PlanOrigin): PlanDocument {
-  const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan };
+export function planDocument(plan: StatePlan, origin: PlanOrigin, groups: PlanDocument["groups"]): PlanDocument {
+  const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan, groups };
   return { ...content, digest: digestOfPlan(content) };
 }
 
@@ -88,17 +90,28 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
+  requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
   exitCode: z.union([z.literal(0), z.literal(1), z.literal(2)]),
 });
 export type PlanJson = z.input<typeof planJsonSchema>;
 
-/** A plan as `--json` prints it. */
-export function planJson(
-  { plan, digest }: PlanDocument,
-  groupName: (id: string) => string,
-  exitCode: PlanExitCode,
-): PlanJson {
+/** The exit code of the command that shows a plan: 0 nothing to do, 2 changes, 1 where it cannot be applied. */
+export function exitCodeOf(plan: StatePlan): PlanExitCode {
+  if (!isApplicable(plan)) return 1;
+  return itemCount(plan) === 0 ? 0 : 2;
+}
+
+/** The name of a group of a plan's targeting, or its ID where the plan does not know it. */
+export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
+  return (id) => groups[id] ?? id;
+}
+
+/** A plan as `--json` prints it; `requests` are those that would go out. */
+export function planJson(document: PlanDocument, requests: readonly PlanJson["requests"][number][]): PlanJson {
+  const { plan, digest } = document;
+  const exitCode = exitCodeOf(plan);
+  const groupName = groupNamesOf(document);
   const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
   return {
     version: 1,
@@ -109,6 +122,7 @@ export function planJson(
     ...(onlyThere.length > 0 && { onlyThere: [...onlyThere] }),
     limits: [...limits],
     problems: problems.map((problem) => ({ ...problem, lines: problem.lines && [...problem.lines] })),
+    requests: [...requests],
     digest,
     exitCode,
   };

@@ -19,9 +19,12 @@ const seen = z.strictObject({
   subOptions: z.int().min(0).optional(),
 });
 
+const undo = z.enum(["exact", "caveat"]).optional();
+
 const item = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("create"),
+    undo,
     line: z.int(),
     name: z.string(),
     type,
@@ -31,6 +34,7 @@ const item = z.discriminatedUnion("kind", [
   }),
   z.strictObject({
     kind: z.literal("change"),
+    undo,
     line: z.int(),
     _id: ulid,
     seen,
@@ -39,7 +43,7 @@ const item = z.discriminatedUnion("kind", [
     exposeChildren: z.boolean().optional(),
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
-  z.strictObject({ kind: z.literal("delete"), _id: ulid, seen }),
+  z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
 const named = { _id: ulid, name: z.string() };
@@ -65,6 +69,7 @@ const document = z.strictObject({
   prune: z.boolean(),
   byName: z.boolean(),
   plan,
+  groups: z.record(ulid, z.string()),
   digest: z.string(),
 });
 

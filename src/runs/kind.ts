@@ -48,6 +48,8 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    * it now, or died before it could.
    */
   readonly mayWait: boolean;
+  /** The status of a run that waits; absent: it waits for a person's confirmation. */
+  waitsAs?(header: RunHeader<Call>): "planned" | "needs_confirmation";
   /** Whether listing runs brings those to rest that crashed processes left behind. */
   readonly tidies: boolean;
   /**

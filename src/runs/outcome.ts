@@ -18,7 +18,7 @@ export interface Reason {
 }
 
 /** Where an option stands: its group, null at the top level. */
-interface OptionPlace {
+export interface OptionPlace {
   readonly parent: string | null;
   readonly parentName?: string | null;
 }

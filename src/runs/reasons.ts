@@ -14,6 +14,8 @@ export const OWN_CODES = {
   TOO_MANY_CONTEXT_IDS: "the option would hold more Context IDs than an option may",
   ITEM_TOO_LARGE: "the item does not fit into a request by itself",
   EMPTY_GROUP: "the option group would have neither sub-options nor Context IDs",
+  PLAN_STALE: "it has changed since it was planned, so that it matters",
+  PLAN_STALE_ELSEWHERE: "something else has changed since it was planned",
   NEEDS_FAILED: "something that this object needs was not made",
   NO_ANSWER: "no answer came within the retry budget",
   NOT_SENT: "the service could not be reached within the retry budget",

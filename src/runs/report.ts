@@ -29,8 +29,8 @@ export interface ReportedState {
   readonly stopped: { readonly cause: StopCause } | undefined;
   /** Milliseconds since 1970. */
   readonly updatedAt: number;
-  /** The one targeting in which all is that it changes. */
-  readonly facts?: { readonly within?: string };
+  /** The one targeting in which all is that it changes; the tool that it is told under, where the call says another. */
+  readonly facts?: { readonly within?: string; readonly tool?: string };
   counts(): Counts;
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
@@ -278,7 +278,7 @@ export function summaryOf(
   const targetingId = state.facts?.within ?? targetingIn(header.call);
   return {
     ...(targetingId !== undefined && { targetingId }),
-    tool: header.call.tool,
+    tool: state.facts?.tool ?? header.call.tool,
     caller: header.caller,
     fingerprint: header.fingerprint,
     status,

@@ -58,6 +58,10 @@ export interface ToolServices {
   readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
+  /** Of a targeting's options that one plan may change, and that it may delete: percent. */
+  readonly maxChangePercent: number;
+  /** Base address of the management API, which a plan is bound to; a word where the service is inside this process. */
+  readonly apiUrl: string;
   /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */
   readonly allowedDirs: readonly string[];
   readonly clock: Clock;

@@ -118,6 +118,8 @@ function placed(object: number, about: ReportedObject | undefined): readonly (re
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
+  // What a plan holds is in the plan, which get_run shows.
+  if ("plannedBy" in input) return new Map();
   const items: readonly unknown[] =
     "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];
   return new Map([...indexes].map((index) => [index, items[index]]));

@@ -7,6 +7,8 @@ import { listEventTypesTool } from "./events/list-event-types.ts";
 import { runEventTestsTool } from "./events/run-event-tests.ts";
 import { trackEvent } from "./events/track-event.ts";
 import { trackEvents } from "./events/track-events.ts";
+import { applyPlan } from "./plans/apply-plan.ts";
+import { planTargeting } from "./plans/plan-targeting.ts";
 import { cancelRun } from "./runs/cancel-run.ts";
 import { getRun } from "./runs/get-run.ts";
 import { resumeRun } from "./runs/resume-run.ts";
@@ -43,6 +45,8 @@ export const TOOLS: readonly Tool[] = [
   toolOf(updateOptions),
   toolOf(updateContexts),
   toolOf(deleteOptions),
+  toolOf(planTargeting),
+  toolOf(applyPlan),
   toolOf(getRun),
   toolOf(resumeRun),
   toolOf(cancelRun),

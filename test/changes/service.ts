@@ -4,6 +4,7 @@ import { managementOver } from "../../src/api/management-client.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { Changes } from "../../src/changes/changes.ts";
+import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
 import { processLock } from "../../src/runs/file/leases/project-lock.ts";
@@ -46,6 +47,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     retryBudgetMs: 20_000,
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
+    lookAgain: lookAgainAt,
   } as const;
   const changes = new Changes(world);
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
@@ -76,6 +78,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     control,
     targeting,
     url: sandbox.url,
+    failuresOf: (run: ChangeRun) => failureGroups(run.state),
     faults: (faults: unknown[]) => control("POST", "/faults", { faults }),
   };
 }

@@ -80,6 +80,8 @@ export function wishesOf(call: WriteCall): readonly PlacedWish[] {
         const targets = [...ids, ...named].map((target) => ({ index, wish: { kind: "contexts" as const, target } }));
         return targets.length > 0 ? targets : [{ index, wish: { kind: "nothing" } }];
       });
+    case "apply_plan":
+      throw new RangeError("the plans of desired states have a model of their own");
     case "delete_targeting":
       return call.input.ids.map((id, index) => ({ index, wish: { kind: "targetingGone", id } }));
     case "delete_options": {

@@ -38,7 +38,7 @@ async function document() {
     prune: false,
     byName: false,
   };
-  return planDocument(plan, origin);
+  return planDocument(plan, origin, {});
 }
 
 test("a plan is read as it was written, and one that was changed is refused", async () => {
@@ -67,6 +67,7 @@ test("a plan is read as it was written, and one that was changed is refused", as
       problems: [{ line: 1, column: 2, lines: [1, 3], message: "twice", remedy: "once" }],
     },
     { environment, apiUrl, fileDigest, prune, byName },
+    { [U]: "Group" },
   );
   expect(readPlan(JSON.stringify(full), "spring.plan")).toEqual(full);
   expect(() => readPlan(text.replace('"add":["b"]', '"add":["c"]'), "spring.plan")).toThrow(

@@ -32,7 +32,7 @@ function thereOf(world: World): ServiceTargeting {
 }
 
 /** The rows as a JSON file, written by hand. */
-function fileOf(rows: readonly FileRow[]): string {
+export function fileOf(rows: readonly FileRow[], targeting: { readonly _id: string; readonly name: string } = TARGETING): string {
   const option = (row: FileRow, index: number): object => ({
     ...(row.id !== undefined && { _id: row.id }),
     name: row.name,
@@ -43,10 +43,10 @@ function fileOf(rows: readonly FileRow[]): string {
     }),
   });
   const options = rows.flatMap((row, index) => (row.parent === null ? [option(row, index)] : []));
-  return JSON.stringify({ version: 1, targeting: TARGETING, options });
+  return JSON.stringify({ version: 1, targeting, options });
 }
 
-async function desiredOf(text: string, format: "json" | "yaml" | "csv" | "ndjson" = "json") {
+export async function desiredOf(text: string, format: "json" | "yaml" | "csv" | "ndjson" = "json") {
   const { desired, problems } = await readDesired({ bytes: Buffer.from(text), format, folder: undefined });
   expect(problems).toEqual([]);
   return desired;

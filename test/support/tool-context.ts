@@ -82,6 +82,8 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     confirm: "ask",
     sealKey: async () => sealKey,
     maxDeletes: 500,
+    maxChangePercent: 100,
+    apiUrl: "test",
     allowedDirs: [],
     clock,
     waitMs,

@@ -10,13 +10,16 @@ import { ObjectList } from "../rows/object-list.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { StepList } from "../rows/step-list.ts";
 import { StepMaker } from "../rows/step-maker.ts";
+import type { LookAgain } from "./desired/desired-changes.ts";
 
 /** What planning may use of the world: reads only. */
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The file of a call that has one. */
+  /** The file of a call that has one, or the plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
+  /** Reads the plan that a run applies. */
+  readonly lookAgain?: LookAgain | undefined;
 }
 
 /** What would be taken away: a person is asked to confirm it before. */

@@ -3,6 +3,7 @@ export { planAddOptions } from "./creating/add-options.ts";
 export { planCreateTargetings } from "./creating/create-targetings.ts";
 export { OptionDrafts } from "./creating/option-drafts.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
+export { planDesired } from "./desired/plan-desired.ts";
 export { noteFormerValues } from "./former-values.ts";
 export { optionFinder } from "./names/option-names.ts";
 export { planRenameTargetings, planUpdateOptions } from "./names/renames.ts";

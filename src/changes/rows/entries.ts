@@ -138,6 +138,8 @@ export interface MadeRows {
 
 /** Facts about a run as a whole, for its report. */
 export interface RunFacts {
+  /** The tool that the run is told under, where that is not the one of its call. */
+  readonly tool?: string;
   /** The one targeting in which all options are that it changes. */
   readonly within?: string;
   readonly asked?: Asked;

@@ -58,11 +58,18 @@ export class StepMaker {
     return { ...fields, operation: "addOptions", item };
   }
 
-  /** Changes to one option, by its ID or by the object that makes it. */
-  updateOption(option: Omit<Binding, "field">, item: OptionChanges, given: StepExtras): StepOf<"updateOptions"> {
+  /** Changes to one option, by its ID or by the object that makes it; `group` is a group that it moves into. */
+  updateOption(
+    option: Omit<Binding, "field">,
+    item: OptionChanges,
+    given: StepExtras,
+    group?: Omit<Binding, "field">,
+  ): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
-    const fields = this.#fields(item, [{ field: "_id", ...option }], given, {
-      groupItems: item.parent === undefined ? 0 : 1,
+    const bindings: Binding[] = [{ field: "_id", ...option }];
+    if (group !== undefined) bindings.push({ field: "parent", ...group });
+    const fields = this.#fields(item, bindings, given, {
+      groupItems: item.parent === undefined && group === undefined ? 0 : 1,
       contextIds: add.length + remove.length + set.length,
     });
     return { ...fields, operation: "updateOptions", item };

@@ -123,6 +123,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
   z.object({
     t: z.literal("facts"),
     facts: z.object({
+      tool: z.string().exactOptional(),
       within: z.string().exactOptional(),
       asked: z
         .enum(["agreed_in_client", "agreed_in_view", "agreed_on_page", "agreed_by_token", "not_needed"])

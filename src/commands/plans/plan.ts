@@ -1,9 +1,8 @@
-import { planOf } from "../../plans/diff/diff.ts";
-import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
+import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
 import type { Problem } from "../../plans/file/desired.ts";
-import { type PlanExitCode, type PlanJson, planDocument, planJson } from "../../plans/plan-document.ts";
-import { whichTargeting } from "../../plans/which-targeting.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { asPlanned } from "../../plans/look-again.ts";
+import { makePlan } from "../../plans/make-plan.ts";
+import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
 import { problemLine } from "../../render/plans/words.ts";
@@ -11,7 +10,7 @@ import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { path, text, toggle } from "../../settings/forms.ts";
 import { baseFor, readDesiredFile } from "./files.ts";
-import { onlyWord, type PlanProject, printLines, readShowing, withProject, writeOver } from "./project.ts";
+import { onlyWord, type PlanProject, printLines, sceneOf, withProject, writeOver } from "./project.ts";
 
 /** The options of a command line for a plan. */
 interface PlanLine {
@@ -49,45 +48,24 @@ async function plan(asked: PlanLine, project: PlanProject): Promise<number> {
   if (problems.length > 0) return printProblems(problems, asked);
   // By names, the base beside the file is that of another targeting.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
-  if (prune && base === undefined) {
-    throw new FileError(
-      "--prune deletes what stood in the base and is gone from the file, and there is no base",
-      "Export the targeting with --to, which writes the base beside the file, or name it with --base.",
-    );
-  }
-  const { memory, settings, apiUrl } = project;
-  const given = asked.targeting;
-  const targetingId = await whichTargeting({ given, file: desired.targeting, base, byName, memory });
-  const there = targetingId === undefined ? undefined : await readShowing(project, targetingId);
-  const { maxChangePercent, maxDeletes } = settings;
-  const made = planOf({ desired, base, there, prune, byName, thresholds: { maxChangePercent, maxDeletes } });
-  const document = planDocument(made, {
-    environment: settings.environment.kind,
-    apiUrl,
-    fileDigest: digest,
-    prune,
-    byName,
-  });
-  const names = new Map(there?.options.map(({ _id, name }) => [_id, name]));
-  const groupName = (id: string): string => names.get(id) ?? id;
+  const { document, there } = await makePlan(
+    { desired, fileDigest: digest, base, targeting: asked.targeting, prune, byName },
+    sceneOf(project),
+  );
+  const made = document.plan;
   const exitCode = exitCodeOf(made);
-  const shown = { plan: made, file, digest: document.digest, groupName };
-  if (asked.form === "json") printJson(planJson(document, groupName, exitCode));
+  const shown = { plan: made, file, digest: document.digest, groupName: groupNamesOf(document) };
+  if (asked.form === "json") printJson(planJson(document, requestsOf(asPlanned(made, there))));
   else if (asked.form === "markdown") process.stdout.write(planMarkdown(shown));
   else printLines(planLines(shown));
   if (asked.out !== undefined) await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(document)}\n`] }]);
   return exitCode;
 }
 
-function exitCodeOf(plan: StatePlan): PlanExitCode {
-  if (!isApplicable(plan)) return 1;
-  return itemCount(plan) === 0 ? 0 : 2;
-}
-
 /** A file that cannot be read has no plan, only what is wrong with it. */
 function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
-    const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [] };
+    const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [], requests: [] };
     printJson({
       version: 1,
       ...nothing,

@@ -3,6 +3,7 @@ import { open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import type { PlanScene } from "../../plans/make-plan.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
@@ -100,6 +101,16 @@ export async function readShowing({ api, memory }: PlanProject, targetingId: str
   if (isTerminal) process.stderr.write("\r\u001b[K");
   await memory.remember([there.targeting]);
   return there;
+}
+
+/** What plans of a project are made for. */
+export function sceneOf(project: PlanProject): PlanScene {
+  const { memory, settings, apiUrl } = project;
+  const { maxChangePercent, maxDeletes, environment } = settings;
+  return {
+    ...{ memory, apiUrl, environment: environment.kind, thresholds: { maxChangePercent, maxDeletes } },
+    read: (targetingId) => readShowing(project, targetingId),
+  };
 }
 
 const COLORS: Readonly<Record<Tone, string | undefined>> = {

@@ -17,9 +17,16 @@ export interface SeenOption {
   readonly subOptions?: number | undefined;
 }
 
+/**
+ * How well an item of a way back brings back what was: exactly, with a difference that is said, or not at all. Absent in
+ * the plan of a desired state.
+ */
+export type UndoLabel = "exact" | "caveat";
+
 /** An option that is created. A group stands before the options that go into it. */
 export interface CreateItem {
   readonly kind: "create";
+  readonly undo?: UndoLabel | undefined;
   /** The line of the file. */
   readonly line: number;
   readonly name: string;
@@ -39,6 +46,7 @@ export interface ContextsChange {
 /** An option that changes; fields that stay are absent. */
 export interface ChangeItem {
   readonly kind: "change";
+  readonly undo?: UndoLabel | undefined;
   readonly line: number;
   readonly _id: string;
   readonly seen: SeenOption;
@@ -51,6 +59,7 @@ export interface ChangeItem {
 /** An option that is deleted, since it stood in the base and is gone from the file. */
 export interface DeleteItem {
   readonly kind: "delete";
+  readonly undo?: UndoLabel | undefined;
   readonly _id: string;
   readonly seen: SeenOption;
 }

@@ -12,6 +12,7 @@ import {
   RESUME,
   type Sentence,
   saying,
+  staleWords,
   text,
   WHERE_SET,
 } from "./words.ts";
@@ -142,6 +143,14 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   EMPTY_GROUP: () => ({
     message: "the option group would have neither sub-options nor Context IDs of its own (7.4 case 1)",
     remedy: "Give it contexts, or a sub-option that can be made.",
+  }),
+  PLAN_STALE: (detail) => ({
+    message: `it has changed since it was planned, so nothing was sent: ${staleWords(detail)}`,
+    remedy: "Plan again: the plan then shows what is there now.",
+  }),
+  PLAN_STALE_ELSEWHERE: () => ({
+    message: "something else of the plan has changed since, so nothing was sent",
+    remedy: "Plan again.",
   }),
   NEEDS_FAILED: () => ({
     message: "the group or targeting that it belongs to was not made; this was not sent by itself",

@@ -64,3 +64,14 @@ function plainWords(why: string): string {
 export function saying({ messages }: Detail): string {
   return Array.isArray(messages) && messages.length > 0 ? `, saying ${list(messages, 2)}` : "";
 }
+
+/** How something differs from what was planned. */
+export function staleWords({ field, planned, service }: Detail): string {
+  if (field === "deleted") return "it is no longer there";
+  if (field === "contexts") return `${number(planned)} Context IDs were planned for, ${number(service)} are there`;
+  if (field === "subOptions") return `${number(planned)} sub-options were planned for, ${number(service)} are there`;
+  if (field === "name" && planned === undefined) return "another option has its name";
+  const value = (side: unknown): string => (side === null ? "the top level" : text(String(side)));
+  const now = service === undefined ? "" : `, ${value(service)} is there`;
+  return `of its ${field === "parent" ? "group" : String(field)} ${value(planned)} was planned for${now}`;
+}

@@ -218,7 +218,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   #atRest(found: KeptRun<Call, Entry, State>): Run<Call, State> {
     const { header, state } = found;
     this.#asLeft(state);
-    const status = statusOf(found, this.#kind.mayWait);
+    const status = statusOf(found, this.#kind);
     return {
       ...{ kind: this.#kind.name, header, state, kept: Promise.resolve(), rest: Promise.resolve() },
       status: () => status,
@@ -260,10 +260,11 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 /**
  * A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for.
  */
-function statusOf<Call, Entry, State extends RunView<Entry>>(
+function statusOf<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   { header, started, isProposed, state }: KeptRun<Call, Entry, State>,
-  mayWait: boolean,
+  kind: Pick<RunKind<Call, Entry, State, never>, "mayWait" | "waitsAs">,
 ): RunStatus {
-  if (started || !mayWait) return restingStatus(state);
-  return header.unplanned && !isProposed ? "interrupted" : "needs_confirmation";
+  if (started || !kind.mayWait) return restingStatus(state);
+  if (header.unplanned && !isProposed) return "interrupted";
+  return kind.waitsAs?.(header) ?? "needs_confirmation";
 }

@@ -110,7 +110,7 @@ export function reported({ header, state, status }: Run, environment: "live" | "
   return {
     environment,
     runId: header.runId,
-    tool: call.tool,
+    tool: state.facts?.tool ?? call.tool,
     status: status(),
     counts: countsOf(state),
     requests: state.requests,

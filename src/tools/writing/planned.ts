@@ -73,13 +73,14 @@ export function tookTooLong(): ToolError {
 
 /** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
 export async function needsYes(
-  { runId, call }: ChangeHeader,
+  header: ChangeHeader,
   plan: Plan,
   context: ToolContext,
   hints: readonly string[] = [],
 ): Promise<ToolAnswer> {
   plan.facts = { ...plan.facts, effect: effectSentence(plan.losses) };
-  await changesOf(context).propose(runId, plan);
+  const { runId, call } = header;
+  await changesOf(context).propose(header, plan);
   return renderReport({
     ...toldUnstarted(call, new RunState(plan), context),
     runId,

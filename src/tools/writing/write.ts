@@ -76,7 +76,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const outcome = await decided<RunOrOutcome>(
     {
-      needsYes: needsConfirmation(call, plan),
+      needsYes: needsConfirmation(plan),
       digest: lossDigest(plan.losses),
       message: questionText(plan.losses),
       effect: effectSentence(plan.losses),
@@ -128,7 +128,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   const mayStart = (plan: Plan): boolean => {
     const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
     plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
-    return isAgreed || !needsConfirmation(call, plan);
+    return isAgreed || !needsConfirmation(plan);
   };
   return { run: await changes.prepare(header, planning, mayStart) };
 }

@@ -104,6 +104,8 @@ export function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lin
 export interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
+  /** Steps that must be settled before. */
+  readonly after?: readonly number[];
 }
 
 /**
@@ -112,15 +114,16 @@ export interface OptionTarget {
  */
 export function planOption(plan: Plan, option: NewOption, place: OptionTarget): void {
   const [first = [], ...rest] = parts(option.contexts);
+  const after = place.after === undefined || place.after.length === 0 ? {} : { after: place.after };
   if (!option.isGroup) {
     const item = { name: option.name, ...(first.length > 0 ? { contexts: first } : {}) };
-    plan.add(plan.make.addOption(item, place, { objects: [option.object] }));
+    plan.add(plan.make.addOption(item, place, { objects: [option.object], ...after }));
     addRest(plan, option.object, rest);
     return;
   }
   const { inside, outside } = splitChildren(option, first);
   const objects = [option.object, ...inside.map(({ object }) => object)];
-  plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects }));
+  plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects, ...after }));
   addRest(plan, option.object, rest);
   for (const child of inside) addRest(plan, child.object, parts(child.contexts).slice(1));
   for (const child of outside) {

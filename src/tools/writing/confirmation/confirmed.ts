@@ -28,6 +28,8 @@ export interface GivenConfirmation {
   readonly token: string;
   readonly call?: WriteCall | undefined;
   readonly targetingId?: string | undefined;
+  /** Of a plan: the run that it is. */
+  readonly runId?: string | undefined;
   readonly dryRun?: boolean | undefined;
 }
 
@@ -37,7 +39,7 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
   const confirmation = await confirmationIn(given.token, context);
   const stored = await changes.runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
-  checkBeside(given, stored.header.call);
+  checkBeside(given, stored.header);
   if (stored.started) return reportStarted(await changes.runs.find(confirmation.run), context);
   return startConfirmed(stored.header, confirmation, changes, context);
 }
@@ -53,7 +55,7 @@ async function startConfirmed(
   const isAsAgreed = (plan: Plan): boolean => {
     const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
     plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
-    return isAgreed || !needsConfirmation(header.call, plan);
+    return isAgreed || !needsConfirmation(plan);
   };
   await checkAllowed(header.call, bytes, context);
   const plan = await plannedOrStarted(header.runId, changes, () =>
@@ -96,7 +98,10 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
 }
 
 /** Checks that the arguments beside a confirmation are the planned ones. Throws a ToolError where they are not. */
-function checkBeside({ tool, call, targetingId, dryRun }: GivenConfirmation, planned: WriteCall): void {
+function checkBeside(
+  { tool, call, targetingId, runId, dryRun }: GivenConfirmation,
+  { runId: plannedRun, call: planned }: ChangeHeader,
+): void {
   if (dryRun) {
     throw new ToolError(
       "dryRun was given beside confirmation; nothing was done",
@@ -108,7 +113,8 @@ function checkBeside({ tool, call, targetingId, dryRun }: GivenConfirmation, pla
   }
   const plannedTargeting = "targetingId" in planned.input ? planned.input.targetingId : undefined;
   const isSame =
-    call === undefined ? targetingId === undefined || targetingId === plannedTargeting : isSameCall(call, planned);
+    (runId === undefined || runId === plannedRun) &&
+    (call === undefined ? targetingId === undefined || targetingId === plannedTargeting : isSameCall(call, planned));
   if (!isSame) {
     throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
   }

@@ -1,4 +1,4 @@
-import type { Changes } from "../../../changes/changes.ts";
+import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { RunState } from "../../../changes/state/change-state.ts";
@@ -18,10 +18,14 @@ export async function undecided(
   { call, bytes }: Given,
   plan: Plan,
   why: Undecided,
-  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  {
+    changes,
+    context,
+    kept,
+  }: { readonly changes: Changes; readonly context: ToolContext; readonly kept?: ChangeHeader },
 ): Promise<UndecidedAnswer> {
-  const header = why === "unanswered" ? await changes.keep(call, context.caller, bytes) : undefined;
-  if (header !== undefined) await changes.propose(header.runId, plan);
+  const header = why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes))) : undefined;
+  if (header !== undefined) await changes.propose(header, plan);
   const state = new RunState(plan);
   const answer = renderReport({
     ...toldUnstarted(call, state, context),
@@ -45,7 +49,7 @@ export async function undecided(
       const planning = { plan: anew, stop: () => stopping.abort() };
       const isAgreed = (made: Plan): boolean => {
         made.askedBy("agreed_in_client");
-        return lossDigest(made.losses) === digest || !needsConfirmation(call, made);
+        return lossDigest(made.losses) === digest || !needsConfirmation(made);
       };
       await changes.prepare(header, planning, isAgreed, state);
     },

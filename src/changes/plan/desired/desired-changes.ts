@@ -1,0 +1,88 @@
+import type { ManagementApi } from "../../../api/management.ts";
+import type { ByteSource } from "../../../platform/bytes.ts";
+import type { OptionType } from "../../../spec/records.ts";
+
+/** Where an option will be: null for the top level, a group that is there, or one that is created (its item). */
+export type DesiredPlace = null | { readonly _id: string } | { readonly item: number };
+
+/** An option as it was when the change was planned. */
+interface SeenOption {
+  readonly name: string;
+  readonly parent: string | null;
+  readonly type: OptionType;
+}
+
+/** An option to create. A group stands before the options that go into it. */
+export interface DesiredCreation {
+  readonly kind: "create";
+  readonly line: number;
+  readonly name: string;
+  readonly type: OptionType;
+  readonly parent: DesiredPlace;
+  readonly exposeChildren?: boolean | undefined;
+  readonly contexts: readonly string[];
+}
+
+/** An option to change; fields that stay are absent. */
+export interface DesiredUpdate {
+  readonly kind: "change";
+  readonly line: number;
+  readonly _id: string;
+  readonly seen: SeenOption;
+  readonly name?: string | undefined;
+  readonly parent?: DesiredPlace | undefined;
+  readonly exposeChildren?: boolean | undefined;
+  readonly contexts?: { readonly add: readonly string[]; readonly remove: readonly string[] } | undefined;
+}
+
+/** An option to delete. */
+export interface DesiredDeletion {
+  readonly kind: "delete";
+  readonly _id: string;
+  readonly seen: SeenOption;
+}
+
+export type DesiredItem = DesiredCreation | DesiredUpdate | DesiredDeletion;
+
+/** Something that is no longer as it was when the change was planned, so that it matters. */
+export interface StaleField {
+  readonly _id?: string | undefined;
+  readonly name: string;
+  readonly field: string;
+  readonly planned?: string | number | boolean | null | undefined;
+  readonly service?: string | number | boolean | null | undefined;
+}
+
+/** An option as it is now. */
+export interface OptionNow {
+  readonly name: string;
+  readonly type: OptionType;
+  readonly parent: string | null;
+  readonly contexts: readonly string[];
+}
+
+/** The changes of a planned desired state of one targeting, and what is there now. */
+export interface DesiredChanges {
+  /** Without an `_id` it is created; `rename` is another name that it gets. */
+  readonly targeting: {
+    readonly _id?: string | undefined;
+    readonly name: string;
+    readonly rename?: string | undefined;
+  };
+  readonly items: readonly DesiredItem[];
+  /** Positions of items whose wish the service fulfils already. */
+  readonly alreadyDone: ReadonlySet<number>;
+  /** With any of these nothing is sent. */
+  readonly stale: readonly StaleField[];
+  /** All options of the targeting, by ID. */
+  readonly there: ReadonlyMap<string, OptionNow>;
+}
+
+/**
+ * Reads a plan as it is kept, and looks again at all that it speaks of. Throws a FileError where it cannot be read, and
+ * the ApiError of a read.
+ */
+export type LookAgain = (
+  plan: ByteSource,
+  reading: { readonly api: ManagementApi; readonly signal: AbortSignal },
+) => Promise<DesiredChanges>;

@@ -1,0 +1,236 @@
+import { LIMITS } from "../../../spec/limits.ts";
+import type { OptionChanges } from "../../../spec/records.ts";
+import type { Binding } from "../../rows/entries.ts";
+import { parts } from "../checks.ts";
+import { contextParts } from "../contexts/context-parts.ts";
+import { type NewOption, planOption } from "../creating/options.ts";
+import type { Plan } from "../plan.ts";
+import type {
+  DesiredChanges,
+  DesiredCreation,
+  DesiredDeletion,
+  DesiredPlace,
+  DesiredUpdate,
+} from "./desired-changes.ts";
+import { type Emptying, emptyingOf } from "./emptying.ts";
+import {
+  type Freeing,
+  freeingOf,
+  isInTree,
+  type OpenItems,
+  openItems,
+  type Placed,
+  renamesInOrder,
+} from "./freeing.ts";
+
+/** An ID that is known, or of an object that the run makes. */
+type Bound = Omit<Binding, "field">;
+
+/** What the steps of a desired state are made from. */
+interface Making {
+  readonly plan: Plan;
+  readonly changes: DesiredChanges;
+  readonly open: OpenItems;
+  readonly freeing: Freeing;
+  readonly emptying: Emptying;
+  /** The object of the first item; the others follow. */
+  readonly first: number;
+  /** By item: the step after which what it frees is free. */
+  readonly freed: Map<number, number>;
+  /** By item: its last step so far. */
+  readonly done: Map<number, number>;
+  /** By option: its last step so far. The next one waits for it, since a request may name an option once. */
+  readonly last: Map<string, number>;
+}
+
+/** Adds the steps of the items that are open, each after the steps that it needs. */
+export function addSteps(plan: Plan, changes: DesiredChanges, first: number): void {
+  const open = openItems(changes);
+  const freeing = freeingOf(changes, open);
+  const emptying = emptyingOf(changes, open, freeing);
+  const maps = { freed: new Map(), done: new Map(), last: new Map() };
+  const making: Making = { plan, changes, open, freeing, emptying, first, ...maps };
+  addTargeting(making);
+  const early = earlyDeletions(making);
+  addDeletions(making, (at) => early.has(at));
+  addSpares(making);
+  for (const update of open.updates) addEarly(making, update);
+  addCreations(making);
+  addUpdates(making);
+  removeSpares(making);
+  addDeletions(making, (at) => !early.has(at));
+}
+
+function addTargeting({ plan, changes: { targeting } }: Making): void {
+  const { _id, name, rename } = targeting;
+  if (_id === undefined) plan.add(plan.make.createTargeting({ name }, { objects: [0] }));
+  else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [0] }));
+}
+
+/** The deletions that something else needs: all of them where the targeting would be too large meanwhile. */
+function earlyDeletions({ open, changes, freeing }: Making): ReadonlySet<number> {
+  const { creations, updates, deletions } = open;
+  if (changes.there.size + creations.length > LIMITS.targetingOptions.value) {
+    return new Set(deletions.map(({ at }) => at));
+  }
+  const needed = new Set([...creations, ...updates].flatMap(({ at }) => freeing.needsOf(at)));
+  return new Set(deletions.flatMap(({ at }) => (needed.has(at) ? [at] : [])));
+}
+
+function addDeletions({ plan, open, first, freed }: Making, isMeant: (at: number) => boolean): void {
+  for (const { at, item } of groupsBeforeTheirLast(open.deletions.filter((one) => isMeant(one.at)))) {
+    const step = plan.add(plan.make.deleteOption({ id: item._id }, isInTree(item), { objects: [first + at] }));
+    freed.set(at, step.id);
+  }
+}
+
+/**
+ * A group comes before the last of its sub-options, so that no request leaves it empty (management-api 7.4 case 6), and
+ * after the others, so that these do not become top-level options in between.
+ */
+function groupsBeforeTheirLast(deletions: readonly Placed<DesiredDeletion>[]): readonly Placed<DesiredDeletion>[] {
+  const groups = new Map<string, Placed<DesiredDeletion>[]>();
+  for (const { item } of deletions) if (item.seen.type === "collection") groups.set(item._id, []);
+  for (const one of deletions) groups.get(one.item.seen.parent ?? "")?.push(one);
+  return deletions.flatMap((one) => {
+    const inside = groups.get(one.item._id);
+    if (inside !== undefined) return [...inside.slice(0, -1), one, ...inside.slice(-1)];
+    return groups.has(one.item.seen.parent ?? "") ? [] : [one];
+  });
+}
+
+function addSpares(making: Making): void {
+  for (const { group, contextId, about } of making.emptying.spared) {
+    if (typeof group === "string") addUpdate(making, about, group, { contexts: { add: [contextId] } });
+  }
+}
+
+function removeSpares(making: Making): void {
+  const { plan, first, done, last } = making;
+  for (const { group, contextId, about, until } of making.emptying.spared) {
+    const own = typeof group === "string" ? last.get(group) : undefined;
+    const after = [...until.flatMap((at) => done.get(at) ?? []), ...(own === undefined ? [] : [own])];
+    const option = typeof group === "string" ? { id: group } : { object: first + group };
+    const fields = { objects: [first + about], after: [...new Set(after)] };
+    plan.add(plan.make.updateOption(option, { contexts: { remove: [contextId] } }, fields));
+  }
+}
+
+/** What an option gives up before others take it: its name, and Context IDs that another group gets. */
+function addEarly(making: Making, { at, item }: Placed<DesiredUpdate>): void {
+  const { freeing, freed, changes, done } = making;
+  const held = new Set(changes.there.get(item._id)?.contexts);
+  const remove = [...freeing.movingFrom(at)].filter((id) => held.has(id));
+  const isNameFirst = freeing.freesName(at) && item.name !== undefined;
+  const after = isNameFirst ? neededSteps(at, making) : [];
+  addUpdate(
+    making,
+    at,
+    item._id,
+    { ...(isNameFirst && { name: item.name }), ...(remove.length > 0 && { contexts: { remove } }) },
+    { after },
+  );
+  const step = done.get(at);
+  if (step !== undefined) freed.set(at, step);
+}
+
+function addCreations(making: Making): void {
+  const { plan, open, first, changes, emptying } = making;
+  const targeting = changes.targeting._id === undefined ? { object: 0 } : { id: changes.targeting._id };
+  const groupOfNew = ({ item: { parent } }: Placed<DesiredCreation>): number | undefined =>
+    parent !== null && "item" in parent && !changes.alreadyDone.has(parent.item) ? parent.item : undefined;
+  const inside = new Map<number, Placed<DesiredCreation>[]>();
+  for (const one of open.creations) {
+    const group = groupOfNew(one);
+    if (group !== undefined) inside.set(group, [...(inside.get(group) ?? []), one]);
+  }
+  for (const creation of open.creations) {
+    if (groupOfNew(creation) !== undefined) continue;
+    const children = inside.get(creation.at) ?? [];
+    const spare = emptying.spared.find(({ group }) => group === creation.at);
+    const option = newOption(creation, first);
+    const contexts = spare === undefined ? option.contexts : [spare.contextId];
+    const whole = { ...option, contexts, children: children.map((child) => newOption(child, first)) };
+    const after = [creation, ...children].flatMap(({ at }) => neededSteps(at, making));
+    const parent = groupOf(creation.item.parent, making);
+    planOption(plan, whole, { targeting, ...(parent && { parent }), after: [...new Set(after)] });
+  }
+}
+
+function newOption({ at, item }: Placed<DesiredCreation>, first: number): NewOption {
+  const { name, type, contexts, exposeChildren } = item;
+  return { object: first + at, name, contexts, isGroup: type === "collection", exposeChildren, children: [] };
+}
+
+/** The group that an option goes into; undefined at the top level. */
+function groupOf(place: DesiredPlace | undefined, { changes, first }: Making): Bound | undefined {
+  if (place === undefined || place === null) return undefined;
+  if ("_id" in place) return { id: place._id };
+  if (!changes.alreadyDone.has(place.item)) return { object: first + place.item };
+  const group = changes.items[place.item];
+  const [id] = [...changes.there].find(([, { name }]) => group?.kind === "create" && name === group.name) ?? [];
+  return id === undefined ? undefined : { id };
+}
+
+function neededSteps(at: number, { freeing, freed }: Making): readonly number[] {
+  return freeing.needsOf(at).flatMap((needed) => freed.get(needed) ?? []);
+}
+
+/** The rest of each change; a group that loses all its Context IDs follows the options that move into it. */
+function addUpdates(making: Making): void {
+  const { ordered, rings } = renamesInOrder(making.open.updates);
+  const waits = ({ item }: Placed<DesiredUpdate>): boolean => making.emptying.arrivalsBefore(item._id).length > 0;
+  for (const update of ordered) if (!waits(update)) addRest(making, update, rings.has(update.at));
+  for (const update of ordered) if (waits(update)) addRest(making, update, rings.has(update.at));
+}
+
+function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
+  const { freeing, changes, emptying, done, last } = making;
+  const { _id, name, parent, exposeChildren, contexts, seen } = item;
+  const moving = freeing.movingFrom(at);
+  const held = new Set(changes.there.get(_id)?.contexts);
+  const add = (contexts?.add ?? []).filter((id) => !held.has(id));
+  const remove = (contexts?.remove ?? []).filter((id) => held.has(id) && !moving.has(id));
+  const all = [...add, ...remove];
+  const isWhole = parts(all).length === 1;
+  const lists = { ...(add.length > 0 && { add }), ...(remove.length > 0 && { remove }) };
+  const left = parent === undefined ? undefined : last.get(seen.parent ?? "");
+  const after = [
+    ...neededSteps(at, making),
+    ...emptying.arrivalsBefore(_id).flatMap((one) => done.get(one) ?? []),
+    ...(left === undefined ? [] : [left]),
+  ];
+  const rest: OptionChanges = {
+    ...(parent === null && { parent }),
+    ...(exposeChildren !== undefined && { exposeChildren }),
+    ...(isWhole && all.length > 0 && { contexts: lists }),
+  };
+  const named: OptionChanges = name === undefined || freeing.freesName(at) ? {} : { name };
+  const group = groupOf(parent, making);
+  if (isInRing) {
+    // Of a ring the engine gives one a temporary name, which it does only where names alone are changed.
+    addUpdate(making, at, _id, rest, { after, group });
+    addUpdate(making, at, _id, named);
+  } else addUpdate(making, at, _id, { ...named, ...rest }, { after, group });
+  if (isWhole) return;
+  const growth = { ids: Math.max(0, LIMITS.optionContextIds.value - held.size), bytes: Number.POSITIVE_INFINITY };
+  for (const part of contextParts({ add, remove }, { growth }))
+    addUpdate(making, at, _id, { contexts: part }, { after });
+}
+
+/** Adds one update of an option, where it changes anything. */
+function addUpdate(
+  { plan, first, last, done }: Making,
+  at: number,
+  id: string,
+  fields: OptionChanges,
+  { after = [], group }: { readonly after?: readonly number[]; readonly group?: Bound | undefined } = {},
+): void {
+  if (Object.keys(fields).length === 0 && group === undefined) return;
+  const before = last.get(id);
+  const waits = [...new Set([...after, ...(before === undefined ? [] : [before])])];
+  const given = { objects: [first + at], ...(waits.length > 0 && { after: waits }) };
+  const step = plan.add(plan.make.updateOption({ id }, fields, given, group)).id;
+  last.set(id, step);
+  done.set(at, step);
+}

@@ -1,0 +1,120 @@
+import type { KnownChange, OptionPlace } from "../../../runs/outcome.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import type { OptionRecord } from "../../../spec/records.ts";
+import { Plan } from "../plan.ts";
+import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
+import { addSteps } from "./desired-steps.ts";
+
+/**
+ * Plans the changes of a desired state as one run: every item is an object, in its order, after the targeting where that
+ * is created or renamed. What frees a name, a place or a Context ID comes before what needs it. Where something is no
+ * longer as it was planned for, everything fails, and nothing is sent.
+ */
+export function planDesired(changes: DesiredChanges): Plan {
+  const plan = new Plan();
+  const { targeting, items, stale, alreadyDone } = changes;
+  const { _id, name, rename } = targeting;
+  if (_id === undefined) plan.object({ index: 0, name });
+  else if (rename !== undefined) plan.object({ index: 0, _id, name: rename, change: { from: name, to: rename } });
+  const first = plan.objects.length;
+  for (const item of items) plan.object(objectOf(item, plan.objects.length, changes));
+  if (_id !== undefined) plan.facts = { ...plan.facts, within: _id };
+  if (stale.length > 0) {
+    failStale(plan, changes, first);
+    return plan;
+  }
+  for (const at of alreadyDone) {
+    const item = items[at];
+    const id = item === undefined || item.kind === "create" ? {} : { _id: item._id };
+    plan.settlements.push({ object: first + at, outcome: "alreadyDone", ...id });
+  }
+  noteLosses(plan, changes);
+  addSteps(plan, changes, first);
+  return plan;
+}
+
+function objectOf(item: DesiredItem, index: number, changes: DesiredChanges) {
+  if (item.kind === "delete") return { index, _id: item._id, name: item.seen.name };
+  if (item.kind === "create") return { index, ...(item.line > 0 && { line: item.line }), name: item.name };
+  const { _id, line, seen } = item;
+  return { index, ...(line > 0 && { line }), _id, name: item.name ?? seen.name, change: changeOf(item, changes) };
+}
+
+/** What a row of the report says about a change. */
+function changeOf({ name, parent, contexts, seen }: DesiredUpdate, changes: DesiredChanges): KnownChange {
+  const placeNow = (id: string | null): OptionPlace => ({
+    parent: id,
+    parentName: id === null ? null : (changes.there.get(id)?.name ?? null),
+  });
+  const counts = contexts && {
+    ...(contexts.add.length > 0 && { added: contexts.add.length }),
+    ...(contexts.remove.length > 0 && { removed: contexts.remove.length }),
+  };
+  if (parent === undefined) return { ...(name !== undefined && { from: seen.name, to: name }), ...counts };
+  const [from, to] = [placeNow(seen.parent), placeOf(parent, changes, placeNow)];
+  if (name === undefined) return { from, to, ...counts };
+  return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
+}
+
+function placeOf(
+  place: DesiredPlace,
+  { items }: DesiredChanges,
+  placeNow: (id: string | null) => OptionPlace,
+): OptionPlace {
+  if (place === null) return placeNow(null);
+  if ("_id" in place) return placeNow(place._id);
+  const group = items[place.item];
+  return { parent: null, parentName: group?.kind === "create" ? group.name : null };
+}
+
+function failStale(plan: Plan, { items, stale }: DesiredChanges, first: number): void {
+  const byId = new Map(stale.flatMap((one) => (one._id === undefined ? [] : [[one._id, one]])));
+  const byName = new Map(stale.map((one) => [one.name, one]));
+  for (let object = 0; object < plan.objects.length; object += 1) {
+    const item = items[object - first];
+    const found = item === undefined || item.kind === "create" ? undefined : byId.get(item._id);
+    const about = found ?? (item?.kind === "create" ? byName.get(item.name) : undefined);
+    if (about === undefined) plan.leaveOut(object, ownReason("PLAN_STALE_ELSEWHERE"));
+    else {
+      const { field, planned, service } = about;
+      const known = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
+      plan.fail(object, ownReason("PLAN_STALE", { field, ...known }));
+    }
+  }
+}
+
+/** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
+function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges): void {
+  const deleted: { readonly option: OptionRecord; readonly groupName: string | undefined }[] = [];
+  const open = items.filter((_, at) => !alreadyDone.has(at));
+  const gone = new Set(open.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
+  for (const item of open) {
+    if (item.kind === "create") continue;
+    const { _id } = item;
+    const now = there.get(_id);
+    if (now === undefined) continue;
+    const { name, contexts, type, parent } = now;
+    if (item.kind === "delete") {
+      const subOptions = [...there].flatMap(([id, option]) => (option.parent === _id ? [id] : [])).sort();
+      const loss = { name, _id };
+      if (type === "atomic") plan.losses.push({ ...loss, kind: "option", count: contexts.length });
+      else {
+        const own = { count: subOptions.length, subOptions, ownContextIds: contexts.length };
+        plan.losses.push({ ...loss, kind: "optionGroup", ...own });
+      }
+      const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }) };
+      const within = targeting._id === undefined ? {} : { targeting: targeting._id };
+      const groupName = parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined;
+      deleted.push({ option: { ...record, ...within }, groupName });
+      continue;
+    }
+    const { add = [], remove = [] } = item.contexts ?? {};
+    const held = new Set(contexts);
+    const removed = remove.filter((id) => held.has(id));
+    if (removed.length === 0) continue;
+    const empties = removed.length === contexts.length && add.length === 0;
+    plan.losses.push({ name, _id, kind: "contextIds", count: removed.length, ...(empties && { empties }) });
+    plan.removed.push({ kind: "row", row: { _id, add: removed } });
+  }
+  if (deleted.length > 0) plan.removed.push({ kind: "options", options: deleted });
+}

@@ -1,0 +1,43 @@
+import type { ManagementApi } from "../api/management.ts";
+import type { ByteSource } from "../platform/bytes.ts";
+import type { ServiceTargeting } from "./base/service-targeting.ts";
+import type { PlanItem, StatePlan } from "./diff/plan.ts";
+import { lookAgain } from "./diff/stale.ts";
+import { readPlan } from "./plan-form.ts";
+import { readTargeting } from "./read-targeting.ts";
+
+/** A plan, and what is there now, as those who carry it out need it. */
+interface PlannedChanges {
+  readonly targeting: StatePlan["targeting"];
+  readonly items: readonly PlanItem[];
+  readonly alreadyDone: ReadonlySet<number>;
+  readonly stale: ReturnType<typeof lookAgain>["stale"];
+  readonly there: ReadonlyMap<string, ServiceTargeting["options"][number]>;
+}
+
+/** A plan beside the state that it was made from. */
+export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
+  const options = new Map(there?.options.map((option) => [option._id, option]));
+  return { targeting, items, alreadyDone: new Set(), stale: [], there: options };
+}
+
+/**
+ * Reads a plan that was kept, reads its targeting afresh, and looks whether the plan still fits. Throws a FileError
+ * where the plan cannot be read, and the ApiError of a read.
+ */
+export async function lookAgainAt(
+  bytes: ByteSource,
+  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+): Promise<PlannedChanges> {
+  const { plan } = readPlan(await textOf(bytes), "the kept plan");
+  const { _id } = plan.targeting;
+  const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal });
+  return { ...asPlanned(plan, there), ...lookAgain(plan, there) };
+}
+
+/** The whole text of some bytes. */
+export async function textOf(bytes: ByteSource): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of bytes()) pieces.push(piece);
+  return Buffer.concat(pieces).toString("utf8");
+}

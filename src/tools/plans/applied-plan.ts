@@ -1,0 +1,115 @@
+import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
+import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
+import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
+import type { Plan } from "../../changes/plan/plan.ts";
+import { isGoing } from "../../changes/planning.ts";
+import { RunState } from "../../changes/state/change-state.ts";
+import { isApplicable } from "../../plans/diff/plan.ts";
+import { exceededThresholds } from "../../plans/diff/thresholds.ts";
+import { textOf } from "../../plans/look-again.ts";
+import type { PlanDocument } from "../../plans/plan-document.ts";
+import { readPlan } from "../../plans/plan-form.ts";
+import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { limitLine } from "../../render/plans/words.ts";
+import type { Asked } from "../../runs/outcome.ts";
+import { changesOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
+import { ownRun, reportRun } from "../runs/run-reports.ts";
+import { checkAllowed } from "../writing/allowed-targetings.ts";
+import { decided } from "../writing/confirmation/agreement.ts";
+import { undecided } from "../writing/confirmation/undecided.ts";
+import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
+import { planInTime } from "../writing/planning.ts";
+
+/** A planned run of `plan_targeting` or `undo_run`. Throws a ToolError where the run is none. */
+export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
+  const run = await ownRun(runId, context);
+  if (isChangeRun(run) && run.header.call.tool === "apply_plan") return run;
+  throw new ToolError(
+    "this run is no plan",
+    "plan_targeting and undo_run make plans, and their answers name the runId.",
+  );
+}
+
+/** The plan of a planned run, as it was kept. */
+export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
+  return readPlan(await textOf(runs.part(runId, "input")), "the kept plan");
+}
+
+/** Carries a planned run out, after a person's yes where one is needed; one that was started before is reported. */
+export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
+  const run = await plannedRun(runId, context);
+  if (run.status() !== "planned") return dryRun ? alreadyStarted() : reportRun(run, context);
+  const { header } = run;
+  const document = await documentOf(runId, context);
+  checkApplicable(document, context);
+  const changes = changesOf(context);
+  const bytes = context.runs.part(runId, "input");
+  await checkAllowed(header.call, bytes, context);
+  const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
+  if (isGoing(plan)) {
+    plan.stop();
+    throw tookTooLong();
+  }
+  if (dryRun) return lookedAgain(run, document, plan, context);
+  const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
+    plan.askedBy(asked);
+    return reportRun(await changes.startOrFind(header, plan), context, hints, { tellsAsked: true });
+  };
+  const given = { call: header.call, bytes };
+  return decided<ToolAnswer>(
+    {
+      needsYes: needsConfirmation(plan),
+      digest: `${runId} ${lossDigest(plan.losses)}`,
+      message: questionText(plan.losses),
+      effect: effectSentence(plan.losses),
+      changedFrom: (effect) => changedEffect(effect, plan.losses),
+      undecided: (why) => undecided(given, plan, why, { changes, context, kept: header }),
+      start,
+      declined: () => notDone(header.call, plan, context),
+      token: () => needsYes(header, plan, context),
+      refusal: () =>
+        new ToolError(
+          `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
+          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
+        ),
+    },
+    context,
+  );
+}
+
+/** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
+function checkApplicable({ plan }: PlanDocument, { maxChangePercent, maxDeletes }: ToolContext): void {
+  const exceeded = exceededThresholds(plan.items, plan.optionsThere, { maxChangePercent, maxDeletes });
+  if (isApplicable(plan) && exceeded.length === 0) return;
+  const why = [
+    plan.conflicts.length > 0 && `${plan.conflicts.length} conflicts`,
+    plan.problems.length > 0 && `${plan.problems.length} problems`,
+    ...[...plan.limits, ...exceeded].map(limitLine),
+  ].filter((part) => part !== false);
+  throw new ToolError(
+    `this plan cannot be applied: ${[...new Set(why)].join("; ")}; nothing was sent`,
+    "Mend the state and plan it again; get_run shows the plan.",
+  );
+}
+
+function alreadyStarted(): never {
+  throw new ToolError("this plan was started before, so there is nothing to look at again", "get_run shows its run.");
+}
+
+/** Says whether a plan still fits, and sends nothing. */
+function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context: ToolContext): ToolAnswer {
+  const { runId } = run.header;
+  const state = new RunState(plan);
+  const { environment } = context;
+  if (state.counts().failed > 0) {
+    const told = toldUnstarted(run.header.call, state, context);
+    return renderReport({ ...told, runId, status: "failed", nextSteps: ["plan it again"] });
+  }
+  const requests = weighed(plan.steps, plannedRequests(plan.steps));
+  const nextSteps = [`the plan still fits; apply_plan with runId ${runId} carries it out`];
+  return planAnswer({ environment, runId, tool: "apply_plan", status: "planned", document, requests, nextSteps });
+}

@@ -1,0 +1,39 @@
+import * as z from "zod";
+import type { ToolDefinition } from "../definition.ts";
+import { runOutput } from "../writing/write.ts";
+
+const input = () =>
+  z.strictObject({
+    file: z
+      .string()
+      .optional()
+      .describe("Desired state in an allowed folder: YAML, JSON, CSV or NDJSON, as list_options saveTo writes it"),
+    desired: z
+      .looseObject({})
+      .optional()
+      .describe("Or the state itself: {version: 1, targeting: {_id or name}, options: [{_id?, name, contexts?, …}]}"),
+    targetingId: z.string().optional().describe("ULID or name, where the state names none"),
+    base: z.string().optional().describe("Base file; default: the one beside file"),
+    prune: z.boolean().optional().describe("Delete what stood in the base and is gone from the state"),
+    byName: z.boolean().optional().describe("Go by names alone: one targeting's file onto another"),
+    fresh: z.boolean().optional().describe("Read everything anew"),
+  });
+
+/** Plans a desired state. */
+export const planTargeting = {
+  name: "plan_targeting",
+  title: "Plan a desired state",
+  description:
+    "Compares a desired state of a targeting with what is there, and keeps the plan: what would be created, renamed, " +
+    "moved, changed or deleted, conflicts, drift, limits. Sends nothing; apply_plan carries it out. An option without " +
+    "contexts keeps its own; children make a group; options that are not named stay.",
+  toolset: "targeting",
+  effect: "reads",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler(given, context) {
+    const { planDesiredState } = await import("./planned-state.ts");
+    return planDesiredState(given, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

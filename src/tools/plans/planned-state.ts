@@ -1,0 +1,132 @@
+import { dirname } from "node:path";
+import type { ManagementApi } from "../../api/management.ts";
+import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
+import { findFile, findFileIfThere } from "../../files/folders.ts";
+import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
+import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
+import type { Problem } from "../../plans/file/desired.ts";
+import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
+import { asPlanned, textOf } from "../../plans/look-again.ts";
+import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
+import { type PlanDocument, planDocument } from "../../plans/plan-document.ts";
+import { readTargeting } from "../../plans/read-targeting.ts";
+import { bytesAt } from "../../platform/bytes.ts";
+import { type AnsweredPlan, planAnswer } from "../../render/plans/plan-answer.ts";
+import { changesOf, managementOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
+import { withinWait } from "../within-wait.ts";
+
+/** The arguments of `plan_targeting`. */
+export interface DesiredArguments {
+  readonly file?: string | undefined;
+  readonly desired?: Readonly<Record<string, unknown>> | undefined;
+  readonly targetingId?: string | undefined;
+  readonly base?: string | undefined;
+  readonly prune?: boolean | undefined;
+  readonly byName?: boolean | undefined;
+  readonly fresh?: boolean | undefined;
+}
+
+/** Plans a desired state, keeps the plan as a run, and answers it. */
+export async function planDesiredState(given: DesiredArguments, context: ToolContext): Promise<ToolAnswer> {
+  const { prune = false, byName = false } = given;
+  const { desired, problems, digest } = await readGiven(given, context);
+  const origin = { environment: context.environment, apiUrl: context.apiUrl, fileDigest: digest, prune, byName };
+  if (problems.length > 0) return unreadable(problems, planDocument(withProblems(problems), origin, {}), context);
+  const base = await baseOf(given, context);
+  const api = managementOf(context);
+  const made = await withinWait(context, context.signal, (signal) =>
+    makePlan(
+      { desired, fileDigest: digest, base, targeting: given.targetingId || undefined, prune, byName },
+      {
+        ...{ environment: context.environment, apiUrl: context.apiUrl, memory: context.memory },
+        thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
+        read: (targetingId) => readRemembering(api, targetingId, signal, context),
+      },
+    ),
+  );
+  return keptPlan(made, "plan_targeting", context);
+}
+
+/** Keeps a plan as a run that `apply_plan` starts, and answers it. */
+export async function keptPlan(
+  { document, there }: MadePlan,
+  plannedBy: "plan_targeting" | "undo_run",
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { caller, environment } = context;
+  const kept = { text: JSON.stringify(document), plannedBy, caller };
+  const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept);
+  const requests = weighed(plan.steps, plannedRequests(plan.steps));
+  const { runId } = header;
+  return planAnswer({
+    ...{ environment, runId, tool: plannedBy, status: "planned", document },
+    requests: isApplicable(document.plan) ? requests : [],
+    nextSteps: nextStepsOf(document.plan, runId, context.readOnly),
+  });
+}
+
+/** What can be done with a plan next. */
+export function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
+  if (!isApplicable(plan)) return ["mend the state as said above, and plan it again"];
+  if (itemCount(plan) === 0) return [];
+  if (readOnly) return ["this server only reads: someone who may write applies it"];
+  return [`show the plan to the person; apply_plan with runId ${runId} carries it out`];
+}
+
+/** Reads a targeting as a whole, and remembers its name. */
+export async function readRemembering(
+  api: ManagementApi,
+  targetingId: string,
+  signal: AbortSignal,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<ServiceTargeting> {
+  const there = await readTargeting(api, targetingId, { signal });
+  await memory.remember([there.targeting]);
+  return there;
+}
+
+async function readGiven(
+  { file, desired }: DesiredArguments,
+  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+): Promise<ReadDesired> {
+  if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
+  if (file) {
+    const format = formatOfDesired(file);
+    const place = await findFile(file, allowedDirs);
+    const bytes = Buffer.from(await textOf(bytesAt(place)), "utf8");
+    return readDesired({ bytes, format, folder: dirname(place.path) });
+  }
+  if (desired === undefined)
+    throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
+  const bytes = Buffer.from(JSON.stringify(desired));
+  return readDesired({ bytes, format: "json", folder: undefined });
+}
+
+/** The base that is named, else the one beside the file; by names, that is the base of another targeting. */
+async function baseOf(
+  { file, base, byName }: DesiredArguments,
+  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+): Promise<Base | undefined> {
+  const path = base || (file && !byName ? basePathOf(file) : undefined);
+  if (path === undefined) return undefined;
+  const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
+  return place && readBase(await textOf(bytesAt(place)), path);
+}
+
+/** A state that cannot be read is no run: its problems are told, as many as fit. */
+function unreadable(problems: readonly Problem[], document: PlanDocument, context: ToolContext): ToolAnswer {
+  const answer: AnsweredPlan = {
+    ...{ environment: context.environment, tool: "plan_targeting", status: "failed", document, requests: [] },
+    nextSteps: [`mend ${problems.length === 1 ? "the problem" : "the problems"} above, and plan it again`],
+    isError: true,
+  };
+  return planAnswer(answer);
+}
+
+function withProblems(problems: readonly Problem[]): StatePlan {
+  const nothing = { items: [], adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [] };
+  return { targeting: { name: "?" }, ...nothing, problems, optionsThere: 0 };
+}

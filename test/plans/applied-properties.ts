@@ -1,0 +1,112 @@
+import * as fc from "fast-check";
+import { expect } from "vitest";
+import { baseOf } from "../../src/plans/base/base.ts";
+import type { ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../src/plans/diff/plan.ts";
+import { asPlanned } from "../../src/plans/look-again.ts";
+import { planDocument } from "../../src/plans/plan-document.ts";
+import { readTargeting } from "../../src/plans/read-targeting.ts";
+import type { startService } from "../changes/service.ts";
+import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
+import { comparable, desiredOf, fileOf } from "./plan-properties.ts";
+import { editedFile, randomOf, randomWorld } from "./random-edits.ts";
+
+export type Service = Awaited<ReturnType<typeof startService>>;
+
+const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
+const AT = "2026-01-01T00:00:00.000Z";
+const signal = new AbortController().signal;
+
+/** Makes a targeting of the model in the sandbox; gives it as it is read back. */
+export async function madeOf(world: World, name: string, service: Service): Promise<ServiceTargeting> {
+  const targetingId = await service.targeting(name);
+  const all = [...world.values()];
+  const items = all
+    .filter(({ parent }) => parent === null)
+    .map(({ id, name, isGroup, expose, contexts }) => ({
+      name,
+      contexts: [...contexts],
+      ...(isGroup && {
+        type: "collection" as const,
+        exposeChildren: expose,
+        children: all.flatMap((child) => (child.parent === id ? [{ name: child.name, contexts: [...child.contexts] }] : [])),
+      }),
+    }));
+  if (items.length > 0) {
+    const { status, failures } = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });
+    expect(status, JSON.stringify(failures)).toBe("succeeded");
+  }
+  return readTargeting(service.api, targetingId, { signal });
+}
+
+/** What was read, as the model has it. */
+export function worldOf({ options }: ServiceTargeting): World {
+  return new Map(
+    options.map(({ _id, name, parent, type, exposeChildren = false, contexts }): [string, Thing] => [
+      _id,
+      { id: _id, name, parent, isGroup: type === "collection", expose: exposeChildren, contexts: new Set(contexts) },
+    ]),
+  );
+}
+
+/** Keeps a plan as a run, and carries it out. */
+export async function apply(plan: StatePlan, there: ServiceTargeting, { changes, url }: Service) {
+  const origin = { environment: "sandbox", apiUrl: url, fileDigest: "", prune: false, byName: false } as const;
+  const text = JSON.stringify(planDocument(plan, origin, {}));
+  const kept = await changes.keepPlan(asPlanned(plan, there), { text, plannedBy: "plan_targeting", caller: "tester" });
+  const { header } = kept;
+  const bytes = async function* () {
+    yield Buffer.from(text);
+  };
+  const run = await changes.start(header, await changes.plan(header.call, signal, bytes));
+  if (run === undefined) throw new Error("the plan was started before");
+  await run.rest;
+  return run;
+}
+
+/** New options are named by the model as `new NAME`. */
+function asModel(world: World, before: World): World {
+  const idOf = (thing: Thing): string => (before.has(thing.id) ? thing.id : `new ${thing.name}`);
+  const ids = new Map([...world.values()].map((thing) => [thing.id, idOf(thing)]));
+  return new Map(
+    [...world.values()].map((thing): [string, Thing] => {
+      const parent = thing.parent === null ? null : (ids.get(thing.parent) ?? thing.parent);
+      return [idOf(thing), { ...thing, id: idOf(thing), parent }];
+    }),
+  );
+}
+
+/** Checks that applying a plan to the service gives what the file means, and that planning again finds nothing. */
+export async function checkApplied(runs: number, service: Service): Promise<void> {
+  let applied = 0;
+  let targetings = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), fc.boolean(), async (seed, prune) => {
+      const random = randomOf(seed);
+      targetings += 1;
+      // No two groups of a project share Context IDs.
+      await service.control("POST", "/reset");
+      const there = await madeOf(randomWorld(random), `Targeting ${targetings}`, service);
+      const before = worldOf(there);
+      const rows = editedFile(before, random, 1 + random.below(8));
+      const { world: wanted, conflicts, refused } = meaningOf(rows, before, before, prune);
+      if (refused || conflicts > 0 || !isPossible(wanted)) return;
+      const desired = await desiredOf(fileOf(rows, there.targeting));
+      const base = baseOf(there, AT);
+      const plan = planOf({ desired, base, there, prune, byName: false, thresholds: LOOSE });
+      if (!isApplicable(plan)) return;
+      const run = await apply(plan, there, service);
+      const failures = run.state.objects.length === 0 ? [] : service.failuresOf(run);
+      expect(run.status(), JSON.stringify({ items: plan.items, failures })).toBe("succeeded");
+      const after = await readTargeting(service.api, there.targeting._id, { signal });
+      expect(comparable(asModel(worldOf(after), before))).toEqual(comparable(wanted));
+      const again = planOf({ desired, there: after, prune: false, byName: false, thresholds: LOOSE });
+      expect(itemCount(again), JSON.stringify(again.items)).toBe(0);
+      applied += 1;
+    }),
+    { numRuns: runs },
+  );
+  // Else the edits are such that little of it was looked at.
+  expect(applied).toBeGreaterThan(runs / 4);
+}
