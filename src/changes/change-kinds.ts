@@ -187,6 +187,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     input: z.object({
       plannedBy: z.enum(["plan_targeting", "undo_run"]),
       targetingId: z.string().optional(),
+      furtherIds: ids.optional(),
+      undoes: z.string().optional(),
       digest: z.string(),
     }),
     async plan(_, { bytes, lookAgain, ...reading }) {
@@ -196,7 +198,10 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     // What a plan would do is kept with it as a proposal.
     objects: () => new ObjectList(),
-    targets: ({ targetingId }) => ({ targetings: targetingId === undefined ? [] : [targetingId], options: [] }),
+    targets: ({ targetingId, furtherIds = [] }) => ({
+      targetings: [...(targetingId === undefined ? [] : [targetingId]), ...furtherIds],
+      options: [],
+    }),
     mayTakeAway: () => true,
     learnt: "remembered",
   },

@@ -111,7 +111,9 @@ class Tracks {
         if (_id !== undefined) this.#deleteTargeting(_id);
         return;
       case "updateOptions":
-        if (_id !== undefined) this.#update(_id, step.item);
+        if (_id === undefined) return;
+        // A group that the same run creates is bound like the option.
+        this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
         if (_id !== undefined) this.#delete(_id);
@@ -164,10 +166,11 @@ class Tracks {
     return track;
   }
 
-  #update(_id: string, { name, parent, exposeChildren, contexts }: OptionChanges): void {
+  #update(_id: string, { name, parent, exposeChildren, contexts }: OptionChanges, group: string | undefined): void {
     const track = this.#track(_id);
+    const place = group ?? parent;
     if (name !== undefined) track.name = name;
-    if (parent !== undefined) track.parent = parent;
+    if (place !== undefined) track.parent = place;
     if (exposeChildren !== undefined) track.exposeChildren = exposeChildren;
     if (contexts?.set !== undefined) {
       for (const id of this.#heldBefore(_id) ?? []) track.contexts.set(id, false);

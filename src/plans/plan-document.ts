@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
+import type { UndoRow } from "./undo/way-back.ts";
 
 /** The service, targeting and file of a plan; all of it is compared when it is applied. */
 export interface PlanOrigin {
@@ -23,11 +24,35 @@ export interface PlanDocument extends PlanOrigin {
   readonly plan: StatePlan;
   /** The names of the targeting's groups at planning time, by ID. */
   readonly groups: Readonly<Record<string, string>>;
+  /** Of a way back: what it undoes, and what becomes of each object. */
+  readonly wayBack?: PlannedWayBack | undefined;
+}
+
+/** The way back from a run, in a plan. */
+export interface PlannedWayBack {
+  /** The run that is undone. */
+  readonly undoes: string;
+  readonly rows: readonly UndoRow[];
+  /** The plans of further targetings, where the run changed several. */
+  readonly further: readonly StatePlan[];
+  /** Which created option stands for which deleted one: the position of its targeting and of its item. */
+  readonly standsFor: readonly { readonly targeting: number; readonly item: number; readonly _id: string }[];
+}
+
+/** The plans of all targetings of a document. */
+export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
+  return [plan, ...(wayBack?.further ?? [])];
 }
 
 /** Puts a plan and its origin together, with the digest of both. */
-export function planDocument(plan: StatePlan, origin: PlanOrigin, groups: PlanDocument["groups"]): PlanDocument {
-  const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan, groups };
+export function planDocument(
+  plan: StatePlan,
+  origin: PlanOrigin,
+  groups: PlanDocument["groups"],
+  wayBack?: PlannedWayBack,
+): PlanDocument {
+  const about = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin };
+  const content = { ...about, plan, groups, ...(wayBack !== undefined && { wayBack }) };
   return { ...content, digest: digestOfPlan(content) };
 }
 

@@ -30,7 +30,9 @@ export async function madeOf(world: World, name: string, service: Service): Prom
       ...(isGroup && {
         type: "collection" as const,
         exposeChildren: expose,
-        children: all.flatMap((child) => (child.parent === id ? [{ name: child.name, contexts: [...child.contexts] }] : [])),
+        children: all.flatMap((child) =>
+          child.parent === id ? [{ name: child.name, contexts: [...child.contexts] }] : [],
+        ),
       }),
     }));
   if (items.length > 0) {

@@ -32,7 +32,10 @@ function thereOf(world: World): ServiceTargeting {
 }
 
 /** The rows as a JSON file, written by hand. */
-export function fileOf(rows: readonly FileRow[], targeting: { readonly _id: string; readonly name: string } = TARGETING): string {
+export function fileOf(
+  rows: readonly FileRow[],
+  targeting: { readonly _id: string; readonly name: string } = TARGETING,
+): string {
   const option = (row: FileRow, index: number): object => ({
     ...(row.id !== undefined && { _id: row.id }),
     name: row.name,

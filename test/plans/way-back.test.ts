@@ -254,9 +254,7 @@ describe("the way back from changed targetings", () => {
     const summer = run.state.idOf(2) ?? "";
     await add(summer, [{ name: "Theirs" }]);
     const { targetings, rows } = await back(run);
-    expect(targetings.map(({ deletesTargeting, plan }) => [deletesTargeting, plan.targeting.name])).toEqual([
-      [true, "Spring"],
-    ]);
+    expect(targetings.map(({ plan }) => plan.targeting)).toMatchObject([{ name: "Spring", delete: true }]);
     expect(rows).toMatchObject([
       { name: "Spring", undo: "exact" },
       { name: "Shoes", undo: "exact" },

@@ -1,6 +1,13 @@
 import type { Done, DoneOption, DoneTargeting } from "../../runs/done.ts";
 import { digestOfContexts } from "../base/service-targeting.ts";
-import type { ParentRef, PlanItem, PlannedTargeting, SeenOption, StatePlan } from "../diff/plan.ts";
+import {
+  itemCount,
+  type ParentRef,
+  type PlanItem,
+  type PlannedTargeting,
+  type SeenOption,
+  type StatePlan,
+} from "../diff/plan.ts";
 import { type Intended, intended } from "./intents.ts";
 import { leaveOutUnfit } from "./unfit.ts";
 import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
@@ -83,7 +90,7 @@ function targetingGone(
     const all = intended(options, empty);
     leaveOutUnfit(all, empty);
     rows.push({ targeting, _id: targeting, name: own.name, undo: "caveat", reasons: ["newId"] });
-    return [...rows, ...assembled(all, empty, { planned: { name: own.name }, deletesTargeting: false }, targetings)];
+    return [...rows, ...assembled(all, empty, { name: own.name }, targetings)];
   }
   if (own?.did === "deleted") {
     rows.push({ targeting, _id: targeting, name: targeting, undo: "impossible", reasons: ["notKept"] });
@@ -111,12 +118,12 @@ function targetingThere(
   const all = intended(options, there);
   leaveOutUnfit(all, there);
   let planned: PlannedTargeting = { _id, name };
-  let deletesTargeting = false;
   if (own?.did === "created") {
     const staying = [...there.options.keys()].filter((id) => all.intents.get(id)?.kind !== "delete").length;
-    deletesTargeting = name === own.name && staying === 0;
-    if (deletesTargeting) rows.push({ ...about, undo: "exact" });
-    else if (name !== own.name) rows.push({ ...about, undo: "notOurs", field: "name", left: own.name, now: name });
+    if (name === own.name && staying === 0) {
+      planned = { _id, name, delete: true };
+      rows.push({ ...about, undo: "exact" });
+    } else if (name !== own.name) rows.push({ ...about, undo: "notOurs", field: "name", left: own.name, now: name });
     else rows.push({ ...about, undo: "notOurs", field: "added", left: 0, now: staying });
   } else if (own !== undefined && name !== own.name.from) {
     const { from, to } = own.name;
@@ -128,14 +135,14 @@ function targetingThere(
       rows.push({ ...about, undo: "exact" });
     }
   }
-  return [...rows, ...assembled(all, there, { planned, deletesTargeting }, targetings)];
+  return [...rows, ...assembled(all, there, planned, targetings)];
 }
 
 /** Makes the plan of a targeting out of what goes back, where anything does; gives the rows. */
 function assembled(
   { intents, rows }: Intended,
   present: Present,
-  { planned, deletesTargeting }: { readonly planned: PlannedTargeting; readonly deletesTargeting: boolean },
+  targeting: PlannedTargeting,
   targetings: TargetingBack[],
 ): readonly UndoRow[] {
   const ordered = inOrder([...intents.values()]);
@@ -146,23 +153,22 @@ function assembled(
     const item = intents.get(parent)?.kind === "create" ? positions.get(parent) : undefined;
     return item === undefined ? { _id: parent } : { item };
   };
-  const items = ordered.map((intent) => itemOf(intent, refOf, (id) => subOptions.get(id)?.length ?? 0));
-  const isNothing = items.length === 0 && planned._id !== undefined && planned.rename === undefined;
-  if (deletesTargeting) {
-    // Its options go with it.
-    const plan: StatePlan = { ...nothingElse, targeting: planned, items: [], optionsThere: present.options.size };
-    targetings.push({ plan, deletesTargeting, standsFor: [] });
-  } else if (!isNothing) {
-    const standsFor = ordered.flatMap(({ kind, key }, item) => (kind === "create" ? [{ item, _id: key }] : []));
-    const plan: StatePlan = { ...nothingElse, targeting: planned, items, optionsThere: present.options.size };
-    targetings.push({ plan, deletesTargeting, standsFor });
-  }
+  const items = ordered.map((intent): PlanItem => {
+    const item = itemOf(intent, refOf, (id) => subOptions.get(id)?.length ?? 0);
+    return { ...item, undo: intent.caveats.length === 0 ? "exact" : "caveat" };
+  });
+  const standsFor = ordered.flatMap(({ kind, key }, item) => (kind === "create" ? [{ item, _id: key }] : []));
+  const plan: StatePlan = { ...nothingElse, targeting, items, optionsThere: present.options.size };
+  const position = targetings.length;
+  if (itemCount(plan) > 0) targetings.push({ plan, standsFor });
   const back = ordered.map(({ key, name, there, caveats }, item): UndoRow => {
-    const about = { targeting: present.targeting._id, _id: key, name: there?.name ?? name ?? "" };
-    const place = deletesTargeting ? {} : { item };
-    return caveats.length === 0
-      ? { ...about, undo: "exact", ...place }
-      : { ...about, undo: "caveat", reasons: [...caveats], ...place };
+    const about = {
+      targeting: present.targeting._id,
+      _id: key,
+      name: there?.name ?? name ?? "",
+      at: { targeting: position, item },
+    };
+    return caveats.length === 0 ? { ...about, undo: "exact" } : { ...about, undo: "caveat", reasons: [...caveats] };
   });
   return [...back, ...rows];
 }

@@ -3,35 +3,37 @@ import type { DifferingField, ShownValue, StatePlan } from "../diff/plan.ts";
 
 /** How an object goes back: as it was, with a caveat, not at all since others changed it, or not at all. */
 export const UNDO_LABELS = ["exact", "caveat", "notOurs", "impossible"] as const;
-export type UndoLabel = (typeof UNDO_LABELS)[number];
+export type RowLabel = (typeof UNDO_LABELS)[number];
 
 /** Why an object goes back with a caveat, or not at all. */
-export type UndoReason =
+export const UNDO_REASONS = [
   /** It comes back under a new ID: what referred to the old one does not. */
-  | "newId"
+  "newId",
   /** It comes back at the top level, since its group is gone. */
-  | "groupGone"
+  "groupGone",
   /** Context IDs that were added stay, since it was not read whether they were there before. */
-  | "notRead"
+  "notRead",
   /** Its former value was not kept. */
-  | "notKept"
+  "notKept",
   /** It cannot be told whether the run changed it. */
-  | "unknownOutcome"
+  "unknownOutcome",
   /** Another option has its former name now. */
-  | "nameTaken"
+  "nameTaken",
   /** A group would be left without sub-options and own Context IDs. */
-  | "emptyGroup"
+  "emptyGroup",
   /** Another group holds the Context IDs now. */
-  | "heldByGroup"
+  "heldByGroup",
   /** Its targeting is gone. */
-  | "targetingGone";
+  "targetingGone",
+] as const;
+export type UndoReason = (typeof UNDO_REASONS)[number];
 
 /** One object of the undone run, or one field of it that does not go back, and what becomes of it. */
 export interface UndoRow {
   readonly targeting?: string | undefined;
   readonly _id?: string | undefined;
   readonly name: string;
-  readonly undo: UndoLabel;
+  readonly undo: RowLabel;
   readonly reasons?: readonly UndoReason[] | undefined;
   /** What is left alone: the value that the run left, and the one that is there now. */
   readonly field?: DifferingField | undefined;
@@ -39,15 +41,13 @@ export interface UndoRow {
   readonly now?: ShownValue | undefined;
   /** How many Context IDs it is about. */
   readonly contextIds?: number | undefined;
-  /** The position of its item in the plan of its targeting. */
-  readonly item?: number | undefined;
+  /** Where its item is: the position of the plan of its targeting, and the one in that plan. */
+  readonly at?: { readonly targeting: number; readonly item: number } | undefined;
 }
 
 /** What goes back in one targeting. */
 export interface TargetingBack {
   readonly plan: StatePlan;
-  /** The targeting itself is deleted: the undone run created it. */
-  readonly deletesTargeting: boolean;
   /** By the position of the item that creates an option: the deleted option that it stands for. */
   readonly standsFor: readonly { readonly item: number; readonly _id: string }[];
 }
@@ -57,7 +57,7 @@ export interface WayBack {
   readonly targetings: readonly TargetingBack[];
   readonly rows: readonly UndoRow[];
   /** How many rows have which label. */
-  readonly counts: Readonly<Record<UndoLabel, number>>;
+  readonly counts: Readonly<Record<RowLabel, number>>;
 }
 
 /** An option as it is now. Its Context IDs are known only where the way back depends on them. */

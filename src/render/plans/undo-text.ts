@@ -1,10 +1,10 @@
 import type { ListedChange } from "../../plans/diff/changes.ts";
-import { UNDO_LABELS, type UndoLabel, type UndoReason, type UndoRow, type WayBack } from "../../plans/undo/way-back.ts";
+import { type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow, type WayBack } from "../../plans/undo/way-back.ts";
 import { shown } from "../fence.ts";
 import { changeLine, contextIds, count, FIELD_WORDS, place, value } from "./words.ts";
 
 /** What each label means, where rows are counted. */
-const LABEL_WORDS: Readonly<Record<UndoLabel, string>> = {
+const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
   exact: "go back exactly",
   caveat: "go back with a caveat",
   notOurs: "are left alone, since others changed them since",

@@ -82,8 +82,10 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
 }
 
 /** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
-function checkApplicable({ plan }: PlanDocument, { maxChangePercent, maxDeletes }: ToolContext): void {
-  const exceeded = exceededThresholds(plan.items, plan.optionsThere, { maxChangePercent, maxDeletes });
+function checkApplicable({ plan, wayBack }: PlanDocument, { maxChangePercent, maxDeletes }: ToolContext): void {
+  const thresholds = { maxChangePercent, maxDeletes };
+  // What the undone run changed and created does not count, and a way back changes and deletes nothing else.
+  const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   if (isApplicable(plan) && exceeded.length === 0) return;
   const why = [
     plan.conflicts.length > 0 && `${plan.conflicts.length} conflicts`,
