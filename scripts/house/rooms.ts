@@ -19,6 +19,7 @@ const PLANNING = [
   "changes/plan/creating",
   "changes/plan/contexts",
   "changes/plan/names",
+  "changes/plan/desired",
   "changes/plan/dry-run",
 ];
 const SETTLING = ["changes/settle", "changes/settle/lost-answers"];
@@ -30,7 +31,15 @@ const KINDS = [...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
 const WRITING = ["tools/writing", "tools/writing/confirmation"];
-const TOOLS = ["tools", "tools/targeting", "tools/targeting/reads", "tools/runs", "tools/events", ...WRITING];
+const TOOLS = [
+  "tools",
+  "tools/targeting",
+  "tools/targeting/reads",
+  "tools/plans",
+  "tools/runs",
+  "tools/events",
+  ...WRITING,
+];
 const INSIDE = ["server/calls", "server/asking", "server/prompts", "server/resources", "server/arguments"];
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
@@ -145,9 +154,14 @@ export const ROOMS: readonly Room[] = [
     uses: ["tools", ...WRITING, ...ANSWERS],
   },
   {
+    path: "tools/plans",
+    holds: "the tools that plan a desired state or a way back, and apply it",
+    uses: ["tools", ...WRITING, "tools/runs", ...ANSWERS],
+  },
+  {
     path: "tools/runs",
     holds: "the tools that look at, resume and cancel runs",
-    uses: ["tools", ...WRITING, "tools/events", ...ANSWERS],
+    uses: ["tools", ...WRITING, "tools/events", "tools/plans", ...ANSWERS],
   },
   {
     path: "tools/writing",
@@ -215,6 +229,11 @@ export const ROOMS: readonly Room[] = [
     path: "changes/plan/names",
     holds: "which targeting or option a name means, whether a name is free, and renames",
     uses: [...PLANNING, ...PARTS, ...READING],
+  },
+  {
+    path: "changes/plan/desired",
+    holds: "plans the changes of a desired state: what frees names, places and Context IDs comes before what needs it",
+    uses: [...PLANNING, "changes/pack", ...PARTS, ...READING],
   },
   {
     path: "changes/plan/dry-run",

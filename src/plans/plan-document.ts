@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
-import type { UndoRow } from "./undo/way-back.ts";
+import { UNDO_LABELS, type UndoRow } from "./undo/way-back.ts";
 
 /** The service, targeting and file of a plan; all of it is compared when it is applied. */
 export interface PlanOrigin {
@@ -115,6 +115,8 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
+  /** Of a way back: what becomes of each object of the undone run. */
+  wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
   exitCode: z.union([z.literal(0), z.literal(1), z.literal(2)]),
@@ -141,12 +143,13 @@ export function planJson(document: PlanDocument, requests: readonly PlanJson["re
   return {
     version: 1,
     targeting,
-    changes: [...changesOf(plan, groupName)],
+    changes: plansOf(document).flatMap((one) => changesOf(one, groupName)),
     drift: [...drift],
     conflicts: [...conflicts],
     ...(onlyThere.length > 0 && { onlyThere: [...onlyThere] }),
     limits: [...limits],
     problems: problems.map((problem) => ({ ...problem, lines: problem.lines && [...problem.lines] })),
+    ...(document.wayBack !== undefined && { wayBack: document.wayBack.rows.map((row) => ({ ...row })) }),
     requests: [...requests],
     digest,
     exitCode,

@@ -3,6 +3,7 @@ import type { WriteCall } from "../../src/changes/call.ts";
 import { doneBy } from "../../src/changes/done.ts";
 import { readPresent } from "../../src/plans/read-present.ts";
 import { wayBack } from "../../src/plans/undo/undo.ts";
+import { countsOfRows } from "../../src/plans/undo/way-back.ts";
 import { startService } from "../changes/service.ts";
 
 const { signal } = new AbortController();
@@ -21,7 +22,8 @@ async function started() {
   };
   const back = async ({ header, state }: Awaited<ReturnType<typeof made>>) => {
     const done = await doneBy(state, runs.part(header.runId, "former")());
-    return wayBack(done, await readPresent(api, done, signal));
+    const back = wayBack(done, await readPresent(api, done, signal));
+    return { ...back, counts: countsOfRows(back.rows) };
   };
   const add = async (
     targetingId: string,

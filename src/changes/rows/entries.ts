@@ -136,6 +136,15 @@ export interface MadeRows {
   readonly ids: readonly (string | null)[];
 }
 
+/** Something that is no longer as it was when a plan was made, so that it matters. */
+export interface StaleField {
+  readonly _id?: string | undefined;
+  readonly name: string;
+  readonly field: string;
+  readonly planned?: string | number | boolean | null | undefined;
+  readonly service?: string | number | boolean | null | undefined;
+}
+
 /** Facts about a run as a whole, for its report. */
 export interface RunFacts {
   /** The tool that the run is told under, where that is not the one of its call. */
@@ -146,6 +155,8 @@ export interface RunFacts {
   readonly rows?: RowCounts;
   /** How many options got Context IDs without being read before, so that it is not known what they held. */
   readonly unread?: number;
+  /** Of a plan that is applied: what has changed since it was planned, the first of it. */
+  readonly stale?: readonly StaleField[];
   /** Names that did not match exactly. */
   readonly takenFor?: readonly TakenName[];
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */

@@ -109,6 +109,8 @@ function keptStep({ item, ...step }: Step) {
   return { ...step, json: item === undefined ? "" : JSON.stringify(item) };
 }
 
+const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+
 /** One line of a journal as it is read back. */
 export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("objects"), objects: z.array(reportedObject) }),
@@ -131,6 +133,17 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
       rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
       effect: z.string().exactOptional(),
       unread: z.number().exactOptional(),
+      stale: z
+        .array(
+          z.object({
+            _id: z.string().optional(),
+            name: z.string(),
+            field: z.string(),
+            planned: shownValue.optional(),
+            service: shownValue.optional(),
+          }),
+        )
+        .exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
     }),
   }),

@@ -60,9 +60,7 @@ export function wayBack(done: Done, present: ReadonlyMap<string, Present>): WayB
     if (there === undefined) rows.push(...targetingGone(own, _id, options, targetings));
     else if (own?.did !== "deleted") rows.push(...targetingThere(own, options, there, targetings));
   }
-  const counts = { exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
-  for (const { undo } of rows) counts[undo] += 1;
-  return { targetings, rows, counts };
+  return { targetings, rows };
 }
 
 /** An option of which nothing was read before the run changed it. */

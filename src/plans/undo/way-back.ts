@@ -56,8 +56,13 @@ export interface TargetingBack {
 export interface WayBack {
   readonly targetings: readonly TargetingBack[];
   readonly rows: readonly UndoRow[];
-  /** How many rows have which label. */
-  readonly counts: Readonly<Record<RowLabel, number>>;
+}
+
+/** How many rows have which label. */
+export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel, number>> {
+  const counts = { exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
+  for (const { undo } of rows) counts[undo] += 1;
+  return counts;
 }
 
 /** An option as it is now. Its Context IDs are known only where the way back depends on them. */

@@ -93,6 +93,7 @@ function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"
     ...(verdicts.length > 0 && { verdicts: data(verdicts) }),
     ...(told.verdictsOmitted > 0 && { verdictsOmitted: told.verdictsOmitted }),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
+    ...(run.stale !== undefined && { stale: run.stale }),
     ...(told.notes.length > 0 && { notes: told.notes }),
     ...(told.nextSteps.length > 0 && { nextSteps: told.nextSteps }),
     ...(run.page?.cursor !== undefined && { cursor: run.page.cursor }),

@@ -1,4 +1,5 @@
 import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import type { StaleField } from "../../changes/rows/entries.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
@@ -58,6 +59,8 @@ export interface ReportedRun {
   readonly temporaryNames?: number;
   /** When anything of it changed last: milliseconds since 1970. */
   readonly lastAt?: number;
+  /** What has changed since it was planned, so that nothing was sent. */
+  readonly stale?: readonly StaleField[];
   /** What else is to be said of what happened. */
   readonly notes?: readonly string[];
   /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */

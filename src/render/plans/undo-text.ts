@@ -1,5 +1,5 @@
 import type { ListedChange } from "../../plans/diff/changes.ts";
-import { type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow, type WayBack } from "../../plans/undo/way-back.ts";
+import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../../plans/undo/way-back.ts";
 import { shown } from "../fence.ts";
 import { changeLine, contextIds, count, FIELD_WORDS, place, value } from "./words.ts";
 
@@ -24,7 +24,8 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
 };
 
 /** How many objects go back how: "3 go back exactly, 1 cannot go back". */
-export function undoCounts({ counts }: Pick<WayBack, "counts">): string {
+export function undoCounts(rows: readonly UndoRow[]): string {
+  const counts = countsOfRows(rows);
   const told = UNDO_LABELS.flatMap((label) =>
     counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label]}`],
   );

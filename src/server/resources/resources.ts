@@ -65,6 +65,14 @@ export const RESOURCES: readonly ResourceDefinition[] = [
     read: async ({ runId = "", from = "" }, context) =>
       plainText(await (await reads()).readPart(runId, "rejects", Number(from), context)),
   },
+  {
+    name: "run-plan",
+    title: "Plan of a run",
+    description: "All of a planned desired state or way back, as targeting-mcp plan --json prints it.",
+    uriTemplate: "targeting://runs/{runId}/plan",
+    complete: { runId: runsLike },
+    read: async ({ runId = "" }, context) => json(await (await reads()).readPlanned(runId, context)),
+  },
   ...SUITE_RESOURCES,
   ...TARGETING_RESOURCES,
   ...SPEC_RESOURCES,
@@ -104,6 +112,10 @@ export function registerResources(
 
 function ndjson(text: string | undefined): ResourceContent | undefined {
   return text === undefined ? undefined : { mimeType: NDJSON, text };
+}
+
+function json(text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType: "application/json", text };
 }
 
 function plainText(text: string | undefined): ResourceContent | undefined {

@@ -1,7 +1,12 @@
+import { isChangeRun } from "../../changes/change-run.ts";
+import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
+import { asPlanned } from "../../plans/look-again.ts";
+import { planJson } from "../../plans/plan-document.ts";
 import { messageFor } from "../../render/failures/messages.ts";
 import type { RunPart } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
+import { documentOf } from "../../tools/plans/kept-plan.ts";
 import type { ResourceContext } from "./definition.ts";
 
 /** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
@@ -62,4 +67,12 @@ export async function readResults(runId: string, from: number, context: Resource
     size += line.length;
   }
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** The plan of a planned run as JSON; undefined where there is no such run of the caller. */
+export async function readPlanned(runId: string, context: ResourceContext): Promise<string | undefined> {
+  const run = await ownRun(runId, context);
+  if (run === undefined || !isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
+  const document = await documentOf(runId, context);
+  return JSON.stringify(planJson(document, requestsOf(asPlanned(document.plan, undefined))));
 }

@@ -6,9 +6,7 @@ import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import { isApplicable } from "../../plans/diff/plan.ts";
 import { exceededThresholds } from "../../plans/diff/thresholds.ts";
-import { textOf } from "../../plans/look-again.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { readPlan } from "../../plans/plan-form.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
@@ -23,6 +21,7 @@ import { decided } from "../writing/confirmation/agreement.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
 import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
 import { planInTime } from "../writing/planning.ts";
+import { documentOf } from "./kept-plan.ts";
 
 /** A planned run of `plan_targeting` or `undo_run`. Throws a ToolError where the run is none. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
@@ -32,11 +31,6 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
     "this run is no plan",
     "plan_targeting and undo_run make plans, and their answers name the runId.",
   );
-}
-
-/** The plan of a planned run, as it was kept. */
-export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
-  return readPlan(await textOf(runs.part(runId, "input")), "the kept plan");
 }
 
 /** Carries a planned run out, after a person's yes where one is needed; one that was started before is reported. */

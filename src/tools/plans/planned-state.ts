@@ -4,7 +4,7 @@ import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import { findFile, findFileIfThere } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
+import { isApplicable, type StatePlan } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { asPlanned, textOf } from "../../plans/look-again.ts";
@@ -17,6 +17,7 @@ import { changesOf, managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { withinWait } from "../within-wait.ts";
+import { nextStepsOf } from "./kept-plan.ts";
 
 /** The arguments of `plan_targeting`. */
 export interface DesiredArguments {
@@ -66,14 +67,6 @@ export async function keptPlan(
     requests: isApplicable(document.plan) ? requests : [],
     nextSteps: nextStepsOf(document.plan, runId, context.readOnly),
   });
-}
-
-/** What can be done with a plan next. */
-export function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
-  if (!isApplicable(plan)) return ["mend the state as said above, and plan it again"];
-  if (itemCount(plan) === 0) return [];
-  if (readOnly) return ["this server only reads: someone who may write applies it"];
-  return [`show the plan to the person; apply_plan with runId ${runId} carries it out`];
 }
 
 /** Reads a targeting as a whole, and remembers its name. */

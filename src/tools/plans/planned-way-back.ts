@@ -56,7 +56,7 @@ interface Planned {
 
 async function keptWayBack(runId: string, { back, present }: Planned, context: ToolContext): Promise<ToolAnswer> {
   const { environment, apiUrl, caller, readOnly } = context;
-  const about = { environment, undoes: runId, back, readOnly };
+  const about = { environment, undoes: runId, rows: back.rows, readOnly };
   const [first, ...others] = back.targetings.map(({ plan }) => plan);
   if (first === undefined) return undoAnswer(about);
   const thereOf = ({ targeting }: StatePlan) => serviceTargeting(present.get(targeting._id ?? ""));

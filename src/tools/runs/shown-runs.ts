@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { isChangeRun } from "../../changes/change-run.ts";
 import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
@@ -46,6 +47,10 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const run = await ownRun(runId, context);
   if (query.waitMs !== undefined && run.status() === "running")
     await restOrTime(run, Math.min(query.waitMs, timeLeft(context)), context);
+  if (isChangeRun(run) && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
+    const { shownPlan } = await import("../plans/kept-plan.ts");
+    return shownPlan(run, context);
+  }
   const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");

@@ -1,6 +1,7 @@
 import type { ManagementApi } from "../../../api/management.ts";
 import type { ByteSource } from "../../../platform/bytes.ts";
 import type { OptionType } from "../../../spec/records.ts";
+import type { StaleField } from "../../rows/entries.ts";
 
 /** Where an option will be: null for the top level, a group that is there, or one that is created (its item). */
 export type DesiredPlace = null | { readonly _id: string } | { readonly item: number };
@@ -43,15 +44,6 @@ export interface DesiredDeletion {
 }
 
 export type DesiredItem = DesiredCreation | DesiredUpdate | DesiredDeletion;
-
-/** Something that is no longer as it was when the change was planned, so that it matters. */
-export interface StaleField {
-  readonly _id?: string | undefined;
-  readonly name: string;
-  readonly field: string;
-  readonly planned?: string | number | boolean | null | undefined;
-  readonly service?: string | number | boolean | null | undefined;
-}
 
 /** An option as it is now. */
 export interface OptionNow {

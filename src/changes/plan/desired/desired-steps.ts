@@ -41,6 +41,8 @@ interface Making {
   readonly freed: Map<number, number>;
   /** By item: its last step so far. */
   readonly done: Map<number, number>;
+  /** By group: the step that gives it a spare Context ID. */
+  readonly spared: Map<string, number>;
   /** By option: its last step so far. The next one waits for it, since a request may name an option once. */
   readonly last: Map<string, number>;
 }
@@ -54,7 +56,7 @@ export function addSteps(
   const open = openItems(changes);
   const freeing = freeingOf(changes, open);
   const emptying = emptyingOf(changes, open, freeing);
-  const maps = { freed: new Map(), done: new Map(), last: new Map() };
+  const maps = { freed: new Map(), done: new Map(), spared: new Map(), last: new Map() };
   const making: Making = { plan, changes, open, freeing, emptying, ...place, ...maps };
   addTargeting(making);
   const early = earlyDeletions(making);
@@ -107,7 +109,10 @@ function groupsBeforeTheirLast(deletions: readonly Placed<DesiredDeletion>[]): r
 
 function addSpares(making: Making): void {
   for (const { group, contextId, about } of making.emptying.spared) {
-    if (typeof group === "string") addUpdate(making, about, group, { contexts: { add: [contextId] } });
+    if (typeof group !== "string") continue;
+    addUpdate(making, about, group, { contexts: { add: [contextId] } });
+    const step = making.last.get(group);
+    if (step !== undefined) making.spared.set(group, step);
   }
 }
 
@@ -191,7 +196,7 @@ function addUpdates(making: Making): void {
 }
 
 function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
-  const { freeing, changes, emptying, done, last } = making;
+  const { freeing, changes, emptying, done, spared } = making;
   const { _id, name, parent, exposeChildren, contexts, seen } = item;
   const moving = freeing.movingFrom(at);
   const held = new Set(changes.there.get(_id)?.contexts);
@@ -200,7 +205,8 @@ function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: 
   const all = [...add, ...remove];
   const isWhole = parts(all).length === 1;
   const lists = { ...(add.length > 0 && { add }), ...(remove.length > 0 && { remove }) };
-  const left = parent === undefined ? undefined : last.get(seen.parent ?? "");
+  // A group that would be empty without it has its spare Context ID first.
+  const left = parent === undefined ? undefined : spared.get(seen.parent ?? "");
   const after = [
     ...neededSteps(at, making),
     ...emptying.arrivalsBefore(_id).flatMap((one) => done.get(one) ?? []),

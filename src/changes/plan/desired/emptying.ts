@@ -26,7 +26,7 @@ export interface Emptying {
 /** Finds the groups that would be empty for a moment. */
 export function emptyingOf(changes: DesiredChanges, open: OpenItems, freeing: Freeing): Emptying {
   const { there } = changes;
-  const { creations, updates } = open;
+  const { creations, updates, deletions } = open;
   const arrivals = new Map<string | number, number[]>();
   const leavers = new Map<string, number[]>();
   for (const { at, item } of updates) {
@@ -62,8 +62,12 @@ export function emptyingOf(changes: DesiredChanges, open: OpenItems, freeing: Fr
     const removed = new Set(item.contexts.remove);
     if (item.contexts.add.length === 0 && held.every((id) => removed.has(id))) losing.add(item._id);
     const moving = freeing.movingFrom(at);
-    const isBare = held.every((id) => moving.has(id)) && (subOptions.get(item._id) ?? 0) === 0;
-    if (moving.size > 0 && isBare) spare(item._id, at, [at, ...(arrivals.get(item._id) ?? [])]);
+    const leaving = leavers.get(item._id) ?? [];
+    const deleted = deletions.filter(({ item: { seen } }) => seen.parent === item._id).length;
+    const isLeft = leaving.length + deleted === (subOptions.get(item._id) ?? 0);
+    if (moving.size > 0 && isLeft && held.every((id) => moving.has(id))) {
+      spare(item._id, at, [at, ...(arrivals.get(item._id) ?? []), ...leaving]);
+    }
   }
   return { spared, arrivalsBefore: (id) => (losing.has(id) ? (arrivals.get(id) ?? []) : []) };
 }

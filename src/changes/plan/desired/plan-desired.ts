@@ -5,6 +5,9 @@ import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
 
+/** How many of the things that have changed since are kept for the report. */
+const MOST_STALE = 20;
+
 /**
  * Plans the changes of a desired state as one run: every item is an object, in its order, after the targeting where that
  * is created, renamed or deleted. What frees a name, a place or a Context ID comes before what needs it. Where something
@@ -15,7 +18,9 @@ export function planDesired(changes: DesiredChanges): Plan {
   const { further = [], targeting } = changes;
   const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
   if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
-  if (placed.some(({ one }) => one.stale.length > 0)) {
+  const stale = placed.flatMap(({ one }) => one.stale);
+  if (stale.length > 0) {
+    plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };
     for (const { one, from } of placed) failStale(plan, one, from);
   } else for (const { one, from } of placed) addChanges(plan, one, from);
   return plan;

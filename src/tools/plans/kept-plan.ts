@@ -1,0 +1,41 @@
+import type { ChangeRun } from "../../changes/change-run.ts";
+import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
+import { asPlanned, textOf } from "../../plans/look-again.ts";
+import type { PlanDocument } from "../../plans/plan-document.ts";
+import { readPlan } from "../../plans/plan-form.ts";
+import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { undoAnswer } from "../../render/plans/undo-answer.ts";
+import type { ToolContext } from "../context.ts";
+import type { ToolAnswer } from "../definition.ts";
+
+/** The plan of a planned run, as it was kept. Throws a FileError where it cannot be read. */
+export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
+  return readPlan(await textOf(runs.part(runId, "input")), "the kept plan");
+}
+
+/** A planned run that was not started, as `get_run` shows it. */
+export async function shownPlan({ header, state }: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
+  const { environment, readOnly } = context;
+  const { runId, call } = header;
+  const document = await documentOf(runId, context);
+  const { plan, wayBack } = document;
+  if (wayBack !== undefined) {
+    const further = wayBack.further.map((one) => asPlanned(one, undefined));
+    const planned = { runId, document, requests: requestsOf({ ...asPlanned(plan, undefined), further }) };
+    return undoAnswer({ environment, undoes: wayBack.undoes, rows: wayBack.rows, readOnly, planned });
+  }
+  return planAnswer({
+    ...{ environment, runId, tool: state.facts.tool ?? call.tool, status: "planned", document },
+    requests: isApplicable(plan) ? requestsOf(asPlanned(plan, undefined)) : [],
+    nextSteps: nextStepsOf(plan, runId, readOnly),
+  });
+}
+
+/** What can be done with a plan next. */
+export function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
+  if (!isApplicable(plan)) return ["mend the state as said above, and plan it again"];
+  if (itemCount(plan) === 0) return [];
+  if (readOnly) return ["this server only reads: someone who may write applies it"];
+  return [`show the plan to the person; apply_plan with runId ${runId} carries it out`];
+}
