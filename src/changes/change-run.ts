@@ -1,16 +1,15 @@
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { failedRows } from "../files/rejects.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ProjectLock } from "../runs/backend/project-lock.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
-import type { Driving, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
-import { objectResults } from "../runs/report.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
-import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
+import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
+import { finishChange } from "./finish.ts";
 import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain } from "./plan/desired/desired-changes.ts";
@@ -106,7 +105,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       }),
     stop: (ending, at) => ({ t: "stop", ...ending, at }),
     reasonOf,
-    finish: (run) => finish(run, world),
+    finish: (run) => finishChange(run, world),
     isOpen: (_, state) => {
       const { unknown, unattempted, pending } = state.counts();
       return !isWithdrawn(state) && !isUndone(state) && unknown + unattempted + pending > 0;
@@ -274,40 +273,3 @@ function reasonOf(thrown: unknown): Reason | undefined {
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
-
-/** Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted. */
-async function finish(
-  { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
-  { words, memory }: ChangeWorld,
-): Promise<void> {
-  const { rejects, learnt } = changeOf(call);
-  const file = fileOf(call);
-  const failed = file === undefined ? undefined : failedRows(state);
-  try {
-    if (file !== undefined && failed !== undefined) {
-      const rows = failed.size > 0 ? rejects?.(part("input"), file, { failed, words }) : undefined;
-      await keep("rejects", rows ?? nothing());
-    }
-  } finally {
-    if (learnt === "remembered") await memory.remember(targetingsOf(state, ["succeeded"], mostTargetings(call, state)));
-    if (learnt === "forgotten") {
-      await memory.forget(targetingsOf(state, ["succeeded", "alreadyDone"]).map(({ _id }) => _id));
-    }
-  }
-}
-
-/** How many objects of a call may be targetings: a plan has one at the most, which comes first. */
-function mostTargetings({ tool }: WriteCall, { steps }: RunState): number | undefined {
-  if (tool !== "apply_plan") return undefined;
-  const operation = steps.partAt(0)?.operation;
-  return operation === "createTargetings" || operation === "renameTargetings" ? 1 : 0;
-}
-
-/** The targetings of a run that ended in one of these ways, among the first `most` objects. */
-function targetingsOf(state: RunState, outcomes: readonly string[], most?: number) {
-  return objectResults(state, 0, most).flatMap(({ child, name = "", _id, outcome }) =>
-    child === undefined && _id !== undefined && outcomes.includes(outcome) ? [{ _id, name }] : [],
-  );
-}
-
-async function* nothing(): AsyncGenerator<never> {}

@@ -1,0 +1,56 @@
+import { failedRows } from "../files/rejects.ts";
+import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
+import type { Finishing } from "../runs/kind.ts";
+import type { Reason } from "../runs/outcome.ts";
+import type { WriteCall } from "./call.ts";
+import { changeOf, fileOf } from "./change-kinds.ts";
+import type { RunState } from "./state/change-state.ts";
+
+/** What finishing a run uses besides the run. */
+interface FinishingWorld {
+  readonly words: (reason: Reason) => string;
+  readonly memory: TargetingMemory;
+}
+
+/** Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted. */
+export async function finishChange(
+  { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
+  { words, memory }: FinishingWorld,
+): Promise<void> {
+  const { rejects } = changeOf(call);
+  const file = fileOf(call);
+  const failed = file === undefined ? undefined : failedRows(state);
+  try {
+    if (file !== undefined && failed !== undefined) {
+      const rows = failed.size > 0 ? rejects?.(part("input"), file, { failed, words }) : undefined;
+      await keep("rejects", rows ?? nothing());
+    }
+  } finally {
+    const { named, gone } = targetingsOf(state);
+    if (named.length > 0) await memory.remember(named);
+    if (gone.length > 0) await memory.forget(gone);
+  }
+}
+
+/** The targetings that a run created or renamed, and those that it deleted. */
+function targetingsOf(state: RunState) {
+  const { steps, objects } = state;
+  const named: { readonly _id: string; readonly name: string }[] = [];
+  const gone: string[] = [];
+  for (let id = 0; id < steps.length; id += 1) {
+    const operation = steps.partAt(id)?.operation;
+    const object = steps.objectOf(id);
+    const isDelete = operation === "deleteTargetings";
+    if (object === undefined || !(isDelete || operation === "createTargetings" || operation === "renameTargetings")) {
+      continue;
+    }
+    const _id = state.idOf(object);
+    const outcome = state.standing(object);
+    if (_id === undefined) continue;
+    if (isDelete && (outcome === "succeeded" || outcome === "alreadyDone")) gone.push(_id);
+    if (!isDelete && outcome === "succeeded") named.push({ _id, name: objects.at(object)?.name ?? "" });
+  }
+  return { named, gone };
+}
+
+async function* nothing(): AsyncGenerator<never> {}
