@@ -7,6 +7,7 @@ import type { ToolContext } from "../../src/tools/context.ts";
 import type { ToolOutcome } from "../../src/tools/definition.ts";
 import { applyPlan } from "../../src/tools/plans/apply-plan.ts";
 import { undoRun } from "../../src/tools/plans/undo-run.ts";
+import { resumeRun } from "../../src/tools/runs/resume-run.ts";
 import { startService } from "../changes/service.ts";
 import { testServices } from "../support/tool-context.ts";
 
@@ -181,5 +182,101 @@ describe("undoing a run of", () => {
     expect(applied.structured).toMatchObject({ status: "succeeded" });
     const [created] = z.array(z.looseObject({ _id: z.string() })).parse(applied.structured.results);
     expect(await holds(created?._id ?? "")).toEqual(first);
+  });
+});
+
+describe("undo_run", () => {
+  test("tells each label, what does not go back first, and leaves alone what others changed since", async () => {
+    const { targeting, add, made, undo, apply, holds } = await started();
+    const targetingId = await targeting("News");
+    const [plain = "", other = "", group = "", inside = ""] = await add(targetingId, SHOP);
+    const items = [
+      { _id: plain, name: "Plain 2" },
+      { _id: other, name: "Other 2" },
+      { _id: inside, name: "In 2" },
+      { _id: group, exposeChildren: false },
+    ];
+    const run = await made({ tool: "update_options", input: { items } });
+    await made({ tool: "update_options", input: { items: [{ _id: plain, name: "Theirs" }] } });
+    await add(targetingId, [{ name: "In" }]);
+    const planned = await undo(run.header.runId);
+    expect(planned.structured).toMatchObject({
+      undo: { exact: 2, caveat: 0, notOurs: 1, impossible: 1 },
+      counts: { items: 2 },
+      results: [
+        { _id: inside, undo: "impossible", reasons: ["nameTaken"], now: "In" },
+        { _id: plain, undo: "notOurs", field: "name", left: "Plain 2", now: "Theirs" },
+        { _id: other, undo: "exact" },
+        { _id: group, undo: "exact" },
+      ],
+    });
+    expect(planned.text).toContain('notOurs: "Theirs"');
+    expect(planned.text).toContain('the run left "Plain 2", there is "Theirs" now');
+    await apply(String(planned.structured.runId));
+    const names = (await holds(targetingId)).options.map(
+      (row) => z.tuple([z.string()]).rest(z.unknown()).parse(JSON.parse(row))[0],
+    );
+    expect(names.sort()).toEqual(["Bare", "First", "Group", "In", "In 2", "Other", "Second", "Theirs"]);
+  });
+
+  test("a plan that others overtook sends nothing, and leaves the undone run as it is", async () => {
+    const { targeting, add, made, undo, apply, context } = await started();
+    const targetingId = await targeting("News");
+    const [plain = ""] = await add(targetingId, SHOP);
+    const run = await made({ tool: "update_options", input: { items: [{ _id: plain, name: "Renamed" }] } });
+    const planned = await undo(run.header.runId);
+    await made({ tool: "update_options", input: { items: [{ _id: plain, name: "Theirs" }] } });
+    const applied = await apply(String(planned.structured.runId));
+    expect(applied.structured).toMatchObject({ status: "failed", requests: { sent: 0 } });
+    const told = await context.runs.find(run.header.runId);
+    expect(told?.state.stopped?.cause).toBe("finished");
+  });
+
+  test("undoing a run that was cut short takes back what it did, and it is not resumed then", async () => {
+    const { targeting, changes, undo, undone, holds, context } = await started();
+    const targetingId = await targeting("News");
+    const items = Array.from({ length: 6000 }, (_, at) => ({ name: `Option ${at}` }));
+    const call = { tool: "bulk_add_options", input: { targetingId, items } } as const;
+    const run = await changes.start(await changes.keep(call, "tester"), await changes.plan(call, signal));
+    if (run === undefined) throw new Error("the run was started before");
+    run.watch(({ succeeded }) => {
+      if (succeeded > 0) run.stop("interrupted");
+    });
+    await run.rest;
+    expect(run.status()).toBe("interrupted");
+    const left = (await holds(targetingId)).options.length;
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThan(6000);
+    const planned = await undo(run.header.runId);
+    expect(planned.structured.undo).toMatchObject({ exact: left, notOurs: 0, impossible: 0 });
+    await undone(run.header.runId);
+    expect((await holds(targetingId)).options).toEqual([]);
+    await expect(resumeRun.handler({ runId: run.header.runId }, context)).rejects.toThrow("was undone");
+    await expect(undo(run.header.runId)).rejects.toThrow("undone before");
+  });
+
+  test("is refused for runs that were not started, and for plans", async () => {
+    const { targeting, add, made, undo, changes } = await started();
+    const targetingId = await targeting("News");
+    const [plain = ""] = await add(targetingId, SHOP);
+    const run = await made({ tool: "update_options", input: { items: [{ _id: plain, name: "Renamed" }] } });
+    const planned = await undo(run.header.runId);
+    await expect(undo(String(planned.structured.runId))).rejects.toThrow("never started");
+    const call = { tool: "delete_options", input: { ids: [plain] } } as const;
+    const kept = await changes.keep(call, "tester");
+    await changes.propose(kept, await changes.plan(call, signal));
+    await expect(undo(kept.runId)).rejects.toThrow("never started");
+    await expect(undo("01J0000000000000000000000X")).rejects.toThrow("no run with this ID");
+  });
+
+  test("says so where nothing has to go back", async () => {
+    const { targeting, add, made, undo } = await started();
+    const targetingId = await targeting("News");
+    const [plain = ""] = await add(targetingId, SHOP);
+    const run = await made({ tool: "update_contexts", input: { items: [{ _id: plain, add: ["a"] }] } });
+    const { structured, text } = await undo(run.header.runId);
+    expect(structured).toMatchObject({ status: "planned", counts: { items: 0 } });
+    expect(structured).not.toHaveProperty("runId");
+    expect(text).toContain("everything is as it was before");
   });
 });
