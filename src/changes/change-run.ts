@@ -9,7 +9,7 @@ import { ownReason } from "../runs/reasons.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
-import { finishChange } from "./finish.ts";
+import { finish } from "./finish.ts";
 import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain } from "./plan/desired/desired-changes.ts";
@@ -105,7 +105,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
       }),
     stop: (ending, at) => ({ t: "stop", ...ending, at }),
     reasonOf,
-    finish: (run) => finishChange(run, world),
+    finish: (run) => finish(run, world),
     isOpen: (_, state) => {
       const { unknown, unattempted, pending } = state.counts();
       return !isWithdrawn(state) && !isUndone(state) && unknown + unattempted + pending > 0;

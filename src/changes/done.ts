@@ -189,8 +189,11 @@ class Tracks {
 
   /** Sub-options of a deleted group that are not deleted with it become top-level options (management-api 7.4). */
   #delete(_id: string): void {
-    this.#track(_id).isDeleted = true;
+    const deleted = this.#track(_id);
+    deleted.isDeleted = true;
     const former = this.#former.get(_id);
+    const type = former?.kind === "option" ? former.type : deleted.created?.type;
+    if (type === "atomic") return;
     const inside = new Set(former?.kind === "option" ? former.subOptions : []);
     for (const [id, track] of this.#options) if (this.#parentOf(id, track) === _id) inside.add(id);
     for (const id of inside) {

@@ -13,7 +13,7 @@ interface FinishingWorld {
 }
 
 /** Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted. */
-export async function finishChange(
+export async function finish(
   { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
   { words, memory }: FinishingWorld,
 ): Promise<void> {

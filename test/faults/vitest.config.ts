@@ -19,6 +19,7 @@ export default defineConfig({
         include: [
           "test/faults/faults.test.ts",
           "test/plans/plan-meaning.test.ts",
+          "test/plans/applying.test.ts",
           "test/plans/way-back-properties.test.ts",
         ],
         testTimeout: 300_000,

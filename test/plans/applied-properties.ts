@@ -10,7 +10,7 @@ import { readTargeting } from "../../src/plans/read-targeting.ts";
 import type { startService } from "../changes/service.ts";
 import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
 import { comparable, desiredOf, fileOf } from "./plan-properties.ts";
-import { editedFile, randomOf, randomWorld } from "./random-edits.ts";
+import { editedFile, type Random, randomOf, randomWorld } from "./random-edits.ts";
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
@@ -79,8 +79,28 @@ function asModel(world: World, before: World): World {
   );
 }
 
-/** Checks that applying a plan to the service gives what the file means, and that planning again finds nothing. */
-export async function checkApplied(runs: number, service: Service): Promise<void> {
+/** What the service does wrong while a plan is applied: on some writes, once each. */
+function randomFaults(random: Random): readonly object[] {
+  return Array.from({ length: 1 + random.below(3) }, () => {
+    const when = { on: "write", nth: 1 + random.below(4), times: 1 };
+    const kinds = [
+      { kind: "status", status: 502, applied: random.chance(0.5) },
+      { kind: "reset", applied: random.chance(0.5) },
+      { kind: "busy", retryAfterMs: 50 },
+      { kind: "uncatched", items: [random.below(3)] },
+    ];
+    return { ...when, ...random.one(kinds) };
+  });
+}
+
+/** How often a run is taken up again that could not tell everything at once. */
+const MOST_RESUMED = 3;
+
+/**
+ * Checks that applying a plan to the service gives what the file means, and that planning again finds nothing; with
+ * faults, once the run was taken up again as often as it takes.
+ */
+export async function checkApplied(runs: number, service: Service, withFaults = false): Promise<void> {
   let applied = 0;
   let targetings = 0;
   await fc.assert(
@@ -98,7 +118,13 @@ export async function checkApplied(runs: number, service: Service): Promise<void
       const base = baseOf(there, AT);
       const plan = planOf({ desired, base, there, prune, byName: false, thresholds: LOOSE });
       if (!isApplicable(plan)) return;
-      const run = await apply(plan, there, service);
+      if (withFaults) await service.faults([...randomFaults(random)]);
+      let run = await apply(plan, there, service);
+      for (let tries = 0; withFaults && tries < MOST_RESUMED && run.status() !== "succeeded"; tries += 1) {
+        run = (await service.changes.runs.resume(run.header.runId)) ?? run;
+        await run.rest;
+      }
+      await service.control("DELETE", "/faults");
       const failures = run.state.objects.length === 0 ? [] : service.failuresOf(run);
       expect(run.status(), JSON.stringify({ items: plan.items, failures })).toBe("succeeded");
       const after = await readTargeting(service.api, there.targeting._id, { signal });

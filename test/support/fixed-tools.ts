@@ -6,6 +6,7 @@ import { sandboxOver } from "../../src/api/sandbox.ts";
 import { Changes } from "../../src/changes/changes.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { observerOf } from "../../src/events/watch/observe.ts";
+import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/failures/messages.ts";
 import { processLock } from "../../src/runs/file/leases/project-lock.ts";
@@ -55,6 +56,7 @@ export async function fixedTools(): Promise<{ readonly context: ToolContext; rea
     ...world,
     api,
     routes: ROUTES,
+    lookAgain: lookAgainAt,
     random: numbers(2),
     newRunId: ulidSource(clock.now, numbers(3)),
   });

@@ -4,8 +4,8 @@ import * as z from "zod";
 import { OPENING, startCommand } from "../support/server-process.ts";
 
 /** What the list of tools may cost a model (o200k): with output schemas, and without. */
-const MOST_TOKENS = 7200;
-const MOST_TOKENS_WITHOUT_OUTPUT = 5500;
+const MOST_TOKENS = 8000;
+const MOST_TOKENS_WITHOUT_OUTPUT = 6200;
 
 const schema = z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()).optional() });
 const listed = z.object({
@@ -41,6 +41,9 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   update_options: ["items", "dryRun"],
   update_contexts: ["targetingId", "targetingName", "items", "confirmation", "dryRun"],
   delete_options: ["targetingId", "targetingName", "ids", "names", "confirmation", "dryRun"],
+  plan_targeting: ["file", "desired", "targetingId", "base", "prune", "byName", "fresh"],
+  apply_plan: ["runId", "confirmation", "dryRun"],
+  undo_run: ["runId"],
   track_event: ["uid", "eventName", "platform", "items", "extra", "dryRun", "method", "tx_id", "price", "currency"],
 };
 
@@ -90,9 +93,6 @@ test("a read-only server lists nothing that changes an API", async () => {
   expect(names).toEqual(
     expect.arrayContaining(["get_targeting", "list_options", "get_option", "get_run", "cancel_run"]),
   );
-  const changing = [
-    ...Object.keys(ARGUMENTS).filter((name) => !name.startsWith("get") && !name.startsWith("list")),
-    "resume_run",
-  ];
+  const changing = [...Object.keys(ARGUMENTS).filter((name) => !/^(?:get|list|plan|undo)_/.test(name)), "resume_run"];
   for (const name of changing) expect(names).not.toContain(name);
 });

@@ -47,6 +47,21 @@ export const TYPICAL_CALLS: readonly TypicalCall[] = [
     tool: "update_contexts",
     args: () => ({ targetingName: "Spring", items: [{ name: "Boots", add: ["boots-1"] }] }),
   },
+  {
+    tool: "plan_targeting",
+    args: (before) => ({
+      desired: {
+        version: 1,
+        targeting: { _id: idOf("Spring", before("create_targetings")) },
+        options: [
+          { name: "Shoes", contexts: ["shoes-1", "shoes-9"] },
+          { name: "Gloves", contexts: ["gloves-1"] },
+        ],
+      },
+    }),
+  },
+  { tool: "apply_plan", args: (before) => ({ runId: started.parse(before("plan_targeting")).runId }) },
+  { tool: "undo_run", args: (before) => ({ runId: started.parse(before("apply_plan")).runId }) },
   { tool: "delete_options", args: () => ({ targetingName: "Spring", names: ["Boots"] }) },
   {
     tool: "delete_targeting",

@@ -93,6 +93,6 @@ function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): read
 
 function nextStepsOf({ planned, readOnly }: AnsweredWayBack): readonly string[] {
   if (planned === undefined) return ["nothing of it can be taken back, or nothing has to be"];
-  if (readOnly) return ["this server only reads: a caller who may write applies it"];
+  if (readOnly) return ["this server only reads: a person who may write has to apply it"];
   return [`show the plan to the person; apply_plan with runId ${planned.runId} carries it out`];
 }

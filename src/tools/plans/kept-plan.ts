@@ -36,6 +36,6 @@ export async function shownPlan({ header, state }: ChangeRun, context: ToolConte
 export function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   if (!isApplicable(plan)) return ["mend the state as said above, and plan it again"];
   if (itemCount(plan) === 0) return [];
-  if (readOnly) return ["this server only reads: a caller who may write applies it"];
+  if (readOnly) return ["this server only reads: a person who may write has to apply it"];
   return [`show the plan to the person; apply_plan with runId ${runId} carries it out`];
 }

@@ -95,7 +95,13 @@ async function readGiven(
   if (desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
   const bytes = Buffer.from(JSON.stringify(desired));
-  return readDesired({ bytes, format: "json", folder: undefined });
+  const read = await readDesired({ bytes, format: "json", folder: undefined });
+  // What stands in a call has no lines.
+  return { ...read, desired: { ...read.desired, options: read.desired.options.map(withoutLine) } };
+}
+
+function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
+  return { ...row, line: 0 };
 }
 
 /** The base that is named, else the one beside the file; by names, that is the base of another targeting. */

@@ -11,6 +11,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "update_options",
   "update_contexts",
   "delete_options",
+  "apply_plan",
 ]);
 
 /** One retry, and none that takes long: the answer can go without it. */

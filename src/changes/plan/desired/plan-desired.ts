@@ -69,6 +69,7 @@ function noteFormer({ former }: Plan, { targeting, items, there }: DesiredChange
   const { _id: targetingId } = targeting;
   if (targetingId === undefined) return;
   if (targeting.rename !== undefined || targeting.delete) former.targeting(targetingId, targeting.name);
+  const subOptions = subOptionsIn(there);
   for (const item of items) {
     const now = item.kind === "create" ? undefined : there.get(item._id);
     if (item.kind === "create" || now === undefined) continue;
@@ -77,8 +78,7 @@ function noteFormer({ former }: Plan, { targeting, items, there }: DesiredChange
     const { add = [], remove = [] } = item.kind === "change" ? (item.contexts ?? {}) : {};
     const changed = new Set([...add, ...remove]);
     const held = item.kind === "delete" ? [...contexts] : contexts.filter((id) => changed.has(id));
-    const inside =
-      item.kind === "delete" ? [...there].flatMap(([id, one]) => (one.parent === item._id ? [id] : [])) : [];
+    const inside = item.kind === "delete" ? (subOptions.get(item._id) ?? []) : [];
     former.option({ _id: item._id, held, ...(inside.length > 0 && { subOptions: inside }) });
   }
 }
@@ -133,10 +133,23 @@ function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }:
   }
 }
 
+/** The sub-options of each group. */
+function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, string[]> {
+  const inside = new Map<string, string[]>();
+  for (const [id, { parent }] of there) {
+    if (parent === null) continue;
+    const group = inside.get(parent);
+    if (group === undefined) inside.set(parent, [id]);
+    else group.push(id);
+  }
+  return inside;
+}
+
 /** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
 function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges): void {
   const deleted: { readonly option: OptionRecord; readonly groupName: string | undefined }[] = [];
   const open = items.filter((_, at) => !alreadyDone.has(at));
+  const inGroups = subOptionsIn(there);
   const gone = new Set(open.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
   for (const item of open) {
     if (item.kind === "create") continue;
@@ -145,7 +158,7 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
     if (now === undefined) continue;
     const { name, contexts, type, parent, exposeChildren } = now;
     if (item.kind === "delete") {
-      const subOptions = [...there].flatMap(([id, option]) => (option.parent === _id ? [id] : [])).sort();
+      const subOptions = (inGroups.get(_id) ?? []).sort();
       const loss = { name, _id };
       if (type === "atomic") plan.losses.push({ ...loss, kind: "option", count: contexts.length });
       else {

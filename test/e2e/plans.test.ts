@@ -1,0 +1,177 @@
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { textOf } from "../support/clients.ts";
+import { startSession } from "../support/writing.ts";
+
+const answer = z.looseObject({
+  runId: z.string().optional(),
+  status: z.string().optional(),
+  tool: z.string().optional(),
+  counts: z.looseObject({ items: z.number() }).optional(),
+  confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
+});
+
+/** A targeting "Spring" with options, saved as a desired state in an allowed folder. */
+async function spring(more: Readonly<Record<string, string>> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-plans-"));
+  const { sandbox, client } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder, ...more } });
+  const call = async (name: string, args: Readonly<Record<string, unknown>>) => {
+    const given = await client.callTool(name, args);
+    const text = textOf(given);
+    expect(countTokens(JSON.stringify(given.structuredContent)) + countTokens(text)).toBeLessThan(2500);
+    return { data: answer.parse(given.structuredContent), text, isError: given.isError === true };
+  };
+  const targetingId = await sandbox.targeting("Spring");
+  await sandbox.options(targetingId, [
+    { name: "Shoes", contexts: ["a", "b"] },
+    { name: "Hats", contexts: ["c"] },
+    { name: "Season", type: "collection", contexts: ["own"], children: [{ name: "Easter", contexts: ["x"] }] },
+  ]);
+  const file = join(folder, "spring.yaml");
+  await client.callTool("list_options", { targetingId, saveTo: file });
+  const edit = async (from: RegExp | string, to: string) =>
+    writeFile(file, (await readFile(file, "utf8")).replace(from, to));
+  return { folder, sandbox, client, call, targetingId, file, edit };
+}
+
+test("a file that was edited is planned, shown, applied, and then has nothing left to do", async () => {
+  const { call, client, file, edit, targetingId } = await spring();
+  const same = await call("plan_targeting", { file });
+  expect(same.data).toMatchObject({ status: "planned", counts: { items: 0 } });
+  expect(same.text).toContain("nothing to do");
+  await edit(/name: "?Shoes"?/, "name: Running Shoes");
+  await edit(/options:\n/, 'options:\n  - name: "New one"\n    contexts: [n1, n2]\n');
+  const planned = await call("plan_targeting", { file });
+  expect(planned.data).toMatchObject({
+    status: "planned",
+    tool: "plan_targeting",
+    counts: { items: 2, pending: 2 },
+    changes: { created: { count: 1, names: ["New one"] }, renamed: { count: 1 } },
+    requests: { planned: 2 },
+  });
+  const { runId } = planned.data;
+  expect((await call("get_run", { runId })).data).toMatchObject({ runId, status: "planned", tool: "plan_targeting" });
+  const listed = await client.callTool("get_run", {});
+  expect(listed.structuredContent).toMatchObject({
+    runs: expect.arrayContaining([expect.objectContaining({ runId, tool: "plan_targeting", status: "planned" })]),
+  });
+  expect((await call("apply_plan", { runId, dryRun: true })).data).toMatchObject({ status: "planned" });
+  const applied = await call("apply_plan", { runId });
+  expect(applied.data).toMatchObject({
+    runId,
+    tool: "apply_plan",
+    status: "succeeded",
+    asked: "not_needed",
+    counts: { items: 2, succeeded: 2 },
+    totals: { targetingId, name: "Spring", optionCount: 5 },
+  });
+  expect((await call("get_run", { runId })).data).toMatchObject({ tool: "apply_plan", status: "succeeded" });
+  expect((await call("apply_plan", { runId })).data).toMatchObject({ runId, status: "succeeded" });
+  expect((await call("plan_targeting", { file })).data).toMatchObject({ counts: { items: 0 } });
+});
+
+test("what changed since so that it matters is told object by object, and nothing is sent", async () => {
+  const { call, client, file, edit, targetingId } = await spring();
+  await edit(/name: "?Shoes"?/, "name: Boots");
+  await edit(/name: "?Hats"?/, "name: Caps");
+  const { data } = await call("plan_targeting", { file });
+  await client.callTool("update_options", { targetingId, items: [{ currentName: "Shoes", name: "Sandals" }] });
+  const looked = await call("apply_plan", { runId: data.runId, dryRun: true });
+  expect(looked.data).toMatchObject({
+    status: "failed",
+    stale: [{ name: "Sandals", field: "name", planned: "Shoes" }],
+  });
+  const applied = await call("apply_plan", { runId: data.runId });
+  expect(applied.isError).toBe(true);
+  expect(applied.data).toMatchObject({
+    status: "failed",
+    counts: { items: 2, failed: 1, unattempted: 1 },
+    requests: { sent: 0 },
+    stale: [{ name: "Sandals", field: "name", planned: "Shoes", service: "Sandals" }],
+  });
+  expect((await call("apply_plan", { runId: data.runId })).data).toMatchObject({ status: "failed" });
+  const options = await client.callTool("list_options", { targetingId });
+  expect(JSON.stringify(options.structuredContent)).toContain("Hats");
+});
+
+test("a plan that deletes needs a yes, given by a token that stands for it alone", async () => {
+  const { call, client, file, edit, targetingId } = await spring();
+  await edit(/ {2}- _id: \S+\n {4}name: "?Hats"?\n(?: {4}.*\n)*/, "");
+  const { data } = await call("plan_targeting", { file, prune: true });
+  expect(data).toMatchObject({ changes: { deleted: { count: 1, names: ["Hats"] } } });
+  const asked = await call("apply_plan", { runId: data.runId });
+  expect(asked.data).toMatchObject({ status: "needs_confirmation", runId: data.runId });
+  expect(asked.data.confirmation?.effect).toContain("deletes 1 option with 1 Context ID");
+  expect((await call("get_run", { runId: data.runId })).data).toMatchObject({
+    status: "planned",
+    tool: "plan_targeting",
+  });
+  const applied = await call("apply_plan", { confirmation: asked.data.confirmation?.token });
+  expect(applied.data).toMatchObject({
+    status: "succeeded",
+    asked: "agreed_by_token",
+    counts: { items: 1, succeeded: 1 },
+  });
+  const options = await client.callTool("list_options", { targetingId });
+  expect(JSON.stringify(options.structuredContent)).not.toContain("Hats");
+});
+
+test("groups exchange their Context IDs, options their names, in one plan", async () => {
+  const { call, sandbox, client } = await spring();
+  const targetingId = await sandbox.targeting("Exchange");
+  await sandbox.options(targetingId, [
+    { name: "One", type: "collection", contexts: ["g1"] },
+    { name: "Two", type: "collection", contexts: ["g2"] },
+    { name: "Left" },
+    { name: "Right" },
+  ]);
+  const read = await client.callTool("list_options", { targetingId });
+  const { options } = z
+    .looseObject({ options: z.array(z.looseObject({ _id: z.string(), name: z.string() })) })
+    .parse(read.structuredContent);
+  const idOf = (name: string) => options.find((one) => one.name === name)?._id;
+  const desired = {
+    version: 1,
+    targeting: { _id: targetingId },
+    options: [
+      { _id: idOf("One"), name: "One", contexts: ["g2"], children: [] },
+      { _id: idOf("Two"), name: "Two", contexts: ["g1"], children: [] },
+      { _id: idOf("Left"), name: "Right" },
+      { _id: idOf("Right"), name: "Left" },
+    ],
+  };
+  const { data } = await call("plan_targeting", { desired });
+  const asked = await call("apply_plan", { runId: data.runId });
+  const applied =
+    asked.data.confirmation === undefined
+      ? asked
+      : await call("apply_plan", { confirmation: asked.data.confirmation.token });
+  expect(applied.data).toMatchObject({ status: "succeeded", counts: { items: 4, succeeded: 4 } });
+  expect((await call("plan_targeting", { desired })).data).toMatchObject({ counts: { items: 0 } });
+});
+
+test("a whole targeting is created, and a broken state is told with its places", async () => {
+  const { call } = await spring();
+  const desired = {
+    version: 1,
+    targeting: { name: "Brand new" },
+    options: [
+      { name: "First", contexts: ["1"] },
+      { name: "Group", children: [{ name: "Inside", contexts: ["2"] }] },
+    ],
+  };
+  const { data } = await call("plan_targeting", { desired });
+  const applied = await call("apply_plan", { runId: data.runId });
+  expect(applied.data).toMatchObject({ status: "succeeded", counts: { items: 4, succeeded: 4 } });
+  expect((await call("plan_targeting", { desired })).data).toMatchObject({ counts: { items: 0 } });
+  const broken = await call("plan_targeting", { desired: { version: 2, options: [{ name: 7 }] } });
+  expect(broken.isError).toBe(true);
+  expect(broken.data).toMatchObject({
+    status: "failed",
+    problems: expect.arrayContaining([expect.objectContaining({ line: 1 })]),
+  });
+});
