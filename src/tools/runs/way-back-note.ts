@@ -1,5 +1,5 @@
 import { isChangeRun, isUndone } from "../../changes/change-run.ts";
-import { wayBackWords } from "../../render/changes/way-back.ts";
+import { wayBackWords } from "../../render/plans/way-back-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import { didCounts } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
