@@ -184,7 +184,11 @@ export const ROOMS: readonly Room[] = [
     uses: ["render", "render/events", ...KINDS],
   },
   { path: "render/events", holds: "the sentences about events and suites", uses: ["render", ...KINDS] },
-  { path: "render/plans", holds: "the sentences about desired states and plans", uses: ["render", ...KINDS] },
+  {
+    path: "render/plans",
+    holds: "the sentences about desired states and plans",
+    uses: ["render", "render/changes", "render/failures", ...KINDS],
+  },
   {
     path: "render",
     holds: "what all answers share: budgets, fencing of foreign text, pages, and the sentences about reads",
