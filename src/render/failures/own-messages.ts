@@ -146,11 +146,11 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   PLAN_STALE: (detail) => ({
     message: `it has changed since it was planned, so nothing was sent: ${staleWords(detail)}`,
-    remedy: "Plan again: the plan then shows what is there now.",
+    remedy: "Call plan_targeting or undo_run again: the plan then shows what is there now.",
   }),
   PLAN_STALE_ELSEWHERE: () => ({
     message: "something else of the plan has changed since, so nothing was sent",
-    remedy: "Plan again.",
+    remedy: "Call plan_targeting or undo_run again.",
   }),
   NEEDS_FAILED: () => ({
     message: "the group or targeting that it belongs to was not made; this was not sent by itself",
