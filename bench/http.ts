@@ -76,6 +76,7 @@ function ours(): Server {
       sealKey: async () => key,
       maxDeletes: 500,
       maxChangePercent: 100,
+      keep: { days: 30, runs: 500 },
       apiUrl: "sandbox",
       allowedDirs: [],
       clock: systemClock,

@@ -28,7 +28,7 @@ const SETTLING = ["changes/settle", "changes/settle/lost-answers"];
 const CHANGES = ["changes", "changes/send", ...SETTLING, "changes/pack", ...PLANNING, ...PARTS];
 const EVENTS = ["events/suites", "events/watch", "events/run", "events/run/send", "events/check"];
 const PLAN_FILES = ["plans/file", "plans/file/forms"];
-const PLANS = ["plans", "plans/diff", "plans/base", ...PLAN_FILES];
+const PLANS = ["plans", "plans/undo", "plans/diff", "plans/base", ...PLAN_FILES];
 const KINDS = ["saves", ...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
@@ -292,7 +292,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "plans",
     holds: "desired states: reading a whole targeting, and planning a file onto it",
-    uses: ["plans/diff", "plans/base", ...PLAN_FILES, ...READING],
+    uses: ["plans/undo", "plans/diff", "plans/base", ...PLAN_FILES, ...READING],
+  },
+  {
+    path: "plans/undo",
+    holds: "the way back from what a run did: what goes back, what does not and why, as plain data",
+    uses: ["plans/diff", "plans/base", ...RUNS],
   },
   {
     path: "plans/diff",

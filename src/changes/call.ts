@@ -14,6 +14,10 @@ export interface ApplyPlanInput {
   readonly plannedBy: PlanningTool;
   /** Absent where the plan creates the targeting. */
   readonly targetingId?: string | undefined;
+  /** Its further targetings, where it changes several. */
+  readonly furtherIds?: readonly string[] | undefined;
+  /** The run that it undoes, which is not resumed once the undo starts. */
+  readonly undoes?: string | undefined;
   /** SHA-256 of the kept plan, in hexadecimal digits. */
   readonly digest: string;
   /** The base beside the file that was planned, which is renewed when the run ends. */

@@ -33,8 +33,6 @@ interface ChangeKind<Input> {
   mayTakeAway?(input: Input): boolean;
   /** The rows of its file that failed. */
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** Whether the memory of names stores or removes the targetings that it changed. */
-  readonly learnt?: "remembered" | "forgotten";
   /** What happens to names that exist; absent: they fail. */
   onExisting?(input: Input): OnExisting;
 }
@@ -63,7 +61,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     input: z.object({ items: z.array(z.object({ name: z.string(), options: z.array(option).optional() })) }),
     plan: async (input) => (await planners()).planCreateTargetings(input),
     objects: async (input) => (await planners()).planCreateTargetings(input).objects,
-    learnt: "remembered",
   },
   rename_targetings: {
     input: z.object({ items: z.array(z.object({ ...namedTargeting, name: z.string() })) }),
@@ -74,7 +71,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     objects: async (input) => (await planners()).planRenameTargetings(input).objects,
     targets: ({ items }) => ({ targetings: items.flatMap(({ _id }) => _id ?? []), options: [] }),
-    learnt: "remembered",
   },
   delete_targeting: {
     input: z.object({ ids, names: z.array(z.object({ ...namedTargeting, currentName: z.string() })).optional() }),
@@ -82,7 +78,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     objects: ({ ids, names }) => listed({ ids, names: names?.map(({ currentName }) => currentName) }),
     targets: ({ ids, names = [] }) => ({ targetings: [...ids, ...names.flatMap(({ _id }) => _id ?? [])], options: [] }),
     deletions: ({ ids, names = [] }) => ids.length + names.length,
-    learnt: "forgotten",
   },
   bulk_add_options: {
     input: z.object({
@@ -187,6 +182,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     input: z.object({
       plannedBy: z.enum(["plan_targeting", "undo_run"]),
       targetingId: z.string().optional(),
+      furtherIds: ids.optional(),
+      undoes: z.string().optional(),
       digest: z.string(),
       base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     }),
@@ -197,9 +194,11 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     // What a plan would do is kept with it as a proposal.
     objects: () => new ObjectList(),
-    targets: ({ targetingId }) => ({ targetings: targetingId === undefined ? [] : [targetingId], options: [] }),
+    targets: ({ targetingId, furtherIds = [] }) => ({
+      targetings: [...(targetingId === undefined ? [] : [targetingId]), ...furtherIds],
+      options: [],
+    }),
     mayTakeAway: () => true,
-    learnt: "remembered",
   },
 };
 
@@ -226,7 +225,6 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     /** Whether its plan may need a person's confirmation, as far as the input alone tells. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
-    learnt: kind.learnt,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),
   };
 }

@@ -8,11 +8,11 @@ import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { type FinishingWorld, finishChange } from "./finish-run.ts";
-import { endingOf, isWithdrawn, objectEntries, unplannedState } from "./not-planned.ts";
+import { endingOf, isUndone, isWithdrawn, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
-import { removedLines } from "./plan/removed.ts";
+import { keepFormer } from "./plan/removed.ts";
 import { isGoing, type Planning } from "./planning.ts";
 import type { JournalEntry, RunFacts } from "./rows/entries.ts";
 import { drive } from "./send/drive.ts";
@@ -103,7 +103,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     finish: (run) => finishChange(run, world),
     isOpen: (_, state) => {
       const { unknown, unattempted, pending } = state.counts();
-      return !isWithdrawn(state) && unknown + unattempted + pending > 0;
+      return !isWithdrawn(state) && !isUndone(state) && unknown + unattempted + pending > 0;
     },
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
@@ -174,7 +174,7 @@ async function begun(
 }
 
 /**
- * Writes a plan, once it is made, to the state and the journal of a run. What it takes away is kept before the plan
+ * Writes a plan, once it is made, to the state and the journal of a run. What was there before is kept before the plan
  * counts, so that nothing leaves before. Gives the planned requests where they are known to stay the same.
  */
 async function recordPlan(
@@ -197,10 +197,7 @@ async function recordPlan(
   }
   // The work goes on while the disk writes; the first request waits for it.
   run.write();
-  if (plan.removed.length > 0) {
-    await run.lease.renew();
-    await run.keep("removed", removedLines(plan.removed, api, run.signal));
-  }
+  await keepFormer(plan, run, api);
   const requests = plannedRequests(plan.steps);
   run.record({ t: "planned", requests: requests.length, at: clock.now() });
   return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;

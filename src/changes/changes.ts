@@ -1,4 +1,5 @@
 import { type ByteSource, digestOf } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
 import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
@@ -27,11 +28,15 @@ interface ArrivedWrite {
   readonly bytes: ByteSource | undefined;
 }
 
-/** A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file. */
+/**
+ * A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file or the run
+ * that it undoes.
+ */
 interface KeptPlan {
   readonly text: string;
   readonly plannedBy: PlanningTool;
   readonly base?: BaseFile | undefined;
+  readonly undoes?: string | undefined;
   readonly caller: string;
 }
 
@@ -86,7 +91,8 @@ export class Changes {
     };
     const digest = await digestOf(bytes);
     const targetingId = changes.targeting._id;
-    const input = { ...by, ...(targetingId !== undefined && { targetingId }), digest };
+    const furtherIds = changes.further?.flatMap(({ targeting }) => targeting._id ?? []);
+    const input = { ...by, ...(targetingId !== undefined && { targetingId }), furtherIds, digest };
     const header = await this.runs.keep({ tool: "apply_plan", input }, caller, { bytes, digest });
     await this.propose(header, plan);
     return { header, plan };
@@ -108,6 +114,7 @@ export class Changes {
    * when it was started before.
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
+    if (!("plan" in plan) && plan.steps.length > 0) await this.#endUndone(header);
     return this.runs.start(header, plan, "plan" in plan ? await this.runs.initialState(header) : undefined);
   }
 
@@ -179,6 +186,15 @@ export class Changes {
         make: () => make(async () => waiting ?? (await this.keep(call, caller, bytes))),
       },
     );
+  }
+
+  /** A run is not resumed once undoing it starts. Throws a FileError where it is driven again. */
+  async #endUndone({ call }: ChangeHeader): Promise<void> {
+    const undoes = call.tool === "apply_plan" ? call.input.undoes : undefined;
+    if (undoes === undefined || (await this.runs.stored(undoes)) === undefined) return;
+    const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
+    if (await this.runs.endForGood(undoes, ending)) return;
+    throw new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
   }
 
   /** Ends a run that could not be planned, with the reason in its journal. */

@@ -3,7 +3,6 @@ import { failedRows } from "../files/rejects.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Finishing } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
-import { objectResults } from "../runs/report.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import type { AppliedObjects, RenewBase } from "./plan/desired/desired-changes.ts";
@@ -30,7 +29,7 @@ export async function finishChange(
   { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
   { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,
 ): Promise<void> {
-  const { rejects, learnt } = changeOf(call);
+  const { rejects } = changeOf(call);
   const file = fileOf(call);
   const failed = file === undefined ? undefined : failedRows(state);
   try {
@@ -39,10 +38,9 @@ export async function finishChange(
       await keep("rejects", rows ?? nothing());
     }
   } finally {
-    if (learnt === "remembered") await memory.remember(targetingsOf(state, ["succeeded"], mostTargetings(call, state)));
-    if (learnt === "forgotten") {
-      await memory.forget(targetingsOf(state, ["succeeded", "alreadyDone"]).map(({ _id }) => _id));
-    }
+    const { named, gone } = targetingsOf(state);
+    if (named.length > 0) await memory.remember(named);
+    if (gone.length > 0) await memory.forget(gone);
   }
   const base = call.tool === "apply_plan" ? call.input.base : undefined;
   if (base === undefined) return;
@@ -61,18 +59,25 @@ export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedOb
   };
 }
 
-/** How many objects of a call may be targetings: a plan has one at the most, which comes first. */
-function mostTargetings({ tool }: WriteCall, { steps }: RunState): number | undefined {
-  if (tool !== "apply_plan") return undefined;
-  const operation = steps.partAt(0)?.operation;
-  return operation === "createTargetings" || operation === "renameTargetings" ? 1 : 0;
-}
-
-/** The targetings of a run that ended in one of these ways, among the first `most` objects. */
-function targetingsOf(state: RunState, outcomes: readonly string[], most?: number) {
-  return objectResults(state, 0, most).flatMap(({ child, name = "", _id, outcome }) =>
-    child === undefined && _id !== undefined && outcomes.includes(outcome) ? [{ _id, name }] : [],
-  );
+/** The targetings that a run created or renamed, and those that it deleted. */
+function targetingsOf(state: RunState) {
+  const { steps, objects } = state;
+  const named: { readonly _id: string; readonly name: string }[] = [];
+  const gone: string[] = [];
+  for (let id = 0; id < steps.length; id += 1) {
+    const operation = steps.partAt(id)?.operation;
+    const object = steps.objectOf(id);
+    const isDelete = operation === "deleteTargetings";
+    if (object === undefined || !(isDelete || operation === "createTargetings" || operation === "renameTargetings")) {
+      continue;
+    }
+    const _id = state.idOf(object);
+    const outcome = state.standing(object);
+    if (_id === undefined) continue;
+    if (isDelete && (outcome === "succeeded" || outcome === "alreadyDone")) gone.push(_id);
+    if (!isDelete && outcome === "succeeded") named.push({ _id, name: objects.at(object)?.name ?? "" });
+  }
+  return { named, gone };
 }
 
 async function* nothing(): AsyncGenerator<never> {}

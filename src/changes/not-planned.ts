@@ -57,6 +57,11 @@ export function isWithdrawn({ stopped }: RunState): boolean {
   return code === "WITHDRAWN" || code === "DECLINED";
 }
 
+/** Whether the way back from a run was begun: it may not be resumed any more. */
+export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
+  return stopped?.reason?.code === "UNDONE";
+}
+
 /** The journal entries that name the objects of a run. */
 export function* objectEntries({ objects }: Pick<RunState, "objects">): Generator<JournalEntry> {
   for (let from = 0; from < objects.length; from += OBJECTS_PER_LINE) {

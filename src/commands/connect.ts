@@ -153,6 +153,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
     confirm: settings.confirm,
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
+    keep: settings.keep,
     maxChangePercent: settings.maxChangePercent,
     apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",
     allowedDirs: settings.allowedDirs,

@@ -1,7 +1,7 @@
 const PIECE_CHARACTERS = 65_536;
 
 /** Joins short texts to pieces that are worth a write each. */
-export async function* inPieces(texts: AsyncIterable<string>): AsyncGenerator<string> {
+export async function* inPieces(texts: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
   let piece = "";
   for await (const text of texts) {
     piece += text;

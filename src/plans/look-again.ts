@@ -13,12 +13,14 @@ interface PlannedChanges {
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
   readonly there: ReadonlyMap<string, ServiceTargeting["options"][number]>;
+  /** Those of further targetings, where a way back has several. */
+  readonly further: readonly PlannedChanges[];
 }
 
 /** A plan beside the state that it was made from. */
 export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
   const options = new Map(there?.options.map((option) => [option._id, option]));
-  return { targeting, items, alreadyDone: new Set(), stale: [], there: options };
+  return { targeting, items, alreadyDone: new Set(), stale: [], there: options, further: [] };
 }
 
 /**
@@ -29,10 +31,15 @@ export async function lookAgainAt(
   bytes: ByteSource,
   { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ): Promise<PlannedChanges> {
-  const { plan } = readPlan(await textOf(bytes), "the kept plan");
-  const { _id } = plan.targeting;
-  const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal });
-  return { ...asPlanned(plan, there), ...lookAgain(plan, there) };
+  const document = readPlan(await textOf(bytes), "the kept plan");
+  const look = async (plan: StatePlan): Promise<PlannedChanges> => {
+    const { _id } = plan.targeting;
+    const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal });
+    return { ...asPlanned(plan, there), ...lookAgain(plan, there) };
+  };
+  const further: PlannedChanges[] = [];
+  for (const plan of document.wayBack?.further ?? []) further.push(await look(plan));
+  return { ...(await look(document.plan)), further };
 }
 
 /** The whole text of some bytes. */

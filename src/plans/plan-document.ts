@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
+import { UNDO_LABELS, type UndoRow } from "./undo/way-back.ts";
 
 /** The service, targeting and file of a plan; all of it is compared when it is applied. */
 export interface PlanOrigin {
@@ -23,11 +24,35 @@ export interface PlanDocument extends PlanOrigin {
   readonly plan: StatePlan;
   /** The names of the targeting's groups at planning time, by ID. */
   readonly groups: Readonly<Record<string, string>>;
+  /** Of a way back: what it undoes, and what becomes of each object. */
+  readonly wayBack?: PlannedWayBack | undefined;
+}
+
+/** The way back from a run, in a plan. */
+export interface PlannedWayBack {
+  /** The run that is undone. */
+  readonly undoes: string;
+  readonly rows: readonly UndoRow[];
+  /** The plans of further targetings, where the run changed several. */
+  readonly further: readonly StatePlan[];
+  /** Which created option stands for which deleted one: the position of its targeting and of its item. */
+  readonly standsFor: readonly { readonly targeting: number; readonly item: number; readonly _id: string }[];
+}
+
+/** The plans of all targetings of a document. */
+export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
+  return [plan, ...(wayBack?.further ?? [])];
 }
 
 /** Puts a plan and its origin together, with the digest of both. */
-export function planDocument(plan: StatePlan, origin: PlanOrigin, groups: PlanDocument["groups"]): PlanDocument {
-  const content = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin, plan, groups };
+export function planDocument(
+  plan: StatePlan,
+  origin: PlanOrigin,
+  groups: PlanDocument["groups"],
+  wayBack?: PlannedWayBack,
+): PlanDocument {
+  const about = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin };
+  const content = { ...about, plan, groups, ...(wayBack !== undefined && { wayBack }) };
   return { ...content, digest: digestOfPlan(content) };
 }
 
@@ -90,6 +115,8 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
+  /** Of a way back: what becomes of each object of the undone run. */
+  wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
   exitCode: z.union([z.literal(0), z.literal(1), z.literal(2)]),
@@ -116,12 +143,13 @@ export function planJson(document: PlanDocument, requests: readonly PlanJson["re
   return {
     version: 1,
     targeting,
-    changes: [...changesOf(plan, groupName)],
+    changes: plansOf(document).flatMap((one) => changesOf(one, groupName)),
     drift: [...drift],
     conflicts: [...conflicts],
     ...(onlyThere.length > 0 && { onlyThere: [...onlyThere] }),
     limits: [...limits],
     problems: problems.map((problem) => ({ ...problem, lines: problem.lines && [...problem.lines] })),
+    ...(document.wayBack !== undefined && { wayBack: document.wayBack.rows.map((row) => ({ ...row })) }),
     requests: [...requests],
     digest,
     exitCode,

@@ -4,6 +4,7 @@ import { parseJson } from "../platform/json.ts";
 import { isUlid } from "../spec/ulid.ts";
 import type { StatePlan } from "./diff/plan.ts";
 import { difference, digestOfPlan, exceededLimit, fileProblem, type PlanDocument } from "./plan-document.ts";
+import { UNDO_LABELS, UNDO_REASONS } from "./undo/way-back.ts";
 
 const ulid = z.string().refine(isUlid);
 const type = z.enum(["atomic", "collection"]);
@@ -49,7 +50,12 @@ const item = z.discriminatedUnion("kind", [
 const named = { _id: ulid, name: z.string() };
 
 const plan: z.ZodType<StatePlan> = z.strictObject({
-  targeting: z.strictObject({ _id: ulid.optional(), name: z.string(), rename: z.string().optional() }),
+  targeting: z.strictObject({
+    _id: ulid.optional(),
+    name: z.string(),
+    rename: z.string().optional(),
+    delete: z.literal(true).optional(),
+  }),
   items: z.array(item),
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
@@ -58,6 +64,26 @@ const plan: z.ZodType<StatePlan> = z.strictObject({
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
   optionsThere: z.int().min(0),
+});
+
+const undoRow = z.strictObject({
+  targeting: ulid.optional(),
+  _id: ulid.optional(),
+  name: z.string(),
+  undo: z.enum(UNDO_LABELS),
+  reasons: z.array(z.enum(UNDO_REASONS)).optional(),
+  field: difference.shape.field.optional(),
+  left: difference.shape.base,
+  now: difference.shape.base,
+  contextIds: z.int().optional(),
+  at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
+});
+
+const wayBack = z.strictObject({
+  undoes: ulid,
+  rows: z.array(undoRow),
+  further: z.array(plan),
+  standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
 const document = z.strictObject({
@@ -70,6 +96,7 @@ const document = z.strictObject({
   byName: z.boolean(),
   plan,
   groups: z.record(ulid, z.string()),
+  wayBack: wayBack.optional(),
   digest: z.string(),
 });
 

@@ -32,7 +32,7 @@ export async function* placedOptions(
     yield { option };
     if (option.type === "atomic" || option.childCount === 0) continue;
     for await (const child of readOptions(api, targetingId, signal, { parent: option._id })) {
-      yield { option: child, groupName: option.name };
+      yield { option: { ...child, parent: option._id }, groupName: option.name };
     }
   }
 }

@@ -6,7 +6,7 @@ import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kin
 import { KeptRuns } from "./processes/kept-runs.ts";
 import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
-import type { Lease } from "./turn.ts";
+import { by, type Lease } from "./turn.ts";
 
 /** Of a run only its call was kept: its process died before more was written, and nothing was sent. */
 export class NothingKeptError extends RunStoreError {}
@@ -222,6 +222,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
+  /**
+   * Ends a run that was started, so that it is not resumed: false where a process drives it, or there is none of this
+   * kind.
+   */
+  endForGood(runId: string, ending: Ending): Promise<boolean> {
+    return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
+  }
+
   /** Stops all of them between two requests, and resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
@@ -275,16 +283,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     };
     this.#driven.set(runId, known);
     return known;
-  }
-}
-
-/** Does some work with a lease, which is given back where the work fails. */
-async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (thrown) {
-    await lease.release();
-    throw thrown;
   }
 }
 

@@ -24,6 +24,7 @@ export const OWN_CODES = {
   NOT_PLANNED: "the run could not be planned, so that nothing of it was sent",
   NOT_SAVED: "what was to be saved could not be read, or not be written",
   WITHDRAWN: "the run was cancelled before it was started",
+  UNDONE: "the run was undone before this was sent",
   DECLINED: "the person who was asked did not agree",
   INTERRUPTED: "the run stopped before this was sent",
   RUN_ENDED: "an earlier request ended the run before this was sent",

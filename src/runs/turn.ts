@@ -100,3 +100,13 @@ export function fenceOf(
     },
   };
 }
+
+/** Does some work with a lease, which is given back where the work fails. */
+export async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    await lease.release();
+    throw thrown;
+  }
+}

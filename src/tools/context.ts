@@ -61,6 +61,8 @@ export interface ToolServices {
   readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
+  /** How long finished runs are kept, and how many of each caller: so long there is a way back. */
+  readonly keep: { readonly days: number; readonly runs: number };
   /** Of a targeting's options that one plan may change, and that it may delete: percent. */
   readonly maxChangePercent: number;
   /** Base address of the management API, which a plan is bound to; a word where the service is inside this process. */

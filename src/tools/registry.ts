@@ -9,6 +9,7 @@ import { trackEvent } from "./events/track-event.ts";
 import { trackEvents } from "./events/track-events.ts";
 import { applyPlan } from "./plans/apply-plan.ts";
 import { planTargeting } from "./plans/plan-targeting.ts";
+import { undoRun } from "./plans/undo-run.ts";
 import { cancelRun } from "./runs/cancel-run.ts";
 import { getRun } from "./runs/get-run.ts";
 import { resumeRun } from "./runs/resume-run.ts";
@@ -47,6 +48,7 @@ export const TOOLS: readonly Tool[] = [
   toolOf(deleteOptions),
   toolOf(planTargeting),
   toolOf(applyPlan),
+  toolOf(undoRun),
   toolOf(getRun),
   toolOf(resumeRun),
   toolOf(cancelRun),

@@ -16,7 +16,12 @@ export default defineConfig({
     projects: Array.from({ length: PARTS }, (_, part) => ({
       test: {
         name: `part ${part + 1}`,
-        include: ["test/faults/faults.test.ts", "test/plans/plan-meaning.test.ts", "test/plans/applying.test.ts"],
+        include: [
+          "test/faults/faults.test.ts",
+          "test/plans/plan-meaning.test.ts",
+          "test/plans/applying.test.ts",
+          "test/plans/way-back-properties.test.ts",
+        ],
         testTimeout: 300_000,
         provide: { faultSchedules: { from: 1 + (part * SCHEDULES) / PARTS, count: SCHEDULES / PARTS } },
       },

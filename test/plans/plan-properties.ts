@@ -10,7 +10,7 @@ import { desiredText } from "../../src/plans/file/write-desired.ts";
 import { type FileRow, isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
 import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
-const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
+export const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
 const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
 const AT = "2026-01-01T00:00:00.000Z";
 
@@ -56,7 +56,7 @@ export async function desiredOf(text: string, format: "json" | "yaml" | "csv" | 
 }
 
 /** Does what the items of a plan say, item by item; new options get the ID `new NAME`, as the model has it. */
-function applied(world: World, { items }: StatePlan): World {
+export function applied(world: World, { items }: StatePlan): World {
   const next = new Map([...world].map(([id, thing]) => [id, { ...thing }]));
   const idOf = (item: PlanItem | undefined): string => (item?.kind === "create" ? `new ${item.name}` : "");
   const parentOf = (parent: Extract<PlanItem, { kind: "create" }>["parent"]): string | null =>

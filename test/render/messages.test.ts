@@ -129,6 +129,7 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "EMPTY_GROUP" },
   { code: "PLAN_STALE", detail: { field: "contexts", planned: 12, service: 14 } },
   { code: "PLAN_STALE_ELSEWHERE" },
+  { code: "UNDONE" },
   { code: "NEEDS_FAILED", detail: { needs: 0 } },
   { code: "NO_ANSWER", detail: { reason: "no answer in time" } },
   { code: "NOT_SENT", detail: { reason: "connection refused" } },

@@ -84,6 +84,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     confirm: "ask",
     sealKey: async () => sealKey,
     maxDeletes: 500,
+    keep: { days: 30, runs: 500 },
     maxChangePercent: 100,
     apiUrl: "test",
     allowedDirs: [],

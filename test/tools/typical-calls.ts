@@ -61,6 +61,7 @@ export const TYPICAL_CALLS: readonly TypicalCall[] = [
     }),
   },
   { tool: "apply_plan", args: (before) => ({ runId: started.parse(before("plan_targeting")).runId }) },
+  { tool: "undo_run", args: (before) => ({ runId: started.parse(before("apply_plan")).runId }) },
   { tool: "delete_options", args: () => ({ targetingName: "Spring", names: ["Boots"] }) },
   {
     tool: "delete_targeting",

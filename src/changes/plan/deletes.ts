@@ -66,6 +66,7 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
     const { _id, name, optionCount = 0 } = targeting;
     for (const object of about) plan.objects.amend(object, { name });
     plan.losses.push({ name, _id, kind: "targeting", count: optionCount });
+    plan.former.targeting(_id, name);
     plan.removed.push({ kind: "targeting", _id });
     plan.add(plan.make.deleteTargeting(_id, { objects: about }));
   }
@@ -116,6 +117,9 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
     plan.add(plan.make.deleteOption({ id: option._id }, isGroup(option) || isSubOption(option), about));
   }
   plan.losses.push(...(await mapConcurrently(ordered, (option) => lossOf(option, context))));
+  for (const { _id, subOptions } of plan.losses) {
+    if (subOptions !== undefined) plan.former.option({ _id, subOptions: [...subOptions] });
+  }
   if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
   noteWithin(
     plan,

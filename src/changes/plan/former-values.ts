@@ -1,3 +1,4 @@
+import type { OptionContents } from "../../reading/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { Step } from "../rows/entries.ts";
@@ -37,6 +38,7 @@ async function noteTargetings(plan: Plan, changes: readonly ChangingStep[], read
   for (const { step, id } of renames) {
     const from = there.get(id)?.name;
     const to = step.item?.name;
+    if (from !== undefined) plan.former.targeting(id, from);
     if (from !== undefined && to !== undefined) amend(plan, step, { from, to });
   }
 }
@@ -58,6 +60,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
   for (const { step, item, id } of updates) {
     const record = there.get(id);
     if (record === undefined) continue;
+    plan.former.record(record);
     const { name, parent } = item;
     const before = record.parent ?? null;
     if (name === undefined) for (const object of step.objects) plan.objects.amend(object, { name: record.name });
@@ -85,6 +88,7 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   });
   if (adds.length === 0) return;
   const there = await reads.contents(adds.map(({ id }) => id));
+  noteUnread(plan, new Set(adds.map(({ id }) => id)).size - there.size);
   const change = new Map<number, { added: number; alreadyThere: number }>();
   for (const { step, id, add } of adds) {
     const contents = there.get(id);
@@ -101,7 +105,9 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   }
   for (const [object, counts] of change) plan.objects.amend(object, { change: counts });
   for (const [id, contents] of there) {
-    const [object, ...others] = new Set(adds.flatMap(({ step, id: changed }) => (changed === id ? step.objects : [])));
+    const ofOption = adds.filter((one) => one.id === id);
+    noteHeld(plan, contents, new Set(ofOption.flatMap(({ add }) => add)));
+    const [object, ...others] = new Set(ofOption.flatMap(({ step }) => step.objects));
     if (object === undefined || others.length > 0) continue;
     const contextCount = contents.contexts.length + (change.get(object)?.added ?? 0);
     plan.objects.amend(object, { contextCount });
@@ -110,6 +116,17 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
 
 function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
+}
+
+/** Notes an option that was read, and which of the Context IDs that are changed it holds. */
+export function noteHeld(plan: Plan, { option, contexts }: OptionContents, changed: ReadonlySet<string>): void {
+  plan.former.record(option);
+  plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
+}
+
+/** Notes how many options get Context IDs without having been read. */
+export function noteUnread(plan: Plan, unread: number): void {
+  if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
 
 /** Notes the targeting of all changed options, where it is known of each and is the same. */

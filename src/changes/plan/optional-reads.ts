@@ -5,9 +5,12 @@ import { mapConcurrently, type OptionContents, readOptionContents } from "../../
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/** Where a call changes more options than this, they are not read for the report alone. */
-const MOST_READ = 200;
-/** One retry and a short timeout: these reads only add details to the answer. */
+/**
+ * Where a call changes more options than this, they are not read: one by one for their Context IDs, and in lists for
+ * their names and groups.
+ */
+const MOST_READ = { alone: 500, listed: 5000 } as const;
+/** One retry and a short timeout: the change goes on without these reads. */
 const GENTLY = { mostTries: 2, timeoutMs: 5000 } as const;
 
 /** Reads of former values. Each gives what could be read, and leaves out the rest. */
@@ -27,7 +30,7 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   };
   const fails = { one: false };
   const each = async <Value>(ids: readonly string[], read: (id: string) => Promise<Value>) => {
-    if (ids.length > MOST_READ) return new Map<string, Value>();
+    if (ids.length > MOST_READ.alone) return new Map<string, Value>();
     const known = await mapConcurrently([...new Set(ids)], async (id) => {
       const value = fails.one ? undefined : await unlessItFails(() => read(id), fails);
       return value === undefined ? undefined : ([id, value] as const);
@@ -38,7 +41,7 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
     contents: (ids) => each(ids, (id) => readOptionContents(gently, id, signal)),
     targetings: (ids) => each(ids, (id) => gently.getTargeting(id, { signal })),
     async records(ids) {
-      if (ids.length === 0 || ids.length > MOST_READ || fails.one) return new Map();
+      if (ids.length === 0 || ids.length > MOST_READ.listed || fails.one) return new Map();
       const found = await unlessItFails(() => findOptions(gently, [...new Set(ids)], signal), fails);
       return found?.found ?? new Map();
     },

@@ -4,6 +4,7 @@ import type { ByteSource } from "../../platform/bytes.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
 import type { JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
+import { FormerValues } from "../rows/former.ts";
 import type { UpdateContextsItem } from "../rows/inputs.ts";
 import { ObjectList } from "../rows/object-list.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
@@ -55,6 +56,8 @@ export class Plan {
   readonly settlements: Settlement[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
+  /** What the run changes, as it was before. */
+  readonly former = new FormerValues();
   readonly make = new StepMaker(() => this.steps.length);
   /** Facts about the run as a whole; the flow that starts it adds who confirmed it. */
   facts: RunFacts = {};

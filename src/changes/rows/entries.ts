@@ -153,6 +153,8 @@ export interface RunFacts {
   readonly within?: string;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
+  /** How many options got Context IDs without being read before, so that it is not known what they held. */
+  readonly unread?: number;
   /** Of a plan that is applied: what has changed since it was planned, the first of it. */
   readonly stale?: readonly StaleField[];
   /** Names that did not match exactly. */

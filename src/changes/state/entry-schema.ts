@@ -132,6 +132,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
         .exactOptional(),
       rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
       effect: z.string().exactOptional(),
+      unread: z.number().exactOptional(),
       stale: z
         .array(
           z.object({

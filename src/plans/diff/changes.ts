@@ -22,18 +22,20 @@ export interface ListedChange {
 
 /** Every change of a plan, kind by kind. `groupName` gives the name of a group that is there. */
 export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {
-  const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => ofItem(plan, item, groupName))];
+  const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
   const order = new Map(CHANGE_KINDS.map((kind, place) => [kind, place]));
   return changes.toSorted((one, other) => (order.get(one.kind) ?? 0) - (order.get(other.kind) ?? 0));
 }
 
-function ofTargeting({ targeting: { _id, name, rename } }: StatePlan): ListedChange[] {
+function ofTargeting({ targeting: { _id, name, rename, delete: isDeleted } }: StatePlan): ListedChange[] {
+  if (isDeleted) return [{ kind: "deleted", _id, name, isTargeting: true }];
   if (_id === undefined) return [{ kind: "created", name, isTargeting: true }];
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
-function ofItem(
+/** The changes of one item of a plan. */
+export function itemChanges(
   plan: StatePlan,
   item: StatePlan["items"][number],
   groupName: (id: string) => string,

@@ -113,6 +113,8 @@ export interface PlannedTargeting {
   readonly name: string;
   /** Another name that it gets. */
   readonly rename?: string | undefined;
+  /** It is deleted with all its options, which are the items then: the undone run created it. */
+  readonly delete?: true | undefined;
 }
 
 /** What applying a file would do, as plain data. */
@@ -133,7 +135,11 @@ export interface StatePlan {
 
 /** How many objects a plan changes; the targeting itself counts where it is created or renamed. */
 export function itemCount({ items, targeting }: StatePlan): number {
-  return items.length + (targeting._id === undefined || targeting.rename !== undefined ? 1 : 0);
+  return items.length + (isChanged(targeting) ? 1 : 0);
+}
+
+function isChanged({ _id, rename, delete: isDeleted }: PlannedTargeting): boolean {
+  return _id === undefined || rename !== undefined || isDeleted === true;
 }
 
 /** Whether a plan may be applied as far as it can tell itself. */

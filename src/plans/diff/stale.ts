@@ -44,6 +44,7 @@ export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeti
       });
     }
   }
+  if (there !== undefined && targeting.delete) look.deletedTargeting(there, targeting.name);
   for (const [index, item] of items.entries()) {
     const isDone =
       item.kind === "create" ? look.creation(item) : item.kind === "change" ? look.change(item) : look.deletion(item);
@@ -63,6 +64,12 @@ class Look {
     this.#items = items;
     this.#service = service;
     this.#own = new Set(own);
+  }
+
+  /** With a targeting goes only what was planned for. */
+  deletedTargeting({ targeting, options }: ServiceTargeting, name: string): void {
+    if (targeting.name !== name) this.#tell({ _id: targeting._id, name }, "name", name, targeting.name);
+    for (const option of options) if (!this.#own.has(option._id)) this.#tell(option, "added");
   }
 
   creation(item: CreateItem): boolean {

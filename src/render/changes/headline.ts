@@ -97,6 +97,13 @@ export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
   return [`${told.join(", ")}${more > 0 ? `, and ${more} more so` : ""}: no name matched exactly`];
 }
 
+/** That the way back cannot take back what may have been there before. */
+export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
+  if (unread === 0 || counts.succeeded === 0) return [];
+  const options = unread === 1 ? "1 option was" : `${unread} options were`;
+  return [`${options} not read before, so that undoing this leaves what was added there`];
+}
+
 /** How many options are told that hold another number of Context IDs than expected. */
 const COUNTS_TOLD = 5;
 

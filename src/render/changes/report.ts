@@ -7,7 +7,7 @@ import { OPERATION_WORDS } from "../failures/messages.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
-import { askedOf, countsNote, headline, resumedNote, ringsNote, rowsNote, takenNote } from "./headline.ts";
+import { askedOf, countsNote, headline, resumedNote, ringsNote, rowsNote, takenNote, unreadNote } from "./headline.ts";
 import { nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
@@ -128,6 +128,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
     ...countsNote(run),
+    ...unreadNote(run),
     ...resumedNote(run),
     ...ringsNote(run),
   ];

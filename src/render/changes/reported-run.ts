@@ -49,6 +49,8 @@ export interface ReportedRun {
   readonly rows?: RowCounts;
   /** Names that did not match exactly, and what they were taken for. */
   readonly takenFor?: readonly TakenName[];
+  /** How many options got Context IDs without being read before. */
+  readonly unread?: number;
   /** Options that hold another number of Context IDs than expected. */
   readonly otherCounts?: readonly OtherCount[];
   /** Where it was taken up again: how everything stood then. */

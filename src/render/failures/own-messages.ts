@@ -181,6 +181,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: "the run was cancelled before it was started: nothing was sent",
     remedy: "Make the call again if it is wanted after all.",
   }),
+  UNDONE: () => ({
+    message: "the run was undone before this was sent",
+    remedy: "Make the call again if it is wanted after all.",
+  }),
   DECLINED: () => ({
     message: "the person did not agree: nothing was sent",
     remedy: "Do not try again unless they ask for it.",

@@ -42,7 +42,7 @@ export function changeCounts(changes: readonly ListedChange[]): string {
   return counts.length === 0 ? "nothing to do" : counts.join(", ");
 }
 
-const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
+export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   name: "name",
   parent: "group",
   type: "type",
@@ -75,14 +75,14 @@ export function count(value: number | undefined): string {
   return thousands(value ?? 0);
 }
 
-function contextIds(many: number | undefined): string {
+export function contextIds(many: number | undefined): string {
   return `${count(many)} Context ${many === 1 ? "ID" : "IDs"}`;
 }
 
-function value(told: ShownValue | undefined): string {
+export function value(told: ShownValue | undefined): string {
   return typeof told === "string" ? shown(told) : String(told);
 }
 
-function place(told: ShownValue | undefined): string {
+export function place(told: ShownValue | undefined): string {
   return told === null || told === undefined ? "top level" : value(told);
 }

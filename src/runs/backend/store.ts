@@ -94,7 +94,7 @@ export interface StoredRun<Call = unknown, Entry = string> {
  * A file of a run beside its journal: the file of the call, the Context IDs and options that the run took away, and the
  * rows of the file that failed.
  */
-export type RunPart = "input" | "removed" | "rejects";
+export type RunPart = "input" | "removed" | "former" | "rejects";
 
 /** A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. */
 export interface RunStore {

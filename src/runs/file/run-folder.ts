@@ -13,6 +13,7 @@ export const FILES = {
   journal: "journal.ndjson",
   input: "input",
   removed: "removed.ndjson",
+  former: "former.ndjson",
   rejects: "rejects",
   summary: "summary.json",
 } as const;

@@ -123,6 +123,24 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     });
   }
 
+  /**
+   * Ends a run that was started and that no process drives, whatever it came to: the ending says why it is not resumed.
+   * False where a process drives it, or there is none.
+   */
+  async endForGood(runId: string, ending: Ending): Promise<boolean> {
+    const lease = await this.#of.store.lease(runId);
+    if (lease === undefined) return false;
+    try {
+      const found = await this.read(runId, true);
+      if (found?.started !== true) return false;
+      await this.#end(found, ending, lease, this.#asLeft(found.state));
+      await this.#summarise(found);
+      return true;
+    } finally {
+      await lease.release();
+    }
+  }
+
   /** Brings to rest what other processes left behind at a crash, so that nothing is kept longer than it is needed. */
   async tidyLeft(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.unfinished()) {

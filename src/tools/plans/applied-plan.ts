@@ -77,10 +77,12 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
 
 /** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
 export function checkApplicable(
-  { plan }: PlanDocument,
+  { plan, wayBack }: PlanDocument,
   { maxChangePercent, maxDeletes }: Pick<ToolContext, "maxChangePercent" | "maxDeletes">,
 ): void {
-  const exceeded = exceededThresholds(plan.items, plan.optionsThere, { maxChangePercent, maxDeletes });
+  const thresholds = { maxChangePercent, maxDeletes };
+  // What the undone run changed and created does not count, and a way back changes and deletes nothing else.
+  const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   if (isApplicable(plan) && exceeded.length === 0) return;
   const why = [
     plan.conflicts.length > 0 && `${plan.conflicts.length} conflicts`,

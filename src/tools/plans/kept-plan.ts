@@ -5,6 +5,7 @@ import { asPlanned, textOf } from "../../plans/look-again.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { readPlan } from "../../plans/plan-form.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { undoAnswer } from "../../render/plans/undo-answer.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolAnswer } from "../definition.ts";
 
@@ -18,7 +19,12 @@ export async function shownPlan({ header, state }: ChangeRun, context: ToolConte
   const { environment, readOnly } = context;
   const { runId, call } = header;
   const document = await documentOf(runId, context);
-  const { plan } = document;
+  const { plan, wayBack } = document;
+  if (wayBack !== undefined) {
+    const further = wayBack.further.map((one) => asPlanned(one, undefined));
+    const planned = { runId, document, requests: requestsOf({ ...asPlanned(plan, undefined), further }) };
+    return undoAnswer({ environment, undoes: wayBack.undoes, rows: wayBack.rows, readOnly, planned });
+  }
   return planAnswer({
     ...{ environment, runId, tool: state.facts.tool ?? call.tool, status: "planned", document },
     requests: isApplicable(plan) ? requestsOf(asPlanned(plan, undefined)) : [],

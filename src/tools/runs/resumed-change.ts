@@ -1,7 +1,7 @@
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
-import { isWithdrawn } from "../../changes/not-planned.ts";
+import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
 import type { Asked } from "../../runs/outcome.ts";
@@ -53,6 +53,12 @@ async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void>
     throw new ToolError(
       "this run was never started: it waits for a person's yes",
       `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+    );
+  }
+  if (isUndone(run.state)) {
+    throw new ToolError(
+      "this run was undone, so that it does not go on",
+      "Undo that undo with undo_run, or make the call again, if it is wanted after all.",
     );
   }
   if (isWithdrawn(run.state)) {

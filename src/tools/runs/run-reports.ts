@@ -17,6 +17,7 @@ import { askFor } from "../writing/confirmation/confirmation-token.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
+import { wayBackSteps } from "./way-back-note.ts";
 
 /** How many results a report looks at: those that fit are shown. */
 const RESULTS_READ = 50;
@@ -50,7 +51,8 @@ export async function reportRun(
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   await followRun(run, context);
-  return reportedRun(run, context, [...nextSteps, ...(await interruptedHints(context, run.header.runId))], {
+  const steps = [...nextSteps, ...wayBackSteps(run, context), ...(await interruptedHints(context, run.header.runId))];
+  return reportedRun(run, context, steps, {
     ...more,
     withTotals: true,
   });

@@ -15,6 +15,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { ownRun, reportOf } from "./run-reports.ts";
+import { wayBackOf } from "./way-back-note.ts";
 
 /** Which of the recent runs are listed. */
 export interface ListQuery {
@@ -68,7 +69,9 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
   const bodies = given ? await givenOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), given));
-  const whole = await reportOf(run, context);
+  const told = await reportOf(run, context);
+  const wayBack = given ? undefined : wayBackOf(run, context);
+  const whole = wayBack === undefined ? told : { ...told, notes: [...(told.notes ?? []), wayBack] };
   // The rows themselves say where they are.
   const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });

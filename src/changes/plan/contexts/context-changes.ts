@@ -3,6 +3,7 @@ import type { Reason } from "../../../runs/outcome.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import type { ContextChanges } from "../../../spec/records.ts";
 import { parts, tooManyForOption } from "../checks.ts";
+import { noteHeld } from "../former-values.ts";
 import type { Plan } from "../plan.ts";
 import { type AskedChange, noteRows } from "./context-effects.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
@@ -45,10 +46,18 @@ export function planContextChanges(
   const room = roomInProject(changes);
   const moving = movingBetweenGroups(changes);
   for (const change of changes) {
-    if (change.contents !== undefined) noteRows(plan, change.wish.asked, change.contents);
+    if (change.contents !== undefined) {
+      noteRows(plan, change.wish.asked, change.contents);
+      noteHeld(plan, change.contents, changedIn(change.wish, change.held));
+    }
     noteLoss(plan, change);
     planChange(plan, change, { room, moving });
   }
+}
+
+/** The Context IDs that a wish may change: a `set` all that the option holds, too. */
+function changedIn({ set, add, remove }: ContextWish, held: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set(set === undefined ? [...add, ...remove] : [...set, ...held]);
 }
 
 function changeOf(wish: ContextWish, contents: OptionContents | undefined): PlannedChange {

@@ -7,7 +7,7 @@ import { LIMITS } from "../../../spec/limits.ts";
 import type { UpdateContextsItem } from "../../rows/inputs.ts";
 import { requestReason } from "../../state/api-reasons.ts";
 import { badId, checkContextIds, tooManyForOption } from "../checks.ts";
-import { noteWithin } from "../former-values.ts";
+import { noteHeld, noteUnread, noteWithin } from "../former-values.ts";
 import { optionFinder } from "../names/option-names.ts";
 import { optionalReads } from "../optional-reads.ts";
 import { Plan, type PlanningContext } from "../plan.ts";
@@ -68,9 +68,12 @@ export async function planUpdateContexts(
   planContextChanges(plan, all, contents);
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
   const there = await optionalReads(context).contents(unread.map(({ optionId }) => optionId));
-  for (const { optionId, asked } of unread) {
+  noteUnread(plan, unread.length - there.size);
+  for (const { optionId, asked, add } of unread) {
     const held = there.get(optionId);
-    if (held !== undefined) noteRows(plan, asked, held);
+    if (held === undefined) continue;
+    noteRows(plan, asked, held);
+    noteHeld(plan, held, add);
   }
   const onlyNames = items.every(({ _id, _ids }) => (_id ?? _ids) === undefined);
   noteWithin(

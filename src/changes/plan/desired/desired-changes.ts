@@ -50,16 +50,18 @@ export interface OptionNow {
   readonly name: string;
   readonly type: OptionType;
   readonly parent: string | null;
+  readonly exposeChildren?: boolean | undefined;
   readonly contexts: readonly string[];
 }
 
 /** The changes of a planned desired state of one targeting, and what is there now. */
 export interface DesiredChanges {
-  /** Without an `_id` it is created; `rename` is another name that it gets. */
+  /** Without an `_id` it is created; `rename` is another name that it gets; with `delete` it goes with all options. */
   readonly targeting: {
     readonly _id?: string | undefined;
     readonly name: string;
     readonly rename?: string | undefined;
+    readonly delete?: true | undefined;
   };
   readonly items: readonly DesiredItem[];
   /** Positions of items whose wish the service fulfils already. */
@@ -68,6 +70,8 @@ export interface DesiredChanges {
   readonly stale: readonly StaleField[];
   /** All options of the targeting, by ID. */
   readonly there: ReadonlyMap<string, OptionNow>;
+  /** The changes of other targetings that the same plan makes. */
+  readonly further?: readonly DesiredChanges[] | undefined;
 }
 
 /**

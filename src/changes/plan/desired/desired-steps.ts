@@ -33,6 +33,8 @@ interface Making {
   readonly open: OpenItems;
   readonly freeing: Freeing;
   readonly emptying: Emptying;
+  /** The object of the targeting, where it has one. */
+  readonly own: number;
   /** The object of the first item; the others follow. */
   readonly first: number;
   /** By item: the step after which what it frees is free. */
@@ -46,12 +48,16 @@ interface Making {
 }
 
 /** Adds the steps of the items that are open, each after the steps that it needs. */
-export function addSteps(plan: Plan, changes: DesiredChanges, first: number): void {
+export function addSteps(
+  plan: Plan,
+  changes: DesiredChanges,
+  place: { readonly own: number; readonly first: number },
+): void {
   const open = openItems(changes);
   const freeing = freeingOf(changes, open);
   const emptying = emptyingOf(changes, open, freeing);
   const maps = { freed: new Map(), done: new Map(), spared: new Map(), last: new Map() };
-  const making: Making = { plan, changes, open, freeing, emptying, first, ...maps };
+  const making: Making = { plan, changes, open, freeing, emptying, ...place, ...maps };
   addTargeting(making);
   const early = earlyDeletions(making);
   addDeletions(making, (at) => early.has(at));
@@ -63,10 +69,10 @@ export function addSteps(plan: Plan, changes: DesiredChanges, first: number): vo
   addDeletions(making, (at) => !early.has(at));
 }
 
-function addTargeting({ plan, changes: { targeting } }: Making): void {
+function addTargeting({ plan, own, changes: { targeting } }: Making): void {
   const { _id, name, rename } = targeting;
-  if (_id === undefined) plan.add(plan.make.createTargeting({ name }, { objects: [0] }));
-  else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [0] }));
+  if (_id === undefined) plan.add(plan.make.createTargeting({ name }, { objects: [own] }));
+  else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
 /** The deletions that something else needs: all of them where the targeting would be too large meanwhile. */
@@ -140,8 +146,8 @@ function addEarly(making: Making, { at, item }: Placed<DesiredUpdate>): void {
 }
 
 function addCreations(making: Making): void {
-  const { plan, open, first, changes, emptying } = making;
-  const targeting = changes.targeting._id === undefined ? { object: 0 } : { id: changes.targeting._id };
+  const { plan, open, own, first, changes, emptying } = making;
+  const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
   const groupOfNew = ({ item: { parent } }: Placed<DesiredCreation>): number | undefined =>
     parent !== null && "item" in parent && !changes.alreadyDone.has(parent.item) ? parent.item : undefined;
   const inside = new Map<number, Placed<DesiredCreation>[]>();

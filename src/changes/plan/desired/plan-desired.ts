@@ -10,22 +10,50 @@ const MOST_STALE = 20;
 
 /**
  * Plans the changes of a desired state as one run: every item is an object, in its order, after the targeting where that
- * is created or renamed. What frees a name, a place or a Context ID comes before what needs it. Where something is no
- * longer as it was planned for, everything fails, and nothing is sent.
+ * is created, renamed or deleted. What frees a name, a place or a Context ID comes before what needs it. Where something
+ * is no longer as it was planned for, everything fails, and nothing is sent.
  */
 export function planDesired(changes: DesiredChanges): Plan {
   const plan = new Plan();
-  const { targeting, items, stale, alreadyDone } = changes;
-  const { _id, name, rename } = targeting;
-  if (_id === undefined) plan.object({ index: 0, name });
-  else if (rename !== undefined) plan.object({ index: 0, _id, name: rename, change: { from: name, to: rename } });
-  const first = plan.objects.length;
-  for (const item of items) plan.object(objectOf(item, plan.objects.length, changes));
-  if (_id !== undefined) plan.facts = { ...plan.facts, within: _id };
+  const { further = [], targeting } = changes;
+  const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
+  if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
+  const stale = placed.flatMap(({ one }) => one.stale);
   if (stale.length > 0) {
     plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };
-    failStale(plan, changes, first);
-    return plan;
+    for (const { one, from } of placed) failStale(plan, one, from);
+  } else for (const { one, from } of placed) addChanges(plan, one, from);
+  return plan;
+}
+
+/** Where the objects of a targeting are: its own, where it has one, and that of its first item. */
+interface ObjectPlace {
+  readonly own: number;
+  readonly first: number;
+}
+
+function addObjects(plan: Plan, changes: DesiredChanges): ObjectPlace {
+  const { _id, name, rename, delete: isDeleted } = changes.targeting;
+  const own = plan.objects.length;
+  if (_id === undefined) plan.object({ index: own, name });
+  else if (rename !== undefined) plan.object({ index: own, _id, name: rename, change: { from: name, to: rename } });
+  else if (isDeleted) plan.object({ index: own, _id, name });
+  const first = plan.objects.length;
+  for (const item of changes.items) plan.object(objectOf(item, plan.objects.length, changes));
+  return { own, first };
+}
+
+function addChanges(plan: Plan, changes: DesiredChanges, { own, first }: ObjectPlace): void {
+  const { items, alreadyDone, targeting } = changes;
+  noteFormer(plan, changes);
+  if (targeting.delete && targeting._id !== undefined) {
+    const { _id, name } = targeting;
+    // Its options go with it.
+    const objects = [own, ...items.map((_, at) => first + at)];
+    plan.losses.push({ name, _id, kind: "targeting", count: changes.there.size });
+    plan.removed.push({ kind: "targeting", _id });
+    plan.add(plan.make.deleteTargeting(_id, { objects }));
+    return;
   }
   for (const at of alreadyDone) {
     const item = items[at];
@@ -33,8 +61,26 @@ export function planDesired(changes: DesiredChanges): Plan {
     plan.settlements.push({ object: first + at, outcome: "alreadyDone", ...id });
   }
   noteLosses(plan, changes);
-  addSteps(plan, changes, first);
-  return plan;
+  addSteps(plan, changes, { own, first });
+}
+
+/** Notes what is there before it is changed, for the way back. */
+function noteFormer({ former }: Plan, { targeting, items, there }: DesiredChanges): void {
+  const { _id: targetingId } = targeting;
+  if (targetingId === undefined) return;
+  if (targeting.rename !== undefined || targeting.delete) former.targeting(targetingId, targeting.name);
+  const subOptions = subOptionsIn(there);
+  for (const item of items) {
+    const now = item.kind === "create" ? undefined : there.get(item._id);
+    if (item.kind === "create" || now === undefined) continue;
+    const { contexts, ...record } = now;
+    former.record({ ...record, _id: item._id, targeting: targetingId });
+    const { add = [], remove = [] } = item.kind === "change" ? (item.contexts ?? {}) : {};
+    const changed = new Set([...add, ...remove]);
+    const held = item.kind === "delete" ? [...contexts] : contexts.filter((id) => changed.has(id));
+    const inside = item.kind === "delete" ? (subOptions.get(item._id) ?? []) : [];
+    former.option({ _id: item._id, held, ...(inside.length > 0 && { subOptions: inside }) });
+  }
 }
 
 function objectOf(item: DesiredItem, index: number, changes: DesiredChanges) {
@@ -71,10 +117,10 @@ function placeOf(
   return { parent: null, parentName: group?.kind === "create" ? group.name : null };
 }
 
-function failStale(plan: Plan, { items, stale }: DesiredChanges, first: number): void {
+function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }: ObjectPlace): void {
   const byId = new Map(stale.flatMap((one) => (one._id === undefined ? [] : [[one._id, one]])));
   const byName = new Map(stale.map((one) => [one.name, one]));
-  for (let object = 0; object < plan.objects.length; object += 1) {
+  for (let object = own; object < first + items.length; object += 1) {
     const item = items[object - first];
     const found = item === undefined || item.kind === "create" ? undefined : byId.get(item._id);
     const about = found ?? (item?.kind === "create" ? byName.get(item.name) : undefined);
@@ -87,26 +133,40 @@ function failStale(plan: Plan, { items, stale }: DesiredChanges, first: number):
   }
 }
 
+/** The sub-options of each group. */
+function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, string[]> {
+  const inside = new Map<string, string[]>();
+  for (const [id, { parent }] of there) {
+    if (parent === null) continue;
+    const group = inside.get(parent);
+    if (group === undefined) inside.set(parent, [id]);
+    else group.push(id);
+  }
+  return inside;
+}
+
 /** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
 function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges): void {
   const deleted: { readonly option: OptionRecord; readonly groupName: string | undefined }[] = [];
   const open = items.filter((_, at) => !alreadyDone.has(at));
+  const inGroups = subOptionsIn(there);
   const gone = new Set(open.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
   for (const item of open) {
     if (item.kind === "create") continue;
     const { _id } = item;
     const now = there.get(_id);
     if (now === undefined) continue;
-    const { name, contexts, type, parent } = now;
+    const { name, contexts, type, parent, exposeChildren } = now;
     if (item.kind === "delete") {
-      const subOptions = [...there].flatMap(([id, option]) => (option.parent === _id ? [id] : [])).sort();
+      const subOptions = (inGroups.get(_id) ?? []).sort();
       const loss = { name, _id };
       if (type === "atomic") plan.losses.push({ ...loss, kind: "option", count: contexts.length });
       else {
         const own = { count: subOptions.length, subOptions, ownContextIds: contexts.length };
         plan.losses.push({ ...loss, kind: "optionGroup", ...own });
       }
-      const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }) };
+      const expose = exposeChildren === undefined ? {} : { exposeChildren };
+      const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }), ...expose };
       const within = targeting._id === undefined ? {} : { targeting: targeting._id };
       const groupName = parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined;
       deleted.push({ option: { ...record, ...within }, groupName });

@@ -1,0 +1,297 @@
+import { parseJson } from "../platform/json.ts";
+import type { Done, DoneOption, DoneTargeting, OptionState } from "../runs/done.ts";
+import type { OptionChanges } from "../spec/records.ts";
+import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
+import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
+import type { RunState } from "./state/change-state.ts";
+
+/** What an option went through in a run. */
+interface Track {
+  /** As the run made it; undefined where it was there before. */
+  created?: OptionState & { readonly targeting: string };
+  isDeleted: boolean;
+  name?: string;
+  parent?: string | null;
+  /** The group that it was in until that was deleted, and the targeting of both. */
+  wasIn?: { readonly parent: string; readonly targeting: string | undefined };
+  exposeChildren?: boolean;
+  /** Of each Context ID that the run gave or took: whether the option holds it now. */
+  readonly contexts: Map<string, boolean>;
+}
+
+/** What was there before, by ID. */
+type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
+
+/**
+ * What a run did, by the steps that were applied, in the order in which they were; `former` is its part of that name.
+ * What it did and took back itself is left out.
+ */
+export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<Done> {
+  const tracks = new Tracks(await readFormer(former), state.facts.within);
+  const ids = appliedSteps(state);
+  for (const id of ids) {
+    const step = state.steps.at(id);
+    if (step !== undefined) tracks.apply(step, state);
+  }
+  return { ...tracks.done(), unknown: unknownIn(state) };
+}
+
+async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
+  const former = new Map<string, FormerOption | FormerTargeting>();
+  const decoder = new TextDecoder();
+  let rest = "";
+  const take = (line: string): void => {
+    const read = formerLine.safeParse(parseJson(line)).data;
+    if (read !== undefined) former.set(read._id, read);
+  };
+  for await (const piece of pieces) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) take(line);
+  }
+  return former;
+}
+
+/** A temporary name is given before anything else, though its step was made later. */
+function appliedSteps(state: RunState): readonly number[] {
+  const first: number[] = [];
+  const others: number[] = [];
+  for (let id = 0; id < state.steps.length; id += 1) {
+    const part = state.steps.partAt(id);
+    const isTemporary = part !== undefined && "formerName" in part && part.formerName !== undefined;
+    const isDelete = part?.operation === "deleteOptions" || part?.operation === "deleteTargetings";
+    const object = state.steps.objectOf(id);
+    const isGone = isDelete && object !== undefined && state.standing(object) === "alreadyDone";
+    if (state.isDone(id) || isGone) (isTemporary ? first : others).push(id);
+  }
+  return [...first, ...others];
+}
+
+function unknownIn(state: RunState): Done["unknown"] {
+  const unknown: { _id?: string; name?: string }[] = [];
+  for (let object = 0; object < state.objects.length; object += 1) {
+    if (state.standing(object) !== "unknown") continue;
+    const _id = state.idOf(object);
+    const name = state.objects.at(object)?.name;
+    unknown.push({ ...(_id !== undefined && { _id }), ...(name !== undefined && { name }) });
+  }
+  return unknown;
+}
+
+class Tracks {
+  readonly #former: Former;
+  /** The one targeting of all options, where the run knows that. */
+  readonly #within: string | undefined;
+  readonly #options = new Map<string, Track>();
+  readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
+
+  constructor(former: Former, within: string | undefined) {
+    this.#former = former;
+    this.#within = within;
+  }
+
+  apply(step: Step, state: RunState): void {
+    const bound = (field: "_id" | "parent" | "targeting"): string | undefined => {
+      const binding = step.bindings.find((one) => one.field === field);
+      return binding === undefined ? undefined : state.boundId(binding);
+    };
+    const idAt = (position: number): string | undefined => state.idOf(step.objects[position] ?? -1);
+    const _id = bound("_id");
+    switch (step.operation) {
+      case "createTargetings":
+        this.#createTargeting(step, idAt);
+        return;
+      case "addOptions":
+        this.#create(step.item, { targeting: bound("targeting") ?? "", parent: bound("parent") ?? null }, idAt);
+        return;
+      case "renameTargetings":
+        if (_id !== undefined) this.#targetings.set(_id, { ...this.#targeting(_id), name: step.item.name });
+        return;
+      case "deleteTargetings":
+        if (_id !== undefined) this.#deleteTargeting(_id);
+        return;
+      case "updateOptions":
+        if (_id === undefined) return;
+        // A group that the same run creates is bound like the option.
+        this.#update(_id, step.item, bound("parent"));
+        return;
+      case "deleteOptions":
+        if (_id !== undefined) this.#delete(_id);
+    }
+  }
+
+  done(): Pick<Done, "targetings" | "options"> {
+    const targetings = [...this.#targetings].flatMap(([_id, track]) => this.#doneTargeting(_id, track));
+    return { targetings, options: [...this.#options].flatMap(([_id, track]) => this.#doneOption(_id, track)) };
+  }
+
+  #targeting(_id: string) {
+    return this.#targetings.get(_id) ?? { isDeleted: false };
+  }
+
+  #createTargeting(step: StepOf<"createTargetings">, idAt: (position: number) => string | undefined): void {
+    const targeting = idAt(0);
+    if (targeting === undefined) return;
+    this.#targetings.set(targeting, { created: step.item.name, isDeleted: false });
+    let position = 1;
+    for (const option of step.item.options ?? []) {
+      const first = position;
+      this.#create(option, { targeting, parent: null }, (inside) => idAt(first + inside));
+      position += 1 + (option.children?.length ?? 0);
+    }
+  }
+
+  #create(
+    { name, type, exposeChildren, contexts = [], children }: OptionItem,
+    place: { readonly targeting: string; readonly parent: string | null },
+    idAt: (position: number) => string | undefined,
+  ): void {
+    const _id = idAt(0);
+    if (_id === undefined) return;
+    const isGroup = type === "collection" || children !== undefined;
+    const expose = isGroup ? { exposeChildren: exposeChildren ?? false } : {};
+    const kind = isGroup ? "collection" : "atomic";
+    this.#options.set(_id, newTrack({ name, type: kind, ...place, ...expose, contexts }));
+    for (const [position, child] of (children ?? []).entries()) {
+      const childId = idAt(position + 1);
+      if (childId === undefined) continue;
+      const inside = { type: "atomic", targeting: place.targeting, parent: _id } as const;
+      this.#options.set(childId, newTrack({ ...inside, name: child.name, contexts: child.contexts ?? [] }));
+    }
+  }
+
+  #track(_id: string): Track {
+    const track = this.#options.get(_id) ?? { isDeleted: false, contexts: new Map() };
+    this.#options.set(_id, track);
+    return track;
+  }
+
+  #update(_id: string, { name, parent, exposeChildren, contexts }: OptionChanges, group: string | undefined): void {
+    const track = this.#track(_id);
+    const place = group ?? parent;
+    if (name !== undefined) track.name = name;
+    if (place !== undefined) track.parent = place;
+    if (exposeChildren !== undefined) track.exposeChildren = exposeChildren;
+    if (contexts?.set !== undefined) {
+      for (const id of this.#heldBefore(_id) ?? []) track.contexts.set(id, false);
+      for (const id of track.contexts.keys()) track.contexts.set(id, false);
+      for (const id of contexts.set) track.contexts.set(id, true);
+    }
+    for (const id of contexts?.add ?? []) track.contexts.set(id, true);
+    for (const id of contexts?.remove ?? []) track.contexts.set(id, false);
+  }
+
+  #heldBefore(_id: string): readonly string[] | undefined {
+    const created = this.#options.get(_id)?.created;
+    const former = this.#former.get(_id);
+    return created?.contexts ?? (former?.kind === "option" ? former.held : undefined);
+  }
+
+  /** Sub-options of a deleted group that are not deleted with it become top-level options (management-api 7.4). */
+  #delete(_id: string): void {
+    const deleted = this.#track(_id);
+    deleted.isDeleted = true;
+    const former = this.#former.get(_id);
+    const type = former?.kind === "option" ? former.type : deleted.created?.type;
+    if (type === "atomic") return;
+    const inside = new Set(former?.kind === "option" ? former.subOptions : []);
+    for (const [id, track] of this.#options) if (this.#parentOf(id, track) === _id) inside.add(id);
+    for (const id of inside) {
+      const track = this.#track(id);
+      if (track.isDeleted || (track.parent !== undefined && track.parent !== _id)) continue;
+      if (track.parent === undefined) {
+        track.wasIn = { parent: _id, targeting: former?.kind === "option" ? former.targeting : undefined };
+      }
+      track.parent = null;
+    }
+  }
+
+  #parentOf(_id: string, track: Track): string | null | undefined {
+    return track.parent !== undefined ? track.parent : track.created?.parent;
+  }
+
+  #deleteTargeting(_id: string): void {
+    this.#targetings.set(_id, { ...this.#targeting(_id), isDeleted: true });
+    for (const [id, former] of this.#former) {
+      if (former.kind === "option" && former.targeting === _id) this.#track(id).isDeleted = true;
+    }
+  }
+
+  #doneTargeting(
+    _id: string,
+    { created, name, isDeleted }: { readonly created?: string; readonly name?: string; readonly isDeleted: boolean },
+  ): readonly DoneTargeting[] {
+    const former = this.#former.get(_id);
+    const before = former?.kind === "targeting" ? former.name : undefined;
+    if (created !== undefined) return isDeleted ? [] : [{ did: "created", _id, name: name ?? created }];
+    if (isDeleted) return [{ did: "deleted", _id, name: before }];
+    return name === undefined || name === before ? [] : [{ did: "changed", _id, name: { from: before, to: name } }];
+  }
+
+  #doneOption(_id: string, track: Track): readonly DoneOption[] {
+    const { created, isDeleted } = track;
+    if (created !== undefined) {
+      const { targeting, ...left } = leftOf(created, track);
+      return isDeleted ? [] : [{ did: "created", _id, targeting, left }];
+    }
+    const line = this.#former.get(_id);
+    const former = line?.kind === "option" ? line : undefined;
+    const targeting = former?.targeting ?? track.wasIn?.targeting ?? this.#within;
+    if (!isDeleted) return changedOf({ _id, targeting }, track, former);
+    return [{ did: "deleted", _id, targeting, before: former && stateOf(former) }];
+  }
+}
+
+function newTrack(created: OptionState & { readonly targeting: string }): Track {
+  return { created, isDeleted: false, contexts: new Map(created.contexts.map((id) => [id, true])) };
+}
+
+function leftOf(created: OptionState & { readonly targeting: string }, { name, parent, ...track }: Track) {
+  return {
+    ...created,
+    ...(name !== undefined && { name }),
+    ...(parent !== undefined && { parent }),
+    ...(track.exposeChildren !== undefined && { exposeChildren: track.exposeChildren }),
+    contexts: [...track.contexts].flatMap(([id, isHeld]) => (isHeld ? [id] : [])),
+  };
+}
+
+/** An option that was deleted, where all of it was kept. */
+function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): OptionState | undefined {
+  if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
+  return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };
+}
+
+function changedOf(
+  about: { readonly _id: string; readonly targeting: string | undefined },
+  track: Track,
+  former: FormerOption | undefined,
+): readonly DoneOption[] {
+  const { name, parent, exposeChildren, wasIn } = track;
+  const place = former?.parent === undefined ? wasIn?.parent : former.parent;
+  const contexts = contextsOf(track, former?.held);
+  const fields = {
+    ...(name !== undefined && name !== former?.name && { name: { from: former?.name, to: name } }),
+    ...(parent !== undefined && parent !== place && { parent: { from: place, to: parent } }),
+    ...(exposeChildren !== undefined &&
+      exposeChildren !== former?.exposeChildren && {
+        exposeChildren: { from: former?.exposeChildren, to: exposeChildren },
+      }),
+    ...(contexts !== undefined && { contexts }),
+  };
+  if (Object.keys(fields).length === 0) return [];
+  return [{ did: "changed", ...about, ...fields }];
+}
+
+function contextsOf({ contexts }: Track, held: readonly string[] | undefined) {
+  const before = new Set(held);
+  const added: string[] = [];
+  const removed: string[] = [];
+  let unsure = 0;
+  for (const [id, isHeld] of contexts) {
+    if (held === undefined) unsure += 1;
+    else if (isHeld && !before.has(id)) added.push(id);
+    else if (!isHeld && before.has(id)) removed.push(id);
+  }
+  return added.length + removed.length + unsure === 0 ? undefined : { added, removed, unsure };
+}

@@ -1,0 +1,65 @@
+import * as z from "zod";
+import type { OptionRecord } from "../../spec/records.ts";
+
+const ids = z.array(z.string());
+
+const formerTargeting = z.object({ kind: z.literal("targeting"), _id: z.string(), name: z.string() });
+
+const formerOption = z.object({
+  kind: z.literal("option"),
+  _id: z.string(),
+  targeting: z.string().exactOptional(),
+  name: z.string().exactOptional(),
+  type: z.enum(["atomic", "collection"]).exactOptional(),
+  /** Null at the top level. */
+  parent: z.string().nullable().exactOptional(),
+  /** Of groups alone. */
+  exposeChildren: z.boolean().exactOptional(),
+  /** Of the Context IDs that the run changes, those that the option held; of an option that is deleted, all. */
+  held: ids.exactOptional(),
+  /** Of a group that is deleted: its sub-options. */
+  subOptions: ids.exactOptional(),
+});
+
+/** A targeting before a run changed it. */
+export type FormerTargeting = z.infer<typeof formerTargeting>;
+
+/** An option before a run changed it, as far as it was read. */
+export type FormerOption = z.infer<typeof formerOption>;
+
+/** A line of the part `former` of a run. */
+export const formerLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
+
+/** What was there before a run changed it: what the way back is planned from. */
+export class FormerValues {
+  readonly #lines = new Map<string, FormerOption | FormerTargeting>();
+
+  get size(): number {
+    return this.#lines.size;
+  }
+
+  /** Notes what is known of an option, besides what was noted before. */
+  option(more: Omit<FormerOption, "kind">): void {
+    const before = this.#lines.get(more._id);
+    this.#lines.set(more._id, { ...(before?.kind === "option" && before), kind: "option", ...more });
+  }
+
+  /** Notes the fields of an option's record. */
+  record({ _id, name, type, targeting, parent, exposeChildren, childCount }: OptionRecord): void {
+    const kind = type ?? (childCount === undefined ? "atomic" : "collection");
+    this.option({
+      ...{ _id, name, type: kind, parent: parent ?? null },
+      ...(targeting !== undefined && { targeting }),
+      ...(kind === "collection" && { exposeChildren: exposeChildren ?? false }),
+    });
+  }
+
+  targeting(_id: string, name: string): void {
+    this.#lines.set(_id, { kind: "targeting", _id, name });
+  }
+
+  /** One JSON object a line. */
+  *lines(): Generator<string> {
+    for (const line of this.#lines.values()) yield `${JSON.stringify(line)}\n`;
+  }
+}

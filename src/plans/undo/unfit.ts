@@ -1,0 +1,172 @@
+import { type Intended, isEmptyChange } from "./intents.ts";
+import type { Intent, Present, UndoReason, UndoRow } from "./way-back.ts";
+
+/** An option as it would be once all has gone back. */
+interface After {
+  readonly key: string;
+  readonly name: string;
+  readonly isGroup: boolean;
+  readonly parent: string | null;
+  /** How many Context IDs it would hold. */
+  readonly count: number;
+  readonly intent?: Intent | undefined;
+}
+
+/**
+ * Takes out what cannot go back besides the rest: into a group that is gone, under a name that another option has, so
+ * that two groups would hold a Context ID, or that a group would be left with nothing. What is taken out may be needed
+ * by something else, so that all is looked at again until nothing is taken out any more.
+ */
+export function leaveOutUnfit(all: Intended, present: Present): void {
+  const checks = [keepGroupsInUse, findGroups, checkNames, checkOwnContexts, checkGroups];
+  for (;;) {
+    if (!checks.some((check) => check(all, present))) return;
+  }
+}
+
+function afterAll({ intents }: Intended, { options }: Present): ReadonlyMap<string, After> {
+  const after = new Map<string, After>();
+  for (const there of options.values()) {
+    const intent = intents.get(there._id);
+    if (intent?.kind === "delete") continue;
+    const { name = there.name, parent = there.parent, add = [], remove = [] } = intent ?? {};
+    const isGroup = there.type === "collection";
+    const count = there.contextCount + add.length - remove.length;
+    after.set(there._id, { key: there._id, name, isGroup, parent, count, intent });
+  }
+  for (const intent of intents.values()) {
+    if (intent.kind !== "create") continue;
+    const { key, name = "", parent = null, type, add } = intent;
+    after.set(key, { key, name, isGroup: type === "collection", parent, count: add.length, intent });
+  }
+  return after;
+}
+
+/** Takes an option out, or the one field of it that does not fit, and says why. */
+function leave(
+  { intents, rows }: Intended,
+  present: Present,
+  intent: Intent,
+  row: Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">,
+): void {
+  const { key, there, kind, name = "" } = intent;
+  rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
+  if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
+}
+
+function impossible(reason: UndoReason): { readonly undo: "impossible"; readonly reasons: readonly [UndoReason] } {
+  return { undo: "impossible", reasons: [reason] };
+}
+
+/** A group is not deleted while others' sub-options would stay in it. */
+function keepGroupsInUse(all: Intended, present: Present): boolean {
+  const inside = new Map<string, number>();
+  for (const { parent } of afterAll(all, present).values()) {
+    if (parent !== null) inside.set(parent, (inside.get(parent) ?? 0) + 1);
+  }
+  let found = false;
+  for (const intent of [...all.intents.values()]) {
+    const staying = inside.get(intent.key) ?? 0;
+    if (intent.kind !== "delete" || staying === 0) continue;
+    found = true;
+    leave(all, present, intent, { undo: "notOurs", field: "subOptions", left: 0, now: staying });
+  }
+  return found;
+}
+
+/** What went into a group that is not there any more. */
+function findGroups(all: Intended, present: Present): boolean {
+  const after = afterAll(all, present);
+  let found = false;
+  for (const intent of [...all.intents.values()]) {
+    const { parent } = intent;
+    if (typeof parent !== "string" || after.get(parent)?.isGroup === true) continue;
+    found = true;
+    if (intent.kind === "create") {
+      intent.parent = null;
+      intent.caveats.push("groupGone");
+    } else {
+      intent.parent = undefined;
+      leave(all, present, intent, { ...impossible("groupGone"), field: "parent" });
+    }
+  }
+  return found;
+}
+
+function checkNames(all: Intended, present: Present): boolean {
+  const holders = new Map<string, After>();
+  let found = false;
+  for (const one of afterAll(all, present).values()) {
+    const other = holders.get(one.name);
+    holders.set(one.name, one);
+    if (other === undefined) continue;
+    const taker = [one, other].find(({ intent }) => intent?.kind === "create" || intent?.name !== undefined)?.intent;
+    // Names that were double before are not the way back's doing.
+    if (taker === undefined || !all.intents.has(taker.key)) continue;
+    found = true;
+    const { name } = taker;
+    if (taker.kind === "change") taker.name = undefined;
+    leave(all, present, taker, { ...impossible("nameTaken"), field: "name", now: name });
+  }
+  return found;
+}
+
+/** Groups share no own Context IDs (management-api 7.2). */
+function checkOwnContexts(all: Intended, present: Present): boolean {
+  const givers = [...all.intents.values()].filter(
+    ({ type, there, add }) => (type ?? there?.type) === "collection" && add.length > 0,
+  );
+  if (givers.length === 0) return false;
+  const holders = new Map<string, string>();
+  for (const there of present.options.values()) {
+    const intent = all.intents.get(there._id);
+    if (there.type !== "collection" || intent?.kind === "delete") continue;
+    const taken = new Set(intent?.remove);
+    for (const id of there.contexts ?? []) if (!taken.has(id)) holders.set(id, there._id);
+  }
+  let found = false;
+  for (const intent of givers) {
+    const fits = intent.add.filter((id) => !holders.has(id));
+    for (const id of fits) holders.set(id, intent.key);
+    if (fits.length === intent.add.length) continue;
+    found = true;
+    const contextIds = intent.add.length - fits.length;
+    const before = intent.kind;
+    intent.add = fits;
+    if (before === "create") {
+      if (!intent.caveats.includes("heldByGroup")) intent.caveats.push("heldByGroup");
+    } else leave(all, present, intent, { ...impossible("heldByGroup"), field: "contexts", contextIds });
+  }
+  return found;
+}
+
+/** A group has sub-options or own Context IDs (management-api 7.4, cases 1, 6 and 7). */
+function checkGroups(all: Intended, present: Present): boolean {
+  const after = afterAll(all, present);
+  const filled = new Set([...after.values()].map(({ parent }) => parent));
+  const leaving = new Map<string, Intent>();
+  for (const intent of all.intents.values()) {
+    const from = intent.there?.parent;
+    if (typeof from === "string" && (intent.kind === "delete" || intent.parent !== undefined))
+      leaving.set(from, intent);
+  }
+  let found = false;
+  for (const { key, isGroup, count, intent } of after.values()) {
+    if (!isGroup || count > 0 || filled.has(key)) continue;
+    const last = leaving.get(key);
+    if (intent?.kind === "create") {
+      found = true;
+      leave(all, present, intent, impossible("emptyGroup"));
+    } else if (intent !== undefined && intent.remove.length > 0) {
+      found = true;
+      const contextIds = intent.remove.length;
+      intent.remove = [];
+      leave(all, present, intent, { ...impossible("emptyGroup"), field: "contexts", contextIds });
+    } else if (last !== undefined) {
+      found = true;
+      if (last.kind === "change") last.parent = undefined;
+      leave(all, present, last, { ...impossible("emptyGroup"), field: last.kind === "change" ? "parent" : undefined });
+    }
+  }
+  return found;
+}

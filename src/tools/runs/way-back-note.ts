@@ -1,0 +1,33 @@
+import { isChangeRun } from "../../changes/change-run.ts";
+import { isUndone } from "../../changes/not-planned.ts";
+import { wayBackWords } from "../../render/plans/way-back-words.ts";
+import type { Run } from "../../runs/kind.ts";
+import { didCounts } from "../../runs/report.ts";
+import type { ToolContext } from "../context.ts";
+
+const DAY_MS = 86_400_000;
+const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
+
+/** Whether there is a way back from a run that is over, and how long; undefined where that is not to be told. */
+export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
+  const status = run.status();
+  if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
+    return undefined;
+  }
+  const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
+  const { runId, createdAt } = run.header;
+  return wayBackWords({
+    runId,
+    isUndone: isUndone(run.state),
+    hasChanged: created + changed + deleted > 0,
+    until: createdAt + keep.days * DAY_MS,
+    // Runs that keep what they took away are removed by age alone.
+    mostRuns: deleted > 0 ? undefined : keep.runs,
+  });
+}
+
+/** The same as a next step of the deletion's own answer. */
+export function wayBackSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
+  const told = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
+  return told === undefined || run.state.counts().succeeded === 0 ? [] : [told];
+}

@@ -1,0 +1,9 @@
+import { inject, test } from "vitest";
+import { checkOthersKept, checkWayBack } from "./undo-properties.ts";
+
+/** The long run of `npm run test:faults` has parts, which together make 10,000. */
+const runs = inject("faultSchedules")?.count ?? 600;
+
+test("undoing gives the first state, and undoing that the state before it", () => checkWayBack(runs));
+
+test("what others changed since is left alone, and the rest goes back or says why not", () => checkOthersKept(runs));

@@ -1,0 +1,301 @@
+import { describe, expect, test } from "vitest";
+import type { WriteCall } from "../../src/changes/call.ts";
+import { doneBy } from "../../src/changes/done.ts";
+import { readPresent } from "../../src/plans/read-present.ts";
+import { wayBack } from "../../src/plans/undo/undo.ts";
+import { countsOfRows } from "../../src/plans/undo/way-back.ts";
+import { startService } from "../changes/service.ts";
+
+const { signal } = new AbortController();
+
+/** A service, with a function that makes a change as one run and gives its ID, and one that plans the way back. */
+async function started() {
+  const service = await startService();
+  const { changes, runs, api } = service;
+  const made = async (call: WriteCall) => {
+    const plan = await changes.plan(call, signal);
+    const run = await changes.start(await changes.keep(call, "tester"), plan);
+    if (run === undefined) throw new Error("the run was started before");
+    await run.rest;
+    expect(run.status()).toBe("succeeded");
+    return run;
+  };
+  const back = async ({ header, state }: Awaited<ReturnType<typeof made>>) => {
+    const done = await doneBy(state, runs.part(header.runId, "former")());
+    const back = wayBack(done, await readPresent(api, done, signal));
+    return { ...back, counts: countsOfRows(back.rows) };
+  };
+  const add = async (
+    targetingId: string,
+    items: Extract<WriteCall, { tool: "bulk_add_options" }>["input"]["items"],
+  ) => {
+    const run = await made({ tool: "bulk_add_options", input: { targetingId, items } });
+    return Array.from({ length: run.state.objects.length }, (_, object) => run.state.idOf(object) ?? "");
+  };
+  return { ...service, made, back, add };
+}
+
+describe("the way back from created options", () => {
+  test("deletes those that are as the run left them, sub-options and groups too", async () => {
+    const { made, back, targeting } = await started();
+    const targetingId = await targeting("News");
+    const run = await made({
+      tool: "bulk_add_options",
+      input: {
+        targetingId,
+        items: [
+          { name: "Plain", contexts: ["a"] },
+          { name: "Group", type: "collection", children: [{ name: "Inside", contexts: ["b"] }] },
+        ],
+      },
+    });
+    const { counts, targetings } = await back(run);
+    expect(counts).toEqual({ exact: 3, caveat: 0, notOurs: 0, impossible: 0 });
+    expect(targetings[0]?.plan.items.map((item) => [item.kind, "seen" in item && item.seen.name])).toEqual([
+      ["delete", "Plain"],
+      ["delete", "Inside"],
+      ["delete", "Group"],
+    ]);
+  });
+
+  test("leaves alone what others changed since, with both values", async () => {
+    const { made, back, targeting, api, add } = await started();
+    const targetingId = await targeting("News");
+    const run = await made({
+      tool: "bulk_add_options",
+      input: {
+        targetingId,
+        items: [
+          { name: "Renamed", contexts: ["a"] },
+          { name: "Filled", contexts: ["b"] },
+          { name: "Same", contexts: ["c"] },
+          { name: "Group", type: "collection", contexts: ["d"] },
+        ],
+      },
+    });
+    const [renamed = "", filled = "", , group = ""] = [0, 1, 2, 3].map((object) => run.state.idOf(object));
+    await made({ tool: "update_options", input: { items: [{ _id: renamed, name: "Other" }] } });
+    await made({ tool: "update_contexts", input: { items: [{ _id: filled, add: ["e"] }] } });
+    await add(targetingId, [{ name: "Theirs", parent: group }]);
+    const { rows, targetings } = await back(run);
+    expect(rows.filter(({ undo }) => undo === "notOurs")).toMatchObject([
+      { _id: renamed, name: "Other", field: "name", left: "Renamed", now: "Other" },
+      { _id: filled, name: "Filled", field: "contexts", left: 1, now: 2 },
+      { _id: group, name: "Group", field: "subOptions", now: 1 },
+    ]);
+    expect(targetings[0]?.plan.items).toMatchObject([{ kind: "delete", seen: { name: "Same" } }]);
+    expect((await api.getTargeting(targetingId)).optionCount).toBe(5);
+  });
+
+  test("takes back what an existing option got, but not what it held already", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [old = ""] = await add(targetingId, [{ name: "Old", contexts: ["a"] }]);
+    const items = [{ name: "Old", contexts: ["a", "b", "c"] }, { name: "New" }];
+    const run = await made({
+      tool: "bulk_add_options",
+      input: { targetingId, items, onExisting: "addContexts" },
+    });
+    await made({ tool: "update_contexts", input: { items: [{ _id: old, add: ["theirs"], remove: ["c"] }] } });
+    const { targetings, counts } = await back(run);
+    expect(counts).toMatchObject({ exact: 2, notOurs: 0 });
+    expect(targetings[0]?.plan.items).toMatchObject([
+      { kind: "change", _id: old, contexts: { add: [], remove: ["b"] } },
+      { kind: "delete", seen: { name: "New" } },
+    ]);
+  });
+});
+
+describe("the way back from changed options", () => {
+  test("gives names, groups and settings back field by field", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [first = "", second = "", group = "", inside = ""] = await add(targetingId, [
+      { name: "First" },
+      { name: "Second" },
+      { name: "Group", type: "collection", contexts: ["g"], children: [{ name: "Inside" }] },
+    ]);
+    const run = await made({
+      tool: "update_options",
+      input: {
+        items: [
+          { _id: first, name: "Second" },
+          { _id: second, name: "First", parent: group },
+          { _id: inside, parent: null },
+          { _id: group, exposeChildren: true },
+        ],
+      },
+    });
+    await made({ tool: "update_options", input: { items: [{ _id: second, parent: null }] } });
+    const { rows, targetings } = await back(run);
+    const items = targetings[0]?.plan.items ?? [];
+    const itemOf = (id: string) => items.find((item) => "_id" in item && item._id === id);
+    expect([first, second, inside, group].map(itemOf)).toMatchObject([
+      { kind: "change", _id: first, name: "First", seen: { name: "Second" } },
+      { kind: "change", _id: second, name: "Second", seen: { name: "First" } },
+      { kind: "change", _id: inside, parent: { _id: group } },
+      { kind: "change", _id: group, exposeChildren: false },
+    ]);
+    expect(rows.filter(({ undo }) => undo === "exact")).toHaveLength(4);
+    expect(rows.filter(({ undo }) => undo !== "exact")).toEqual([]);
+  });
+
+  test("a name that others gave since stays, and one that is taken by now does not come back", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [first = "", second = ""] = await add(targetingId, [{ name: "First" }, { name: "Second" }]);
+    const items = [
+      { _id: first, name: "1st" },
+      { _id: second, name: "2nd" },
+    ];
+    const run = await made({ tool: "update_options", input: { items } });
+    await made({ tool: "update_options", input: { items: [{ _id: first, name: "Theirs" }] } });
+    await add(targetingId, [{ name: "Second" }]);
+    const { rows, targetings } = await back(run);
+    expect(targetings).toEqual([]);
+    expect(rows).toMatchObject([
+      { _id: first, undo: "notOurs", field: "name", left: "1st", now: "Theirs" },
+      { _id: second, undo: "impossible", reasons: ["nameTaken"], now: "Second" },
+    ]);
+  });
+
+  test("Context IDs go back one by one", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [one = ""] = await add(targetingId, [{ name: "One", contexts: ["kept", "lost", "given back"] }]);
+    const run = await made({
+      tool: "update_contexts",
+      input: { items: [{ _id: one, add: ["kept", "new", "gone"], remove: ["lost", "given back", "never"] }] },
+    });
+    const since = { _id: one, add: ["theirs", "given back"], remove: ["gone"] };
+    await made({ tool: "update_contexts", input: { items: [since] } });
+    const { targetings, counts } = await back(run);
+    expect(counts).toEqual({ exact: 1, caveat: 0, notOurs: 0, impossible: 0 });
+    expect(targetings[0]?.plan.items).toMatchObject([{ _id: one, contexts: { add: ["lost"], remove: ["new"] } }]);
+  });
+
+  test("a set gives back all that it took away", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [one = ""] = await add(targetingId, [{ name: "One", contexts: ["a", "b"] }]);
+    const run = await made({ tool: "update_contexts", input: { items: [{ _id: one, set: ["b", "c"] }] } });
+    const { targetings } = await back(run);
+    expect(targetings[0]?.plan.items).toMatchObject([{ _id: one, contexts: { add: ["a"], remove: ["c"] } }]);
+  });
+
+  test("Context IDs that were not read before stay, with a caveat", async () => {
+    const { made, back, targeting, add, faults } = await started();
+    const targetingId = await targeting("News");
+    const [one = ""] = await add(targetingId, [{ name: "One" }]);
+    await faults([{ kind: "status", status: 500, on: "getOption", times: 1 }]);
+    const run = await made({ tool: "update_contexts", input: { targetingId, items: [{ name: "One", add: ["a"] }] } });
+    const { targetings, rows } = await back(run);
+    expect(targetings).toEqual([]);
+    expect(rows).toMatchObject([{ _id: one, undo: "caveat", reasons: ["notRead"], contextIds: 1 }]);
+  });
+
+  test("a group is not left with nothing", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [group = ""] = await add(targetingId, [{ name: "Group", type: "collection", contexts: ["a"] }]);
+    const run = await made({ tool: "update_contexts", input: { items: [{ _id: group, add: ["b"] }] } });
+    await made({ tool: "update_contexts", input: { items: [{ _id: group, remove: ["a"] }] } });
+    const { targetings, rows } = await back(run);
+    expect(targetings).toEqual([]);
+    expect(rows).toMatchObject([{ _id: group, undo: "impossible", reasons: ["emptyGroup"], contextIds: 1 }]);
+  });
+});
+
+describe("the way back from deleted options", () => {
+  test("creates them again, and moves the sub-options of a group back in", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [plain = "", group = "", inside = ""] = await add(targetingId, [
+      { name: "Plain", contexts: ["a", "b"] },
+      { name: "Group", type: "collection", exposeChildren: true, contexts: ["g"], children: [{ name: "Inside" }] },
+    ]);
+    const run = await made({ tool: "delete_options", input: { ids: [plain, group] } });
+    const { targetings, counts, rows } = await back(run);
+    expect(counts).toEqual({ exact: 1, caveat: 2, notOurs: 0, impossible: 0 });
+    expect(targetings[0]?.plan.items).toMatchObject([
+      { kind: "create", name: "Group", type: "collection", exposeChildren: true, contexts: ["g"], parent: null },
+      { kind: "create", name: "Plain", type: "atomic", contexts: ["a", "b"], parent: null },
+      { kind: "change", _id: inside, parent: { item: 0 } },
+    ]);
+    expect(targetings[0]?.standsFor).toEqual([
+      { item: 0, _id: group },
+      { item: 1, _id: plain },
+    ]);
+    expect(rows.find(({ _id }) => _id === plain)).toMatchObject({ undo: "caveat", reasons: ["newId"] });
+  });
+
+  test("what cannot come back says why", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    const [taken = "", group = "", inside = "", other = ""] = await add(targetingId, [
+      { name: "Taken" },
+      { name: "Group", type: "collection", contexts: ["g"], children: [{ name: "Inside" }] },
+      { name: "Other", type: "collection", contexts: ["o"] },
+    ]);
+    const run = await made({ tool: "delete_options", input: { ids: [taken, inside, other] } });
+    await made({ tool: "delete_options", input: { ids: [group] } });
+    await add(targetingId, [{ name: "Taken" }, { name: "Third", type: "collection", contexts: ["o", "p"] }]);
+    const { rows, targetings } = await back(run);
+    expect(rows.find(({ _id }) => _id === taken)).toMatchObject({ undo: "impossible", reasons: ["nameTaken"] });
+    expect(rows.find(({ _id }) => _id === other)).toMatchObject({ undo: "impossible", reasons: ["emptyGroup"] });
+    expect(rows.find(({ _id }) => _id === inside)).toMatchObject({ undo: "caveat", reasons: ["newId", "groupGone"] });
+    expect(targetings[0]?.plan.items).toMatchObject([{ kind: "create", name: "Inside", parent: null }]);
+  });
+});
+
+describe("the way back from changed targetings", () => {
+  test("a created one is deleted with its options, unless others added to it", async () => {
+    const { made, back, add } = await started();
+    const items = [{ name: "Spring", options: [{ name: "Shoes", contexts: ["a"] }] }, { name: "Summer" }];
+    const run = await made({ tool: "create_targetings", input: { items } });
+    const summer = run.state.idOf(2) ?? "";
+    await add(summer, [{ name: "Theirs" }]);
+    const { targetings, rows } = await back(run);
+    expect(targetings.map(({ plan }) => plan.targeting)).toMatchObject([{ name: "Spring", delete: true }]);
+    expect(rows).toMatchObject([
+      { name: "Spring", undo: "exact" },
+      { name: "Shoes", undo: "exact" },
+      { name: "Summer", undo: "notOurs", field: "added", now: 1 },
+    ]);
+  });
+
+  test("renamed ones get their names back, where others did not rename them since", async () => {
+    const { made, back, targeting } = await started();
+    const [first, second] = [await targeting("First"), await targeting("Second")];
+    const items = [
+      { _id: first, name: "1st" },
+      { _id: second, name: "2nd" },
+    ];
+    const run = await made({ tool: "rename_targetings", input: { items } });
+    await made({ tool: "rename_targetings", input: { items: [{ _id: second, name: "Theirs" }] } });
+    const { targetings, rows } = await back(run);
+    expect(targetings.map(({ plan }) => plan.targeting)).toEqual([{ _id: first, name: "1st", rename: "First" }]);
+    expect(rows).toMatchObject([
+      { _id: first, undo: "exact" },
+      { _id: second, undo: "notOurs", left: "2nd", now: "Theirs" },
+    ]);
+  });
+
+  test("a deleted one is created again with all that it held", async () => {
+    const { made, back, targeting, add } = await started();
+    const targetingId = await targeting("News");
+    await add(targetingId, [
+      { name: "Group", type: "collection", children: [{ name: "Inside", contexts: ["i"] }] },
+      { name: "Plain", contexts: ["a"] },
+    ]);
+    const run = await made({ tool: "delete_targeting", input: { ids: [targetingId] } });
+    const { targetings, counts } = await back(run);
+    expect(counts).toEqual({ exact: 0, caveat: 4, notOurs: 0, impossible: 0 });
+    expect(targetings[0]?.plan.targeting).toEqual({ name: "News" });
+    expect(targetings[0]?.plan.items).toMatchObject([
+      { kind: "create", name: "Group", type: "collection", parent: null },
+      { kind: "create", name: "Inside", parent: { item: 0 }, contexts: ["i"] },
+      { kind: "create", name: "Plain", parent: null, contexts: ["a"] },
+    ]);
+  });
+});
