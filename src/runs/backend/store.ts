@@ -11,6 +11,9 @@ export class RunStoreError extends Error {
   }
 }
 
+/** The store cannot be reached now; nothing was sent for the call that needed it. */
+export class StoreUnavailableError extends RunStoreError {}
+
 /** The header of a run: all that is needed to finish it without its caller. Written before it starts. */
 export interface RunHeader<Call = unknown> {
   readonly runId: string;
@@ -156,6 +159,7 @@ export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefine
   try {
     return await reading;
   } catch (thrown) {
+    if (thrown instanceof StoreUnavailableError) throw thrown;
     if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
     throw thrown;
   }
