@@ -9,9 +9,10 @@ import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { backendOf, connect } from "./connect.ts";
+import { connect } from "./connect.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
+import { backendOf, ownCaller } from "./store.ts";
 import { VERSION } from "./version.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
@@ -37,7 +38,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
   const stopping = new AbortController();
-  const backend = backendOf(settings);
+  const backend = await backendOf(settings);
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
     stopping: stopping.signal,
@@ -58,7 +59,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     redactor,
     log,
     calls,
-    caller: "local",
+    caller: ownCaller(settings),
     audit,
     writingTools: toolsThatWrite(TOOLS),
     skills: await loadSkills(),
@@ -86,7 +87,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
     await calls.idle(LAST_CALLS_MS);
   });
   await Promise.race([connection.ended, signal]);
-  await within(CLOSE_MS, Promise.all([connection.close(), close()]));
+  const closed = close().then(() => backend.close());
+  await within(CLOSE_MS, Promise.all([connection.close(), closed]));
   return 0;
 }
 

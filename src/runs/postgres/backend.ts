@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
 import { type SharedLeases, sharedLock } from "../file/leases/project-lock.ts";
@@ -9,25 +8,27 @@ import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
 import { memberOf } from "./member.ts";
 import { storedNames } from "./names.ts";
 import { storedRuns } from "./run-store.ts";
+import { keptSealKey } from "./seal-key.ts";
 import { storedSuites } from "./suites.ts";
 
-const KEY_BYTES = 32;
 /** How often a process that waits for the turn to write looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
 
 interface PostgresOptions extends DatabaseOptions {
   readonly clock: Clock;
   readonly keep: Retention;
+  /** Whether this process drives the runs that it starts. */
+  readonly drivesOwn?: boolean;
 }
 
 /** Keeps everything in PostgreSQL, for processes on any number of machines. Nothing is connected before it is needed. */
-export function postgresBackend({ clock, keep, ...where }: PostgresOptions): Backend {
+export function postgresBackend({ clock, keep, drivesOwn = true, ...where }: PostgresOptions): Backend {
   const database = openDatabase(where, clock);
   const member = memberOf(database, clock);
   const of = { database, member, clock };
   const lock = sharedLock(leasesIn(of), clock, LOOK_AGAIN_MS);
   return {
-    runs: storedRuns(of, lock, keep),
+    runs: storedRuns(of, lock, { keep, drivesOwn }),
     lock,
     suites: storedSuites(database),
     names: (project, { lasting, known, onProblem }) =>
@@ -37,16 +38,7 @@ export function postgresBackend({ clock, keep, ...where }: PostgresOptions): Bac
     async audit(line) {
       await database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]);
     },
-    async sealKey() {
-      const [kept] = await database.rows<{ value: string }>(
-        `with made as (
-           insert into targeting_mcp.setting values ('seal key', $1) on conflict do nothing returning value
-         ) select value from made union all select value from targeting_mcp.setting where name = 'seal key' limit 1`,
-        [randomBytes(KEY_BYTES).toString("base64")],
-      );
-      // Where another process makes it at the same moment, neither of the two reads finds it.
-      return kept === undefined ? this.sealKey() : Buffer.from(kept.value, "base64");
-    },
+    sealKey: () => keptSealKey(database),
     async close() {
       await member.close();
       await database.close();

@@ -8,6 +8,8 @@ import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-fold
 import type { Database } from "./database.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, takeLease } from "./lease.ts";
+import { leftRuns } from "./left-runs.ts";
+import type { Member } from "./member.ts";
 import { keepPart, partOf } from "./parts.ts";
 import { removeOld } from "./retention.ts";
 
@@ -23,8 +25,18 @@ const NEVER = new AbortController().signal;
 /** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
+interface StoredRunsOptions {
+  readonly keep: Retention;
+  /** Whether this process drives the runs that it starts. */
+  readonly drivesOwn: boolean;
+}
+
 /** Keeps runs in a database that several processes share, on whatever machines. */
-export function storedRuns(of: LeasesOf, turns: ProjectLock, keep: Retention): RunStore {
+export function storedRuns(
+  of: LeasesOf & { readonly member: Member },
+  turns: ProjectLock,
+  { keep, drivesOwn }: StoredRunsOptions,
+): RunStore {
   const { database, clock } = of;
   return {
     async create(given) {
@@ -37,7 +49,7 @@ export function storedRuns(of: LeasesOf, turns: ProjectLock, keep: Retention): R
     },
     async reopen({ runId }) {
       await database.rows(
-        "update targeting_mcp.run set summary = null, open = true, changes = changes + 1 where id = $1",
+        "update targeting_mcp.run set summary = null, open = true, declined = false, changes = changes + 1 where id = $1",
         [runId],
       );
     },
@@ -94,6 +106,7 @@ export function storedRuns(of: LeasesOf, turns: ProjectLock, keep: Retention): R
       await database.rows("delete from targeting_mcp.stop_wish where run = $1 and id = any($2)", [runId, asked]);
     },
     tidy: () => removeOld(database, keep, clock.now()),
+    left: leftRuns(of, drivesOwn),
   };
 }
 
