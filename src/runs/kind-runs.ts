@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
-import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
+import { type RunHeader, RunStoreError, type StoredRun, StoreUnavailableError } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
@@ -264,14 +264,18 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const run = drivenRun(this.kind, this.#context, parts);
     /** The run as followed from the journal, once another process has taken it over. */
     let other: Run<Call, State> | undefined;
-    let isLookedFor = true;
+    let [isLookedFor, isAway] = [true, false];
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
       // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
       void this.tidyLeft().catch(() => undefined);
       if (!run.isTakenOver()) return;
-      other = await this.#kept.find(runId).catch(() => undefined);
-      isLookedFor = false;
+      // While the store is away, the run counts as running, too.
+      other = await this.#kept.find(runId).catch((thrown: unknown) => {
+        isAway = thrown instanceof StoreUnavailableError;
+        return undefined;
+      });
+      isLookedFor = isAway;
       await other?.rest;
     });
     const known: Run<Call, State> = {

@@ -4,9 +4,12 @@ import { readAccess, secretsIn } from "../../settings/access.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { backendOf, isStoreReady, mayMigrate, withoutStore } from "../store.ts";
+import { backendOf, giveUpAfter, isStoreReady, mayMigrate, withoutStore } from "../store.ts";
 import { driveLeftRuns, workerName } from "./driving.ts";
 import { projects } from "./projects.ts";
+
+/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
+const LAST_MS = 20_000;
 
 /** Drives runs of a shared store without serving, until a signal comes; gives the exit code. */
 export async function runWorker(line: CommandLine): Promise<number> {
@@ -37,6 +40,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
     log.info("stopping", {});
   }
   stopping.abort();
+  giveUpAfter(backend, LAST_MS);
   await all.interrupt();
   await all.close();
   await backend.close();
