@@ -120,6 +120,7 @@ export async function startService() {
   const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
   const send = async (path: string, body: unknown): Promise<unknown> => {
     const answer = await fetch(`${sandbox.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
     return answer.json();
   };
   return {

@@ -40,7 +40,7 @@ afterEach(async () => {
 /** A run that takes some seconds: every write of the service is slow. */
 async function slowRun(replica: Replica, delayMs = 400, options = 200) {
   const targetingId = await service.targeting("slow");
-  await service.faults({ kind: "slow", delayMs, on: "write", every: 1 });
+  await service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
   const items = optionItems(options).map((item) => ({
     ...item,
     contexts: Array.from({ length: 800 }, (_, n) => `${item.name}-${n}`),
