@@ -12,7 +12,7 @@ const GROUND = ["spec", "platform"];
 const API = ["api", "api/reads", ...GROUND];
 const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
 const RUN_FILES = ["runs/file", "runs/file/leases"];
-const RUN_STORES = [...RUN_FILES, "runs/postgres"];
+const RUN_STORES = [...RUN_FILES, "runs/postgres", "runs/postgres/database"];
 const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
 const PLANNING = [
@@ -297,7 +297,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "runs/postgres",
     holds: "the same in PostgreSQL, for processes on several machines",
-    uses: [...RUN_FILES, ...RUNS],
+    uses: ["runs/postgres/database", ...RUN_FILES, ...RUNS],
+  },
+  {
+    path: "runs/postgres/database",
+    holds: "the connections to PostgreSQL, its tables, and what is looked at before it is used",
+    uses: ["runs/postgres", ...RUNS],
   },
   {
     path: "runs/file",

@@ -175,10 +175,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /**
-   * Goes on with a run that another process left; undefined where a third one has it by now. Throws a RunStoreError
-   * where that needs a call.
-   */
+  /** Goes on with a run that was left; undefined where another process has it. Throws where that needs a call. */
   async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const lease = await store.lease(runId);

@@ -6,8 +6,7 @@ import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
 import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
-import { type Platform, stateFolder } from "./state-folder.ts";
-import { readStoreSettings, type StoreSettings } from "./store.ts";
+import { type Platform, readStoreSettings, type StoreSettings, stateFolder } from "./state-folder.ts";
 
 /** All settings of an operator, read once at the start. Times are milliseconds. */
 export interface Settings {
@@ -184,6 +183,8 @@ function secretsOf(given: readonly (string | undefined)[]): readonly string[] {
     if (one === undefined) return [];
     if (!/^(https?|postgres(ql)?):\/\//i.test(one)) return [one];
     const { password } = new URL(one);
-    return password === "" ? [] : [...new Set([password, decodeURIComponent(password)])];
+    // A database is given the password itself, which its errors could show.
+    const plain = /^postgres/i.test(one) ? [decodeURIComponent(password)] : [];
+    return password === "" ? [] : [...new Set([password, ...plain])];
   });
 }

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import { postgresBackend } from "../../src/runs/postgres/backend.ts";
-import { openDatabase } from "../../src/runs/postgres/database.ts";
-import { migrate } from "../../src/runs/postgres/migrate.ts";
+import { openDatabase } from "../../src/runs/postgres/database/database.ts";
+import { migrate } from "../../src/runs/postgres/database/migrate.ts";
 import { type TestPostgres, testPostgres } from "../cluster/postgres.ts";
 import { backendContract } from "./backend-contract.ts";
 

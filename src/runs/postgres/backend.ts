@@ -3,12 +3,12 @@ import type { Backend } from "../backend/backend.ts";
 import { type SharedLeases, sharedLock } from "../file/leases/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
 import { targetingMemory } from "../file/targeting-names.ts";
-import { type DatabaseOptions, openDatabase } from "./database.ts";
+import { type DatabaseOptions, openDatabase } from "./database/database.ts";
+import { memberOf } from "./database/member.ts";
+import { keptSealKey } from "./database/seal-key.ts";
 import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
-import { memberOf } from "./member.ts";
 import { storedNames } from "./names.ts";
 import { storedRuns } from "./run-store.ts";
-import { keptSealKey } from "./seal-key.ts";
 import { storedSuites } from "./suites.ts";
 
 /** How often a process that waits for the turn to write looks again, in milliseconds. */

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../../platform/clock.ts";
 import { HeldBackError } from "../../platform/fence.ts";
 import { checkFresh, type Intent, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
-import type { Database } from "./database.ts";
-import type { Member } from "./member.ts";
+import type { Database } from "./database/database.ts";
+import type { Member } from "./database/member.ts";
 
 /** How often a holder renews a lease that nothing else renews, and how long after that others may take it over. */
 const BEAT_MS = 2000;

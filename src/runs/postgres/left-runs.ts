@@ -1,6 +1,6 @@
 import type { LeftRuns } from "../backend/store.ts";
+import type { Member } from "./database/member.ts";
 import { driverOf, type LeasesOf } from "./lease.ts";
-import type { Member } from "./member.ts";
 
 /**
  * Runs that nobody drives, whose projects this process knows: those of callers of whom the fewest are driven come

@@ -1,6 +1,6 @@
 import { NameIndex } from "../../spec/name-match.ts";
 import type { SeenTargeting, TargetingMemory } from "../backend/targeting-names.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "./database/database.ts";
 
 const MOST_REMEMBERED = 2000;
 const CANDIDATES = 5;

@@ -1,6 +1,6 @@
 import { ulidAt } from "../../spec/ulid.ts";
 import type { Retention } from "../file/retention.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "./database/database.ts";
 
 const DAY_MS = 86_400_000;
 /** So few at a time that nobody has to wait for it. */

@@ -5,11 +5,11 @@ import type { Line, RunHeader, RunStore, RunSummary, StoredRun, Which } from "..
 import { damaged } from "../entries.ts";
 import type { Retention } from "../file/retention.ts";
 import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-folder.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "./database/database.ts";
+import type { Member } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, takeLease } from "./lease.ts";
 import { leftRuns } from "./left-runs.ts";
-import type { Member } from "./member.ts";
 import { keepPart, partOf } from "./parts.ts";
 import { removeOld } from "./retention.ts";
 

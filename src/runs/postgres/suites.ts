@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { SuiteTexts } from "../backend/suite-texts.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "./database/database.ts";
 
 /** How many suites of one caller are kept. */
 const MOST_SUITES = 100;

@@ -1,4 +1,4 @@
-import { RunStoreError } from "../backend/store.ts";
+import { RunStoreError } from "../../backend/store.ts";
 import type { Database } from "./database.ts";
 import { MIGRATIONS, SCHEMA } from "./migrations.ts";
 

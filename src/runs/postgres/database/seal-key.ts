@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { RunStoreError } from "../backend/store.ts";
+import { RunStoreError } from "../../backend/store.ts";
 import type { Database } from "./database.ts";
 
 const KEY_BYTES = 32;

@@ -1,6 +1,6 @@
 import pg from "pg";
-import { type Clock, systemClock } from "../../platform/clock.ts";
-import { RunStoreError, StoreUnavailableError } from "../backend/store.ts";
+import { type Clock, systemClock } from "../../../platform/clock.ts";
+import { RunStoreError, StoreUnavailableError } from "../../backend/store.ts";
 
 /** How long a statement is tried again while the database cannot be reached, in milliseconds. */
 const PATIENCE_MS = 6000;

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { type Clock, systemClock } from "../../platform/clock.ts";
+import { type Clock, systemClock } from "../../../platform/clock.ts";
 import { type Database, isAway, refused, unavailable } from "./database.ts";
 
 /** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */

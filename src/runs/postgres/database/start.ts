@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from "../../platform/clock.ts";
-import { RunStoreError } from "../backend/store.ts";
+import { type Clock, systemClock } from "../../../platform/clock.ts";
+import { RunStoreError } from "../../backend/store.ts";
 import { type Database, type DatabaseOptions, isAway, openDatabase, refused, unavailable } from "./database.ts";
 import { checkTables, migrate, type Tables, tablesOf } from "./migrate.ts";
 import { checkSealKey } from "./seal-key.ts";
