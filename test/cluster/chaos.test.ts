@@ -198,5 +198,5 @@ test("runs of a worker that is killed go on within five seconds", async () => {
   }
   const told = (times: readonly number[]): string => times.toSorted((one, other) => one - other).join(", ");
   process.stdout.write(`after a kill -9: taken up ${told(takenUp)} ms, next request ${told(wrote)} ms\n`);
-  expect(Math.max(...takenUp)).toBeLessThan(5000);
+  expect(Math.max(...takenUp, ...wrote)).toBeLessThan(5000);
 });
