@@ -14,6 +14,7 @@ const GROUND = ["spec", "platform"];
 const API = ["api", "api/reads", ...GROUND];
 const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
 const RUN_FILES = ["runs/file", "runs/file/leases"];
+const RUN_STORES = [...RUN_FILES, "runs/postgres", "runs/postgres/database"];
 const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
 const PLANNING = [
@@ -46,7 +47,7 @@ const INSIDE = ["server/calls", "server/asking", "server/prompts", "server/resou
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
-const BELOW_COMMANDS = [...SERVER, ...TOOLS, ...ANSWERS, ...RUN_FILES, "settings"];
+const BELOW_COMMANDS = [...SERVER, ...TOOLS, ...ANSWERS, ...RUN_STORES, "settings"];
 
 /**
  * Every folder of `src/`, the highest first. The import rules in `biome.rooms.json` and the table in
@@ -355,6 +356,16 @@ export const ROOMS: readonly Room[] = [
     path: "api/reads",
     holds: "the retry of reads, and how many run at a time",
     uses: ["api", ...GROUND],
+  },
+  {
+    path: "runs/postgres",
+    holds: "the same in PostgreSQL, for processes on several machines",
+    uses: ["runs/postgres/database", ...RUN_FILES, ...RUNS],
+  },
+  {
+    path: "runs/postgres/database",
+    holds: "the connections to PostgreSQL, its tables, and what is looked at before it is used",
+    uses: ["runs/postgres", ...RUNS],
   },
   {
     path: "runs/file",

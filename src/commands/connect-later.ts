@@ -1,3 +1,4 @@
+import type { Backend } from "../runs/backend/backend.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Connected } from "./connect.ts";
 import type { Told } from "./log-of.ts";
@@ -23,13 +24,15 @@ export function connectLater(
   { stopping, told }: { readonly stopping: AbortSignal; readonly told: Told },
 ): Connecting {
   let made: Connected | undefined;
+  let backend: Backend | undefined;
   let making: Promise<Connected> | undefined;
   const make = async (): Promise<Connected> => {
-    const [{ backendOf, connect }, { sealKeys }] = await Promise.all([
+    const [{ connect }, { backendOf }, { sealKeys }] = await Promise.all([
       import("./connect.ts"),
+      import("./store.ts"),
       import("../server/seal-key.ts"),
     ]);
-    const backend = backendOf(settings);
+    backend = await backendOf(settings);
     const seals = sealKeys(settings.sealKey, backend.sealKey);
     made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), told });
     await made.start();
@@ -49,6 +52,7 @@ export function connectLater(
       clearTimeout(soon);
       const connected = await making?.catch(() => undefined);
       await connected?.close();
+      await backend?.close();
     },
   };
 }

@@ -14,7 +14,6 @@ import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { Backend } from "../runs/backend/backend.ts";
-import { fileBackend } from "../runs/file/backend.ts";
 import { Runs } from "../runs/registry.ts";
 import { SaveRuns } from "../saves/save-runs.ts";
 import { type Audit, auditInto } from "../server/calls/audit.ts";
@@ -56,18 +55,17 @@ export interface Shared extends LogParts {
   readonly told?: Told;
 }
 
-/** The store for these settings; no file is touched yet. */
-export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep">): Backend {
-  return fileBackend({ stateDir, clock: systemClock, keep });
-}
-
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
 export function connect(settings: Settings, shared: Shared): Connected {
   const { stopping, backend, sealKey } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
   const services = { ...servicesOver(apis, settings, { backend, log }), sealKey, stopping };
-  const audit = auditInto(backend.audit, { now: systemClock.now, redact: redactor.text, log });
+  const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
+    now: systemClock.now,
+    redact: redactor.text,
+    log,
+  });
   const stopRuns = () => services.runs.stopAll();
   return {
     services,
@@ -89,6 +87,14 @@ export function connect(settings: Settings, shared: Shared): Connected {
       await apis.close();
       await audit.written();
     },
+  };
+}
+
+/** With a shared store nobody may look at the table: each line is in the log of its process, too. */
+function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
+  return async (line) => {
+    log.info("audit", { line });
+    await append(line);
   };
 }
 

@@ -11,6 +11,7 @@ import type { CommandLine } from "../settings/command-line.ts";
 import { connectLater } from "./connect-later.ts";
 import { logOf } from "./log-of.ts";
 import { offerOf, startsSandbox } from "./offer.ts";
+import { ownCaller } from "./own-caller.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -60,7 +61,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     redactor,
     log,
     calls,
-    caller: "local",
+    caller: ownCaller(settings),
     audit: (line: AuditLine) => connecting.now()?.audit(line),
     writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),

@@ -1,15 +1,13 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
-import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
+import { type RunHeader, RunStoreError, type StoredRun, StoreUnavailableError } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import { unlessNothingKept } from "./nothing-kept.ts";
 import { KeptRuns } from "./processes/kept-runs.ts";
 import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
 import { by, type Lease } from "./turn.ts";
-
-/** Of a run only its call was kept: its process died before more was written, and nothing was sent. */
-export class NothingKeptError extends RunStoreError {}
 
 /** The content that is given with a call. */
 export interface RunInput {
@@ -124,10 +122,21 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
     const lease = await leaseToResume(store, runId);
-    if (lease === undefined) return this.find(runId);
+    return lease === undefined ? this.find(runId) : this.#resume(runId, lease, () => true, given);
+  }
+
+  /** Goes on with a run by its lease. */
+  async #resume(
+    runId: string,
+    lease: Lease,
+    mayGoOn: (run: Pick<Run<Call, State>, "header" | "state">) => boolean,
+    given?: Again,
+  ): Promise<Run<Call, State>> {
+    const { store } = this.#context;
     const parts = await by(lease, async () => {
       const found = await this.#kept.read(runId, true);
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
+      if (!mayGoOn(found)) throw new RunStoreError(`run ${runId} waits until a call resumes it`, "Call resume_run.");
       const { header, state, from, first } = found;
       await store.reopen(header);
       const meanwhile = from && (await this.initialState(header));
@@ -164,6 +173,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
+  }
+
+  /** Goes on with a run that was left; undefined where another process has it. Throws where that needs a call. */
+  async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
+    const { store, clock } = this.#context;
+    const lease = await store.lease(runId);
+    return lease && this.#resume(runId, lease, (found) => this.kind.mayBeTakenUp?.(found, clock.now()) ?? true);
   }
 
   /** The run of a call that this process drives. */
@@ -262,14 +278,18 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const run = drivenRun(this.kind, this.#context, parts);
     /** The run as followed from the journal, once another process has taken it over. */
     let other: Run<Call, State> | undefined;
-    let isLookedFor = true;
+    let [isLookedFor, isAway] = [true, false];
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
       // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
       void this.tidyLeft().catch(() => undefined);
       if (!run.isTakenOver()) return;
-      other = await this.#kept.find(runId).catch(() => undefined);
-      isLookedFor = false;
+      // While the store is away, the run counts as running, too.
+      other = await this.#kept.find(runId).catch((thrown: unknown) => {
+        isAway = thrown instanceof StoreUnavailableError;
+        return undefined;
+      });
+      isLookedFor = isAway;
       await other?.rest;
     });
     const known: Run<Call, State> = {
@@ -283,15 +303,5 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     };
     this.#driven.set(runId, known);
     return known;
-  }
-}
-
-/** The run that `taking` gives; undefined where nothing of it was kept. */
-export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
-  try {
-    return await taking;
-  } catch (thrown) {
-    if (thrown instanceof NothingKeptError) return undefined;
-    throw thrown;
   }
 }

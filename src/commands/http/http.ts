@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Backend } from "../../runs/backend/backend.ts";
 import { questionSeal } from "../../server/asking/ask.ts";
 import type { Audit } from "../../server/calls/audit.ts";
 import { type CallsUnderWay, callsUnderWay } from "../../server/calls-under-way.ts";
@@ -16,7 +17,7 @@ import {
   toolsThatWrite,
   toolsWithLists,
 } from "../../server/listing.ts";
-import { followWork } from "../../server/log.ts";
+import { followWork, type Log } from "../../server/log.ts";
 import { createMcpServer } from "../../server/mcp-server.ts";
 import { loadSkills } from "../../server/prompts/skills.ts";
 import { sealKeys } from "../../server/seal-key.ts";
@@ -26,13 +27,14 @@ import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
-import type { Settings } from "../../settings/settings.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { cannotListen } from "../cannot-listen.ts";
-import { backendOf } from "../connect.ts";
 import { exposures } from "../doctor/exposures.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../store.ts";
 import { VERSION } from "../version.ts";
+import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
 import { type Projects, projects } from "./projects.ts";
 
@@ -54,7 +56,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const access = readAccess(settings.http.accessFile);
   checkAccess(settings, access, host);
   const stopping = new AbortController();
-  const backend = backendOf(settings);
+  const backend = await backendOf(settings);
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const secrets = secretsIn(access);
   const all = projects(input, settings, {
@@ -65,6 +67,10 @@ export async function runHttp(line: CommandLine): Promise<number> {
     work: followWork(),
   });
   const { log, services, start } = all.of(undefined);
+  if (!(await isStoreReady(settings, { migrates: mayMigrate(line), log }))) {
+    await closed(all, backend);
+    return 1;
+  }
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? addressOf(host, port);
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
@@ -88,16 +94,28 @@ export async function runHttp(line: CommandLine): Promise<number> {
     stopping: stopping.signal,
   });
   await Promise.race([start(), asked]);
+  await driveLeftRuns({ all, input, settings, access }, stopping.signal);
   const url = await listen(face, host, port);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asksWho(auth) });
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  warn(log, settings, input);
   await asked;
   log.info("stopping", {});
   stopping.abort();
+  giveUpAfter(backend, LAST_CALLS_MS);
   await stop(face, all, calls);
+  await closed(all, backend);
   return 0;
+}
+
+function warn(log: Log, settings: Settings, input: SettingsInput): void {
+  for (const variable of settings.unknownVariables)
+    log.warn("this variable is no setting; is it misspelt?", { variable });
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+}
+
+async function closed(all: Projects, backend: Pick<Backend, "close">): Promise<void> {
+  await all.close();
+  await backend.close();
 }
 
 function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publicUrl: string) {
@@ -160,7 +178,6 @@ async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnde
   await close();
   server.closeAllConnections();
   clearInterval(idle);
-  await all.close();
 }
 
 function addressOf(host: string, port: number): string {

@@ -16,8 +16,10 @@ import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ToolContext } from "../../tools/context.ts";
-import { backendOf, connect } from "../connect.ts";
+import { connect } from "../connect.ts";
+import { ownCaller } from "../own-caller.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
+import { backendOf } from "../store.ts";
 
 /** The project that the commands of the desired state work with. */
 export interface PlanProject {
@@ -41,15 +43,16 @@ export async function withProject(
   const input = inputOf(line);
   const settings = settingsFrom(input);
   const apiUrl = apiUrlOf(settings, givenText(SETTINGS.mode, input)?.text);
+  const backend = await backendOf(settings);
   const connected = connect(settings, {
-    backend: backendOf(settings),
+    backend,
     stopping: new AbortController().signal,
     sealKey: () => Promise.reject(new Error("a command seals nothing")),
   });
   const { services } = connected;
   const { management, memory, clock } = services;
   const signal = new AbortController().signal;
-  const context = { ...services, caller: "local", arrivedAt: clock.now(), signal, canAsk: () => false };
+  const context = { ...services, caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
   try {
     if (management === undefined) throw new Error("the settings name a management API, and none is connected");
     return await work({ settings, api: management, memory, apiUrl, context });
@@ -59,6 +62,7 @@ export async function withProject(
     return 1;
   } finally {
     await connected.close();
+    await backend.close();
   }
 }
 

@@ -22,6 +22,8 @@ export interface Backend {
    * read nor made.
    */
   readonly sealKey: () => Promise<Uint8Array>;
+  /** Closes what it holds open; leases have to be given back before. */
+  readonly close: () => Promise<void>;
 }
 
 /** How the names of targetings are remembered. */

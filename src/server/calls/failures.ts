@@ -2,19 +2,23 @@ import { randomBytes } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
 import { UnsupportedEventError } from "../../events/check/event-types.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { type Failure, requestFailure } from "../../render/failures/request-failures.ts";
-import { RunStoreError } from "../../runs/backend/store.ts";
+import { requestFailure } from "../../render/failures/request-failures.ts";
+import { RunStoreError, StoreUnavailableError } from "../../runs/backend/store.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { PlanningError } from "../../tools/writing/planning.ts";
 import type { Log } from "../log.ts";
+import type { ToldFailure } from "./failure-answer.ts";
 
 /**
  * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown
  * class is a fault of this server: its details go only to the log, under an ID that the answer names.
  */
-export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
+export function failureOf(thrown: unknown, tool: string, log: Log): ToldFailure {
   if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof FileError) return { message: thrown.message, remedy: thrown.remedy };
+  if (thrown instanceof StoreUnavailableError) {
+    return { errorCode: "STORE_UNAVAILABLE", message: thrown.message, remedy: thrown.remedy };
+  }
   if (thrown instanceof RunStoreError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof UnsupportedEventError) {
     return { message: thrown.message, remedy: "list_event_types says what each event needs." };
