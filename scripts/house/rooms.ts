@@ -31,7 +31,8 @@ const RENDER = ["render/changes", "render/failures", "render/events", "render/pl
 const ANSWERS = [...RENDER, ...KINDS];
 const WRITING = ["tools/writing", "tools/writing/confirmation"];
 const TOOLS = ["tools", "tools/targeting", "tools/targeting/reads", "tools/runs", "tools/events", ...WRITING];
-const INSIDE = ["server/asking", "server/prompts", "server/resources", "server/arguments"];
+const OBSERVING = "server/observing";
+const INSIDE = [OBSERVING, "server/asking", "server/prompts", "server/resources", "server/arguments"];
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
@@ -98,6 +99,11 @@ export const ROOMS: readonly Room[] = [
     path: "server",
     holds: "the MCP server: listing, carrying out calls, errors into answers, log and audit",
     uses: [...INSIDE, ...TOOLS, ...ANSWERS, "settings"],
+  },
+  {
+    path: OBSERVING,
+    holds: "figures for Prometheus, and traces for OpenTelemetry",
+    uses: [...API, ...RUNS],
   },
   {
     path: "server/asking",

@@ -14,10 +14,12 @@ import { reasonWords } from "../render/failures/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import type { Backend } from "../runs/backend/backend.ts";
 import { fileBackend } from "../runs/file/backend.ts";
+import type { RunsContext } from "../runs/kind.ts";
 import { Runs } from "../runs/registry.ts";
 import { type Audit, auditInto } from "../server/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
+import type { Observer } from "../server/observing/observer.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
@@ -50,6 +52,8 @@ export interface Shared {
   readonly sealKey: () => Promise<Uint8Array>;
   /** Where each line of the log says to which request it belongs; at the level `debug` it does in any case. */
   readonly work?: FollowedWork;
+  /** Looks at what the process does. */
+  readonly observer?: Observer | undefined;
   /** Secrets besides those of the settings. */
   readonly secrets?: readonly string[];
 }
@@ -60,7 +64,8 @@ export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep"
 }
 
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
-export function connect(settings: Settings, { stopping, backend, sealKey, work, secrets = [] }: Shared): Connected {
+export function connect(settings: Settings, shared: Shared): Connected {
+  const { stopping, backend, sealKey, work, observer, secrets = [] } = shared;
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,
@@ -69,8 +74,9 @@ export function connect(settings: Settings, { stopping, backend, sealKey, work, 
     now: systemClock.now,
     work: work ?? (settings.logLevel === "debug" ? followWork() : undefined),
   });
-  const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
-  const services = { ...servicesOver(apis, settings, { backend, log }), sealKey, stopping };
+  const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
+  const apis = watched(openApis(settings), watch);
+  const services = { ...servicesOver(apis, settings, { backend, log, around: observer?.run }), sealKey, stopping };
   const audit = auditInto(backend.audit, { now: systemClock.now, redact: redactor.text, log });
   const stopRuns = () => services.runs.stopAll();
   return {
@@ -106,7 +112,13 @@ export function connect(settings: Settings, { stopping, backend, sealKey, work, 
 
 type Services = Omit<ToolServices, "stopping" | "sealKey">;
 
-function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backend: Backend; log: Log }): Services {
+/** What the services keep their runs in, and who looks at them. */
+interface Below extends Pick<RunsContext, "around"> {
+  readonly backend: Backend;
+  readonly log: Log;
+}
+
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
   const half = environment.kind === "live" ? environment.half : undefined;
@@ -129,6 +141,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+    ...(around && { around }),
   };
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });

@@ -10,6 +10,7 @@ import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { backendOf, connect } from "./connect.ts";
+import { NO_TRACES, observers } from "./observers.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -37,12 +38,14 @@ export async function runStdio(line: CommandLine): Promise<number> {
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
   const stopping = new AbortController();
+  const { observer, problem } = await observers(false);
   const backend = backendOf(settings);
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
     stopping: stopping.signal,
     backend,
     sealKey: () => seals("confirmation"),
+    observer,
   });
   const started = start();
   // Runs that go on in the background would otherwise outlive their client.
@@ -62,6 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     audit,
     writingTools: toolsThatWrite(TOOLS),
     skills: await loadSkills(),
+    observer,
   };
   // A host that has its answer may send an app to the embedded sandbox at once.
   await Promise.race([started, asked]);
@@ -76,6 +80,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   log.info("serving", { environment: services.environment, tools: parts.tools.length, version: VERSION });
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
+  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   // The client does not wait for these.
   const { exposures } = await import("./doctor/exposures.ts");
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import {
   type CallToolResult,
-  type InputRequiredResult,
   McpServer,
+  PROTOCOL_VERSION_META_KEY,
   type ServerContext,
   type StandardSchemaWithJSON,
 } from "@modelcontextprotocol/server";
@@ -25,6 +25,7 @@ import { ICONS } from "./icons.ts";
 import { hiddenFailure, instructions } from "./instructions.ts";
 import type { Hidden, ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import type { CallAnswer, Observer } from "./observing/observer.ts";
 import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
 import type { Skills } from "./prompts/skills.ts";
 import { RESOURCES, registerResources } from "./resources/resources.ts";
@@ -46,6 +47,8 @@ export interface ServerParts {
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
+  /** Looks at each call. */
+  readonly observer?: Observer | undefined;
 }
 
 /** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
@@ -98,7 +101,9 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
       (given, call) => {
         const asked = { given, call, requestId: requestIdOf(parts.log) };
         return parts.calls.during(() =>
-          parts.log.during({ requestId: asked.requestId, tool: name }, () => answerCall(listed, asked, server, parts)),
+          parts.log.during({ requestId: asked.requestId, tool: name }, () =>
+            observed(parts.observer, name, call, () => answerCall(listed, asked, server, parts)),
+          ),
         );
       },
     );
@@ -110,6 +115,19 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
   registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
   parts.skills?.attach(server);
   return server;
+}
+
+/** Answers a call while the observer looks at it. */
+function observed(
+  observer: Observer | undefined,
+  tool: string,
+  { mcpReq: { _meta: meta, id: jsonrpcId, envelope }, sessionId }: ServerContext,
+  answer: () => Promise<CallAnswer>,
+): Promise<CallAnswer> {
+  if (observer === undefined) return answer();
+  const { [PROTOCOL_VERSION_META_KEY]: version }: Readonly<Record<string, unknown>> = { ...envelope };
+  const protocolVersion = typeof version === "string" ? version : undefined;
+  return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
 /** A call of a hidden tool is answered with the setting that hides it; the list stays as it is. */
@@ -172,7 +190,7 @@ async function answerCall(
   { given, call, requestId }: Called,
   server: McpServer,
   { services, seal, redactor, log, audit, caller }: ServerParts,
-): Promise<CallToolResult | InputRequiredResult> {
+): Promise<CallAnswer> {
   const { tool } = listed;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],

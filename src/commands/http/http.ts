@@ -23,11 +23,13 @@ import { TOOLS } from "../../tools/registry.ts";
 import { cannotListen } from "../cannot-listen.ts";
 import { backendOf } from "../connect.ts";
 import { exposures } from "../doctor/exposures.ts";
+import { NO_TRACES, observers } from "../observers.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { VERSION } from "../version.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
 import { type Projects, projects } from "./projects.ts";
+import { servedFigures } from "./served-figures.ts";
 
 /** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
 const LAST_CALLS_MS = 20_000;
@@ -47,7 +49,8 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const access = readAccess(settings.http.accessFile);
   checkAccess(settings, access, host);
   const stopping = new AbortController();
-  const backend = backendOf(settings);
+  const { observer, over, text: figures, problem } = await observers(settings.http.metrics);
+  const backend = over(backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const secrets = secretsIn(access);
   const all = projects(input, settings, {
@@ -56,6 +59,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     secrets,
     sealKey: () => seals("confirmation"),
     work: followWork(),
+    observer,
   });
   const { log, services, start } = all.of(undefined);
   const calls = callsUnderWay();
@@ -66,7 +70,12 @@ export async function runHttp(line: CommandLine): Promise<number> {
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
-    partsFor: partsMaker(all, { calls, seal: questionSeal(await seals("question")), skills: await loadSkills() }),
+    partsFor: partsMaker(all, {
+      calls,
+      observer,
+      seal: questionSeal(await seals("question")),
+      skills: await loadSkills(),
+    }),
     createServer: createMcpServer,
     toolsWithLists: toolsWithLists(catalogue(TOOLS)),
     metadata,
@@ -74,6 +83,8 @@ export async function runHttp(line: CommandLine): Promise<number> {
     maxConcurrency: settings.http.maxConcurrency,
     log,
     stopping: stopping.signal,
+    ready: backend.ready,
+    metrics: figures && servedFigures(figures, access),
   });
   await Promise.race([start(), asked]);
   const url = await listen(face, host, port);
@@ -81,6 +92,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   await asked;
   log.info("stopping", {});
   stopping.abort();
@@ -101,7 +113,10 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 }
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
-function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal" | "skills">): HttpOptions["partsFor"] {
+function partsMaker(
+  all: Projects,
+  shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
+): HttpOptions["partsFor"] {
   const tools = catalogue(TOOLS);
   const writingTools = toolsThatWrite(TOOLS);
   return ({ name, owner: caller, keys, readOnly, folders }) => {
