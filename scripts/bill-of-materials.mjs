@@ -15,9 +15,19 @@ export async function bundledPackages({ outputs }) {
 
 async function packageAt(folder) {
   const { name, version, license } = JSON.parse(await readFile(`${folder}/package.json`, "utf8"));
-  const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
-  if (file === undefined) throw new Error(`${name} ${version} is bundled, and has no file with its license`);
-  return { name, version, license, text: (await readFile(`${folder}/${file}`, "utf8")).trim() };
+  const files = await readdir(folder);
+  const file = files.find((one) => /^licen[cs]e/i.test(one));
+  const text = file === undefined ? await licenseInReadme(folder, files) : await readFile(`${folder}/${file}`, "utf8");
+  if (text === undefined) throw new Error(`${name} ${version} is bundled, and nothing in it holds its license`);
+  return { name, version, license, text: text.trim() };
+}
+
+/** The last section of a README, where that is the whole text of a license. */
+async function licenseInReadme(folder, files) {
+  const readme = files.find((one) => /^readme/i.test(one));
+  if (readme === undefined) return undefined;
+  const [, text] = /^#+ *licen[cs]e\s*$([\s\S]*)/im.exec(await readFile(`${folder}/${readme}`, "utf8")) ?? [];
+  return text?.includes("Permission is hereby granted") ? text : undefined;
 }
 
 /** The licenses of all of them as one text: most ask to travel with the code. */

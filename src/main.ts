@@ -25,6 +25,12 @@ interface Command extends HelpedCommand {
 const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, where the file does not say it" };
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything anew" } as const;
 
+const NO_MIGRATE = {
+  flag: "no-migrate",
+  toggle: true,
+  meaning: "leaves the tables of the store as they are",
+} as const;
+
 const COMMANDS: Readonly<Record<string, Command>> = {
   stdio: {
     usage: "[stdio [FOLDER...]]",
@@ -34,13 +40,32 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/stdio.ts")).runStdio(wordsAsFolders(line)),
   },
   http: {
-    usage: "http [--host 127.0.0.1] [--port 3000]",
-    meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz",
+    usage: "http [--host 127.0.0.1] [--port 3000] [--no-migrate]",
+    meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz and /readyz",
     options: [
       { flag: "host", meaning: "the address to listen on; any but this machine's needs a check of who calls" },
       { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
+      NO_MIGRATE,
     ],
     run: async (line) => (await import("./commands/http/http.ts")).runHttp(line),
+  },
+  worker: {
+    usage: "worker [--host 127.0.0.1] [--port N] [--no-migrate]",
+    meaning: "drives runs of the store of TARGETING_MCP_STORE without serving calls",
+    options: [
+      { flag: "host", meaning: "the address to answer probes on" },
+      { flag: "port", meaning: "the port for /healthz, /readyz and /metrics; 0 takes a free one; none without it" },
+      NO_MIGRATE,
+    ],
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/http/worker.ts")).runWorker(line),
+  },
+  migrate: {
+    usage: "migrate",
+    meaning: "brings the tables of the store of TARGETING_MCP_STORE up to date",
+    options: [],
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/store.ts")).runMigrate(line),
   },
   sandbox: {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE]",

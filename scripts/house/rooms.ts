@@ -12,6 +12,7 @@ const GROUND = ["spec", "platform"];
 const API = ["api", "api/reads", ...GROUND];
 const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
 const RUN_FILES = ["runs/file", "runs/file/leases"];
+const RUN_STORES = [...RUN_FILES, "runs/postgres"];
 const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
 const PLANNING = [
@@ -36,7 +37,7 @@ const INSIDE = [OBSERVING, "server/asking", "server/prompts", "server/resources"
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
-const BELOW_COMMANDS = [...SERVER, ...TOOLS, ...ANSWERS, ...RUN_FILES, "settings"];
+const BELOW_COMMANDS = [...SERVER, ...TOOLS, ...ANSWERS, ...RUN_STORES, "settings"];
 
 /**
  * Every folder of `src/`, the highest first. The import rules in `biome.rooms.json` and the table in
@@ -298,6 +299,11 @@ export const ROOMS: readonly Room[] = [
     path: "api/reads",
     holds: "the retry of reads, and how many run at a time",
     uses: ["api", ...GROUND],
+  },
+  {
+    path: "runs/postgres",
+    holds: "the same in PostgreSQL, for processes on several machines",
+    uses: [...RUN_FILES, ...RUNS],
   },
   {
     path: "runs/file",

@@ -11,6 +11,7 @@ import { objectResults } from "../runs/report.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
+import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
 import { endingOf, objectEntries, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { Plan } from "./plan/plan.ts";
@@ -110,11 +111,8 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
       status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0),
-    // A deletion may hit other things by now. A run without a plan would be planned anew, and may need a confirmation.
-    mayGoOn: ({ header, state }) => {
-      const { deletes, mayTakeAway } = changeOf(header.call);
-      return !deletes && (state.planned || !mayTakeAway);
-    },
+    mayBeTakenUp,
+    mayGoOn,
   };
 }
 

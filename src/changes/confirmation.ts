@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
+import type { RunHeader } from "../runs/backend/store.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
+import type { RunState } from "./state/change-state.ts";
 
 /** How long a person has to decide, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
@@ -19,4 +21,21 @@ export function needsConfirmation(call: WriteCall, { losses }: Plan): boolean {
 export function lossDigest(losses: readonly Loss[]): string {
   const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
+}
+
+type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
+
+/**
+ * Whether a run may be resumed for the same call. A deletion may hit other things by now. A run without a plan would be
+ * planned anew, and may need a confirmation.
+ */
+export function mayGoOn({ header, state }: Left): boolean {
+  const { deletes, mayTakeAway } = changeOf(header.call);
+  return !deletes && (state.planned || !mayTakeAway);
+}
+
+/** Whether another process may go on with a run: what a person agreed to is done soon, or not without asking again. */
+export function mayBeTakenUp({ header, state }: Left, now: number): boolean {
+  const { mayTakeAway } = changeOf(header.call);
+  return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }

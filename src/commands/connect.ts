@@ -13,7 +13,6 @@ import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
 import { type Redactor, redactorFor } from "../render/redact.ts";
 import type { Backend } from "../runs/backend/backend.ts";
-import { fileBackend } from "../runs/file/backend.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { Runs } from "../runs/registry.ts";
 import { type Audit, auditInto } from "../server/audit.ts";
@@ -58,11 +57,6 @@ export interface Shared {
   readonly secrets?: readonly string[];
 }
 
-/** The store for these settings; no file is touched yet. */
-export function backendOf({ stateDir, keep }: Pick<Settings, "stateDir" | "keep">): Backend {
-  return fileBackend({ stateDir, clock: systemClock, keep });
-}
-
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
 export function connect(settings: Settings, shared: Shared): Connected {
   const { stopping, backend, sealKey, work, observer, secrets = [] } = shared;
@@ -77,7 +71,11 @@ export function connect(settings: Settings, shared: Shared): Connected {
   const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
   const apis = watched(openApis(settings), watch);
   const services = { ...servicesOver(apis, settings, { backend, log, around: observer?.run }), sealKey, stopping };
-  const audit = auditInto(backend.audit, { now: systemClock.now, redact: redactor.text, log });
+  const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
+    now: systemClock.now,
+    redact: redactor.text,
+    log,
+  });
   const stopRuns = () => services.runs.stopAll();
   return {
     services,
@@ -107,6 +105,14 @@ export function connect(settings: Settings, shared: Shared): Connected {
       await apis.close();
       await audit.written();
     },
+  };
+}
+
+/** With a shared store nobody may look at the table: each line is in the log of its process, too. */
+function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
+  return async (line) => {
+    log.info("audit", { line });
+    await append(line);
   };
 }
 

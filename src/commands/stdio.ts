@@ -3,16 +3,20 @@ import { randomBytes } from "node:crypto";
 import { questionSeal } from "../server/asking/ask.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
+import type { Log } from "../server/log.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
 import { loadSkills } from "../server/prompts/skills.ts";
 import { sealKeys } from "../server/seal-key.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
+import type { Settings, SettingsInput } from "../settings/settings.ts";
+import type { ToolServices } from "../tools/context.ts";
 import { TOOLS } from "../tools/registry.ts";
-import { backendOf, connect } from "./connect.ts";
+import { connect } from "./connect.ts";
 import { NO_TRACES, observers } from "./observers.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
+import { backendOf, ownCaller } from "./store.ts";
 import { VERSION } from "./version.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
@@ -39,7 +43,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const stopping = new AbortController();
   const { observer, problem } = await observers(false);
-  const backend = backendOf(settings);
+  const backend = await backendOf(settings);
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
     stopping: stopping.signal,
@@ -61,7 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     redactor,
     log,
     calls,
-    caller: "local",
+    caller: ownCaller(settings),
     audit,
     writingTools: toolsThatWrite(TOOLS),
     skills: await loadSkills(),
@@ -78,21 +82,35 @@ export async function runStdio(line: CommandLine): Promise<number> {
     onInputEnd: () => stopping.abort(),
   });
   log.info("serving", { environment: services.environment, tools: parts.tools.length, version: VERSION });
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-  // The client does not wait for these.
-  const { exposures } = await import("./doctor/exposures.ts");
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
-  for (const { missing, present } of Object.values(services.half ?? {}))
-    log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
+  await warn({ log, settings, input, half: services.half, problem });
   const signal = asked.then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);
   });
   await Promise.race([connection.ended, signal]);
-  await within(CLOSE_MS, Promise.all([connection.close(), close()]));
+  const closed = close().then(() => backend.close());
+  await within(CLOSE_MS, Promise.all([connection.close(), closed]));
   return 0;
+}
+
+/** What was noticed at the start, which the client does not wait for. */
+interface Noticed {
+  readonly log: Log;
+  readonly settings: Settings;
+  readonly input: SettingsInput;
+  readonly half: ToolServices["half"];
+  /** Why no traces are made. */
+  readonly problem: unknown;
+}
+
+async function warn({ log, settings, input, half, problem }: Noticed): Promise<void> {
+  for (const variable of settings.unknownVariables)
+    log.warn("this variable is no setting; is it misspelt?", { variable });
+  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
+  const { exposures } = await import("./doctor/exposures.ts");
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  for (const { missing, present } of Object.values(half ?? {}))
+    log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
 }
 
 /** Waits for a promise, but at most for the given milliseconds. */

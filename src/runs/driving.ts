@@ -22,7 +22,7 @@ export interface DrivenParts<Call, Entry, State> {
 
 /** A run that this process drives. */
 export interface DrivenRun<Call extends ToolCall, State extends RunView<never>> extends Run<Call, State> {
-  /** Whether another process has taken it over: then the state is that of the other process. */
+  /** Whether another process has it now: then the state is that of the other process. */
   isTakenOver(): boolean;
 }
 
@@ -35,6 +35,8 @@ interface HeldRun<Call, State> {
   /** To be called once the run is on the disk, or could not be written. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
+  /** Whether it was left to other processes. */
+  isLeft?: true;
 }
 
 /** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
@@ -72,7 +74,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
       return stateNow();
     },
     status: () => (isResting ? restingStatus(state) : "running"),
-    isTakenOver: () => isLost(held),
+    isTakenOver: () => isLost(held) || held.isLeft === true,
     watch: (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
@@ -103,13 +105,20 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
+  /** The plan is on the disk when the first request may leave: others can go on from there. */
+  const leaveToOthers = (): void => {
+    if (store.left?.drivesOwn === false) stopRequests.stop("interrupted");
+  };
   await work({
     ...{ ...files, meanwhile, lease, append, progress },
     ...{
       signal: stopRequests.signal,
       cause: stopRequests.cause,
       stop: stopRequests.stop,
-      mayLeave: stopRequests.mayLeave,
+    },
+    mayLeave: async () => {
+      leaveToOthers();
+      return stopRequests.mayLeave();
     },
     record: (entry) => {
       append(entry);
@@ -134,15 +143,20 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
 ): Promise<void> {
   const { store, clock } = context;
   const { header, state } = parts;
-  const ifHeld = (work: (lease: Lease) => Promise<void>) => async () => held.lease && work(held.lease);
+  const ifHeld = (work: (lease: Lease) => Promise<unknown>) => async () => held.lease && work(held.lease);
   const steps = [
     () => carryOut(kind, context, parts, held),
     async () => held.journal?.close(),
     () => held.stopRequests.end(),
     ifHeld(() => kind.finish(held.files)),
     ifHeld((lease) => lease.check()),
-    ifHeld(() => store.summarise(header.runId, inShort(kind, header, state))),
+    ifHeld(async () => {
+      // Without a summary it counts as one that others take up.
+      if (isToBeLeft(store, held, state)) held.isLeft = true;
+      else await store.summarise(header.runId, inShort(kind, header, state));
+    }),
     ifHeld((lease) => lease.release()),
+    ifHeld(async () => held.isLeft && store.left?.leave(header.runId)),
   ];
   for (const step of steps) {
     try {
@@ -156,6 +170,16 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   }
   held.isKept();
   if (isLost(held)) await handOver(kind, state, held, clock.now());
+}
+
+/** Whether a run stops only since its process ends, or drives none itself. */
+function isToBeLeft<Call, State extends RunView<never>>(
+  { left }: Pick<RunStore, "left">,
+  { stopRequests }: HeldRun<Call, State>,
+  state: State,
+): boolean {
+  const isStopped = stopRequests.signal.aborted && stopRequests.cause() === "interrupted";
+  return left !== undefined && isStopped && restingStatus(state) === "interrupted";
 }
 
 /** Ends the driving of a run that another process has taken over, and tells it of requests that left too late. */

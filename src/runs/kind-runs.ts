@@ -3,13 +3,11 @@ import { type ByteSource, unchanged } from "../platform/bytes.ts";
 import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import { unlessNothingKept } from "./nothing-kept.ts";
 import { KeptRuns } from "./processes/kept-runs.ts";
 import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
-import type { Lease } from "./turn.ts";
-
-/** Of a run only its call was kept: its process died before more was written, and nothing was sent. */
-export class NothingKeptError extends RunStoreError {}
+import { by, type Lease } from "./turn.ts";
 
 /** The content that is given with a call. */
 export interface RunInput {
@@ -123,7 +121,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
-    const lease = await leaseToResume(store, runId);
+    return this.#resume(runId, await leaseToResume(store, runId), given);
+  }
+
+  /** Goes on with a run by its lease; gives it as it is where another process has that. */
+  async #resume(runId: string, lease: Lease | undefined, given?: Given): Promise<Run<Call, State> | undefined> {
+    const { store } = this.#context;
     if (lease === undefined) return this.find(runId);
     const parts = await by(lease, async () => {
       const found = await this.#kept.read(runId, true);
@@ -164,6 +167,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
+  }
+
+  /** Goes on with a run that another process left; undefined where that needs a call, or another one has it by now. */
+  async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
+    const found = await this.#kept.read(runId);
+    if (found === undefined || !(this.kind.mayBeTakenUp?.(found, this.#context.clock.now()) ?? true)) return undefined;
+    return this.#resume(runId, await this.#context.store.lease(runId));
   }
 
   /** The run of a call that this process drives. */
@@ -275,25 +285,5 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     };
     this.#driven.set(runId, known);
     return known;
-  }
-}
-
-/** Does some work with a lease, which is given back where the work fails. */
-async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (thrown) {
-    await lease.release();
-    throw thrown;
-  }
-}
-
-/** The run that `taking` gives; undefined where nothing of it was kept. */
-export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
-  try {
-    return await taking;
-  } catch (thrown) {
-    if (thrown instanceof NothingKeptError) return undefined;
-    throw thrown;
   }
 }

@@ -81,6 +81,8 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    * short while ago.
    */
   isMeant(told: RunSummary, isRecent: boolean): boolean;
+  /** Whether a process may go on with a run that another one left, without being asked to; absent: always. */
+  mayBeTakenUp?(run: Pick<Finishing<Call, State>, "header" | "state">, now: number): boolean;
   /** Whether a run may be resumed for the same call; absent: always. */
   mayGoOn?(run: Pick<Finishing<Call, State>, "header" | "state">): boolean;
 }

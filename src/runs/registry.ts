@@ -1,5 +1,5 @@
 import type { ByteSource } from "../platform/bytes.ts";
-import { orUnreadable, type RunPart, type RunStore } from "./backend/store.ts";
+import { type LeftRuns, orUnreadable, type RunPart, type RunStore } from "./backend/store.ts";
 import { isOfKind, toolOf } from "./entries.ts";
 import type { ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
@@ -11,6 +11,7 @@ export interface AnyKindRuns {
   driven(runId: string): Run | undefined;
   find(runId: string): Promise<Run | undefined>;
   resume(runId: string): Promise<Run | undefined>;
+  takeUpLeft(runId: string): Promise<Run | undefined>;
   cancel(runId: string): Promise<Run | undefined>;
   withdraw(runId: string): Promise<Run | undefined>;
   stopAll(): Promise<void>;
@@ -46,6 +47,11 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
+  /** The runs that processes leave to each other; absent where they are kept by this machine alone. */
+  get left(): LeftRuns | undefined {
+    return this.#store.left;
+  }
+
   /**
    * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */
@@ -59,6 +65,11 @@ export class Runs {
    */
   async resume(runId: string): Promise<Run | undefined> {
     return this.#driven(runId) ?? (await this.#kindOf(runId))?.resume(runId);
+  }
+
+  /** Goes on with a run that another process left; undefined where that needs a call. */
+  async takeUpLeft(runId: string): Promise<Run | undefined> {
+    return (await this.#kindOf(runId))?.takeUpLeft(runId);
   }
 
   /**

@@ -44,6 +44,16 @@ export interface Lease extends Turn {
   release(): Promise<void>;
 }
 
+/** Does some work with a lease, which is given back where the work fails. */
+export async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    await lease.release();
+    throw thrown;
+  }
+}
+
 /** Another process holds the lease now: this one stood still for too long. */
 export class LeaseLostError extends HeldBackError {}
 

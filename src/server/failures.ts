@@ -3,15 +3,21 @@ import { isApiError } from "../api/errors.ts";
 import { UnsupportedEventError } from "../events/check/event-types.ts";
 import { FileError } from "../platform/file-error.ts";
 import { type Failure, requestFailure } from "../render/failures/request-failures.ts";
-import { RunStoreError } from "../runs/backend/store.ts";
+import { RunStoreError, StoreUnavailableError } from "../runs/backend/store.ts";
 import { type ToolAnswer, ToolError } from "../tools/definition.ts";
 import { PlanningError } from "../tools/writing/planning.ts";
 import type { Log } from "./log.ts";
 
+/** A failure, and a code where programs have to know it. */
+interface ToldFailure extends Failure {
+  readonly errorCode?: "STORE_UNAVAILABLE";
+}
+
 /** A failure as the answer of a tool. */
-export function failureAnswer({ message, remedy }: Failure, environment: string): ToolAnswer {
+export function failureAnswer({ message, remedy, errorCode }: ToldFailure, environment: string): ToolAnswer {
+  const error = { ...(errorCode !== undefined && { errorCode }), message, ...(remedy !== undefined && { remedy }) };
   return {
-    structured: { environment, error: { message, ...(remedy !== undefined && { remedy }) } },
+    structured: { environment, error },
     text: remedy === undefined ? message : `${message}\n${remedy}`,
     isError: true,
   };
@@ -21,9 +27,12 @@ export function failureAnswer({ message, remedy }: Failure, environment: string)
  * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown
  * class is a fault of this server: its details go only to the log, under an ID that the answer names.
  */
-export function failureOf(thrown: unknown, tool: string, log: Log): Failure {
+export function failureOf(thrown: unknown, tool: string, log: Log): ToldFailure {
   if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof FileError) return { message: thrown.message, remedy: thrown.remedy };
+  if (thrown instanceof StoreUnavailableError) {
+    return { errorCode: "STORE_UNAVAILABLE", message: thrown.message, remedy: thrown.remedy };
+  }
   if (thrown instanceof RunStoreError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof UnsupportedEventError) {
     return { message: thrown.message, remedy: "list_event_types says what each event needs." };

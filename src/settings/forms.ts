@@ -61,6 +61,12 @@ export const sealKey: Form<string> = {
     /^[A-Za-z0-9+/_-]+={0,2}$/.test(given) && Buffer.from(given, "base64").length >= SEAL_BYTES ? given : undefined,
 };
 
+/** The address of a PostgreSQL database. */
+export const databaseAddress: Form<string> = {
+  words: "a postgres:// address",
+  read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
+};
+
 /** The address of a proxy; it may hold a user and a password. */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",

@@ -1,6 +1,7 @@
 import {
   address,
   commaList,
+  databaseAddress,
   type Form,
   folders,
   headerKey,
@@ -168,6 +169,38 @@ export const SETTINGS = {
     wholeNumber(1, 1_000_000),
     500,
     "most finished runs kept of each caller",
+  ),
+  store: key(
+    "TARGETING_MCP_STORE",
+    "`postgres://` address of the database in which runs, locks, suites, names, audit and the seal key are kept, for " +
+      "processes on several machines",
+    databaseAddress,
+    "none: files in the state folder",
+  ),
+  storeListen: key(
+    "TARGETING_MCP_STORE_LISTEN",
+    "a direct address of the same database, where the first one leads through a pooler",
+    databaseAddress,
+    "that of the store",
+  ),
+  storeConnections: setting(
+    "TARGETING_MCP_STORE_CONNECTIONS",
+    wholeNumber(2, 1000),
+    10,
+    "most connections of a process to the store",
+  ),
+  drive: setting(
+    "TARGETING_MCP_DRIVE",
+    toggle,
+    true,
+    "over HTTP with a store: whether this process drives runs; off: a worker does",
+    "on",
+  ),
+  parallelProjects: setting(
+    "TARGETING_MCP_PARALLEL_PROJECTS",
+    wholeNumber(1, 10_000),
+    50,
+    "with a store: most runs of others that a process takes up at a time",
   ),
   sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
   sealKey: key(

@@ -7,6 +7,7 @@ import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
 import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
 import { type Platform, stateFolder } from "./state-folder.ts";
+import { readStoreSettings, type StoreSettings } from "./store.ts";
 
 /** All settings of an operator, read once at the start. Times are milliseconds. */
 export interface Settings {
@@ -33,6 +34,8 @@ export interface Settings {
   readonly readConcurrency: number;
   /** How long finished runs are kept, and how many of each caller. */
   readonly keep: { readonly days: number; readonly runs: number };
+  /** The database that processes on several machines share; undefined: everything is kept in the state folder. */
+  readonly store: StoreSettings | undefined;
   /** Base64; undefined: one is made in the state folder. */
   readonly sealKey: string | undefined;
   /** Settings that only `targeting-mcp http` reads. */
@@ -85,6 +88,7 @@ export function readSettings(input: SettingsInput): Settings {
   const none = read(SETTINGS.noProxy);
   const routes = read(SETTINGS.routes);
   const sealKey = read(SETTINGS.sealKey);
+  const store = readStoreSettings(read, forHttp.ownKeys);
   return Object.freeze({
     environment,
     sandboxUrl: addresses.sandboxUrl,
@@ -103,11 +107,20 @@ export function readSettings(input: SettingsInput): Settings {
     waitMs: read(SETTINGS.waitMs),
     readConcurrency: read(SETTINGS.readConcurrency),
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) },
+    store,
     sealKey,
     http: forHttp,
     logLevel: read(SETTINGS.logLevel),
     proxies: { ...(https && { https }), ...(http && { http }), ...(none && { none }) },
-    secrets: secretsOf([addresses.targetingApiKey, addresses.eventAppKey, sealKey, https, http]),
+    secrets: secretsOf([
+      addresses.targetingApiKey,
+      addresses.eventAppKey,
+      sealKey,
+      https,
+      http,
+      store?.url,
+      store?.listenUrl,
+    ]),
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
@@ -165,11 +178,12 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** Keys, and the passwords of proxy addresses. */
+/** Keys, and the passwords of addresses. */
 function secretsOf(given: readonly (string | undefined)[]): readonly string[] {
   return given.flatMap((one) => {
     if (one === undefined) return [];
-    const password = /^https?:\/\//i.test(one) ? new URL(one).password : one;
-    return password === "" ? [] : [password];
+    if (!/^(https?|postgres(ql)?):\/\//i.test(one)) return [one];
+    const { password } = new URL(one);
+    return password === "" ? [] : [...new Set([password, decodeURIComponent(password)])];
   });
 }

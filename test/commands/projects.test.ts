@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
-import { backendOf } from "../../src/commands/connect.ts";
 import { projects } from "../../src/commands/http/projects.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { fileBackend } from "../../src/runs/file/backend.ts";
 import { NoRoom } from "../../src/server/http/guards.ts";
 import { createLog, followWork } from "../../src/server/log.ts";
 import { readSettings } from "../../src/settings/settings.ts";
@@ -53,7 +54,7 @@ function start() {
   const settings = readSettings(input);
   const all = projects(input, settings, {
     stopping: new AbortController().signal,
-    backend: backendOf(settings),
+    backend: fileBackend({ ...settings, clock: systemClock }),
     sealKey: async () => new Uint8Array(32),
     work: followWork(),
   });

@@ -34,6 +34,7 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
     },
     audit: async () => {},
     sealKey: async () => key,
+    close: async () => {},
   };
 }
 

@@ -10,9 +10,10 @@ import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
-import { backendOf, type Connected, connect } from "../connect.ts";
+import { type Connected, connect } from "../connect.ts";
 import { checkAccess } from "../http/http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
+import { backendOf } from "../store.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
 import type { Diagnosis, SettingShown, UnfinishedRun } from "./diagnosis.ts";
@@ -49,9 +50,10 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   }
   const { settings, access } = usable;
   const byCallers = keysOfCallers(input, usable);
+  const backend = await backendOf(settings);
   const connected = connect(forProbing(settings), {
     stopping: new AbortController().signal,
-    backend: backendOf(settings),
+    backend,
     sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
   });
   try {
@@ -79,6 +81,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     };
   } finally {
     await connected.close();
+    await backend.close();
   }
 }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Backend } from "../../runs/backend/backend.ts";
 import { questionSeal } from "../../server/asking/ask.ts";
 import type { Audit } from "../../server/audit.ts";
 import { type CallsUnderWay, callsUnderWay } from "../../server/calls-under-way.ts";
@@ -9,7 +9,7 @@ import { jwtVerifier } from "../../server/http/auth-jwt.ts";
 import { allowedHostnames } from "../../server/http/guards.ts";
 import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../../server/http/http.ts";
 import { catalogue, hiddenTools, offered, toolsThatWrite, toolsWithLists } from "../../server/listing.ts";
-import { followWork } from "../../server/log.ts";
+import { followWork, type Log } from "../../server/log.ts";
 import { createMcpServer, type ServerParts } from "../../server/mcp-server.ts";
 import { loadSkills } from "../../server/prompts/skills.ts";
 import { sealKeys } from "../../server/seal-key.ts";
@@ -18,16 +18,17 @@ import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
-import type { Settings } from "../../settings/settings.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
-import { cannotListen } from "../cannot-listen.ts";
-import { backendOf } from "../connect.ts";
 import { exposures } from "../doctor/exposures.ts";
 import { NO_TRACES, observers } from "../observers.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { backendOf, isStoreReady, mayMigrate } from "../store.ts";
 import { VERSION } from "../version.ts";
+import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
+import { listen, originOf } from "./listening.ts";
 import { type Projects, projects } from "./projects.ts";
 import { servedFigures } from "./served-figures.ts";
 
@@ -50,7 +51,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   checkAccess(settings, access, host);
   const stopping = new AbortController();
   const { observer, over, text: figures, problem } = await observers(settings.http.metrics);
-  const backend = over(backendOf(settings));
+  const backend = over(await backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const secrets = secretsIn(access);
   const all = projects(input, settings, {
@@ -62,8 +63,12 @@ export async function runHttp(line: CommandLine): Promise<number> {
     observer,
   });
   const { log, services, start } = all.of(undefined);
+  if (!(await isStoreReady(settings, { migrates: mayMigrate(line), log }))) {
+    await closed(all, backend);
+    return 1;
+  }
   const calls = callsUnderWay();
-  const publicUrl = settings.http.publicUrl ?? addressOf(host, port);
+  const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
   const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
   const face = httpFace({
@@ -87,17 +92,28 @@ export async function runHttp(line: CommandLine): Promise<number> {
     metrics: figures && servedFigures(figures, access),
   });
   await Promise.race([start(), asked]);
-  const url = await listen(face, host, port);
+  await driveLeftRuns({ all, input, settings, access }, stopping.signal);
+  const url = (await listen(face.server, host, port)) + MCP_PATH;
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asksWho(auth) });
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  warn(log, settings, input);
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   await asked;
   log.info("stopping", {});
   stopping.abort();
   await stop(face, all, calls);
+  await closed(all, backend);
   return 0;
+}
+
+function warn(log: Log, settings: Settings, input: SettingsInput): void {
+  for (const variable of settings.unknownVariables)
+    log.warn("this variable is no setting; is it misspelt?", { variable });
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+}
+
+async function closed(all: Projects, backend: Pick<Backend, "close">): Promise<void> {
+  await all.close();
+  await backend.close();
 }
 
 function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publicUrl: string) {
@@ -139,16 +155,6 @@ function partsMaker(
   };
 }
 
-async function listen({ server }: HttpFace, host: string, port: number): Promise<string> {
-  try {
-    server.listen(port, host);
-    await once(server, "listening");
-  } catch (cause) {
-    throw cannotListen(host, port, cause);
-  }
-  return addressOf(host, boundPort(server.address()));
-}
-
 /** Takes nothing new, lets runs end between two requests, and waits for what is in flight to be answered. */
 async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnderWay): Promise<void> {
   const closed = once(server, "close");
@@ -159,14 +165,4 @@ async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnde
   await close();
   server.closeAllConnections();
   clearInterval(idle);
-  await all.close();
-}
-
-function addressOf(host: string, port: number): string {
-  return `http://${bracketed(host)}:${port}${MCP_PATH}`;
-}
-
-function boundPort(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new TypeError("the server listens on no port");
-  return address.port;
 }

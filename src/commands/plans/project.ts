@@ -14,8 +14,9 @@ import { SettingsError } from "../../settings/error.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { backendOf, connect } from "../connect.ts";
+import { connect } from "../connect.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
+import { backendOf } from "../store.ts";
 
 /** The project that the commands of the desired state work with. */
 export interface PlanProject {
@@ -37,8 +38,9 @@ export async function withProject(
   const input = inputOf(line);
   const settings = settingsFrom(input);
   const apiUrl = apiUrlOf(settings, givenText(SETTINGS.mode, input)?.text);
+  const backend = await backendOf(settings);
   const connected = connect(settings, {
-    backend: backendOf(settings),
+    backend,
     stopping: new AbortController().signal,
     sealKey: () => Promise.reject(new Error("a command that reads seals nothing")),
   });
@@ -52,6 +54,7 @@ export async function withProject(
     return 1;
   } finally {
     await connected.close();
+    await backend.close();
   }
 }
 

@@ -2,7 +2,7 @@ import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
 import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
-import { NothingKeptError } from "../../runs/kind-runs.ts";
+import { NothingKeptError } from "../../runs/nothing-kept.ts";
 import { type EventWorld, SEND_ANEW, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { eventRows } from "./event-rows.ts";

@@ -1,5 +1,6 @@
 import type { Run, RunsContext } from "../../runs/kind.ts";
-import { KindRuns, unlessNothingKept } from "../../runs/kind-runs.ts";
+import { KindRuns } from "../../runs/kind-runs.ts";
+import { unlessNothingKept } from "../../runs/nothing-kept.ts";
 import { type MadeBefore, oneOf } from "../../runs/processes/same-call.ts";
 import type { EventWorld } from "./event-drive.ts";
 import { eventKind } from "./event-kind.ts";

@@ -24,6 +24,8 @@ export interface Backend {
   readonly sealKey: () => Promise<Uint8Array>;
   /** Resolves where the backend can be reached and holds all that it needs; absent: it can always be used. */
   readonly ready?: () => Promise<void>;
+  /** Closes what it holds open; leases have to be given back before. */
+  readonly close: () => Promise<void>;
 }
 
 /** How the names of targetings are remembered. */

@@ -11,6 +11,9 @@ export class RunStoreError extends Error {
   }
 }
 
+/** The store cannot be reached now; nothing was sent for the call that needed it. */
+export class StoreUnavailableError extends RunStoreError {}
+
 /** The header of a run: all that is needed to finish it without its caller. Written before it starts. */
 export interface RunHeader<Call = unknown> {
   readonly runId: string;
@@ -144,6 +147,31 @@ export interface RunStore {
   forgetStop(runId: string, asked: readonly string[]): Promise<void>;
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void>;
+  /** Runs that processes leave to each other; absent: a run whose process ended waits until it is resumed by a call. */
+  readonly left?: LeftRuns;
+}
+
+/**
+ * Runs that were started, and that no process drives: the process that drove them has ended. A process that takes up
+ * runs of their project goes on with them, and as long as there is one, they count as driven.
+ */
+export interface LeftRuns {
+  /** Whether this process drives the runs that it starts; where not, it leaves each of them once its plan is kept. */
+  readonly drivesOwn: boolean;
+  /** Leaves a run, whose lease was given back, to others. */
+  leave(runId: string): Promise<void>;
+  /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left. */
+  takesUp(projects: readonly string[], wake: () => void): Promise<void>;
+  /** Some of the runs of these projects that nobody drives: of callers of whom the fewest are driven first. */
+  found(projects: readonly string[], most: number): Promise<readonly LeftRun[]>;
+  /** Notes that a run cannot be taken up; it then waits until it is resumed by a call. */
+  decline(runId: string): Promise<void>;
+}
+
+/** A run that nobody drives. */
+export interface LeftRun {
+  readonly runId: string;
+  readonly project: string;
 }
 
 /** Runs of one call, or of one caller in one project. */
@@ -156,6 +184,7 @@ export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefine
   try {
     return await reading;
   } catch (thrown) {
+    if (thrown instanceof StoreUnavailableError) throw thrown;
     if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
     throw thrown;
   }

@@ -42,5 +42,6 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
       await appendFile(join(stateDir, "audit.ndjson"), `${line}\n`, { mode: 0o600 });
     },
     sealKey: () => sealKeyIn(stateDir),
+    close: async () => {},
   };
 }

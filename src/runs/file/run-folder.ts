@@ -33,7 +33,8 @@ export const keptHeader = z.object({
 const partOfHeader = keptHeader
   .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
   .partial();
-const summary = z.object({
+/** The summary of a run as it is kept. */
+export const keptSummary = z.object({
   tool: z.string(),
   caller: z.string(),
   fingerprint: z.string(),
@@ -101,7 +102,7 @@ export async function readText(file: string): Promise<string | undefined> {
 /** The summary of a run; undefined where it never came to rest, or the summary cannot be read. */
 export async function readSummary(folder: string, runId: string): Promise<RunSummary | undefined> {
   const text = await readText(join(folder, runId, FILES.summary));
-  return text === undefined ? undefined : summary.safeParse(parseJson(text)).data;
+  return text === undefined ? undefined : keptSummary.safeParse(parseJson(text)).data;
 }
 
 /** What can be read of a run's header, even of a damaged one. */

@@ -11,8 +11,6 @@ import { tryLease } from "./lease.ts";
 const LOOK_AGAIN_MS = 20;
 /** The file by which it asks for the lease. */
 const ASKED = "write.asked";
-/** How long a process that gave a lease back waits before it takes it again, so that waiting processes notice. */
-const TURN_MS = 2 * LOOK_AGAIN_MS;
 /** How long a lease is kept for the next request. */
 const KEEP_MS = 25;
 
@@ -40,11 +38,34 @@ export function processLock(clock: Clock): ProjectLock {
   };
 }
 
-/**
- * A queue within this process, and a lease between the processes of this machine, kept below `folder`. The lease stays
- * from one request to the next, unless another process asks for it: then they take turns.
- */
+/** The leases that processes share, one for each project. */
+export interface SharedLeases {
+  /** Tries to take the lease; undefined while another process holds it. */
+  take(project: string): Promise<Lease | undefined>;
+  /** Asks the process that holds it to give it back between two requests. */
+  ask(project: string): Promise<void>;
+  /** A mark that changes whenever a process asks for it; not a number where that cannot be told. */
+  asked(project: string, lease: Lease | undefined): Promise<number>;
+}
+
+/** The write lock between the processes of this machine, by leases kept below `folder`. */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
+  return sharedLock(
+    {
+      take: (project) => tryLease(folder(project), "write", clock),
+      ask: (project) => writeFile(join(folder(project), ASKED), `${randomUUID()}\n`, { mode: 0o600 }),
+      asked: (project) => lastAsked(folder(project)),
+    },
+    clock,
+    LOOK_AGAIN_MS,
+  );
+}
+
+/**
+ * A queue within this process, and a lease between processes. The lease stays from one request to the next, unless
+ * another process asks for it: then they take turns.
+ */
+export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
   const kept = new Map<string, HeldLease>();
   const giveBack = async (project: string): Promise<void> => {
@@ -52,13 +73,21 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
     kept.delete(project);
     await lease?.release();
   };
+  const waitedFor = async (project: string, signal: AbortSignal): Promise<Lease> => {
+    for (;;) {
+      const lease = await leases.take(project);
+      if (lease !== undefined) return lease;
+      await leases.ask(project);
+      await clock.sleep(lookAgainMs, signal);
+    }
+  };
   const taken = async (project: string, signal: AbortSignal): Promise<HeldLease> => {
     const before = kept.get(project);
     clearTimeout(before?.timer);
     kept.delete(project);
     if (before !== undefined && (await isStillHeld(before.lease))) return before;
-    const lease = await waitedFor(folder(project), clock, signal);
-    return { lease, lastAsked: await lastAsked(folder(project)) };
+    const lease = await waitedFor(project, signal);
+    return { lease, lastAsked: await leases.asked(project, undefined) };
   };
   return {
     hold: (project, work, signal) =>
@@ -73,9 +102,10 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
             return await work(lease);
           } finally {
             if (lease.lost.aborted) kept.delete(project);
-            else if ((await lastAsked(folder(project))) !== mine.lastAsked) {
+            else if ((await leases.asked(project, lease)) !== mine.lastAsked) {
               await giveBack(project);
-              await clock.sleep(TURN_MS);
+              // So that waiting processes notice before it is taken again.
+              await clock.sleep(2 * lookAgainMs);
             } else {
               // A lease that cannot be given back expires, and another process takes it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
@@ -106,15 +136,6 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   } catch {
     await lease.release().catch(() => undefined);
     return false;
-  }
-}
-
-async function waitedFor(folder: string, clock: Clock, signal: AbortSignal): Promise<Lease> {
-  for (;;) {
-    const lease = await tryLease(folder, "write", clock);
-    if (lease !== undefined) return lease;
-    await writeFile(join(folder, ASKED), `${randomUUID()}\n`, { mode: 0o600 });
-    await clock.sleep(LOOK_AGAIN_MS, signal);
   }
 }
 

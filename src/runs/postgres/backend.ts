@@ -1,0 +1,69 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { Backend } from "../backend/backend.ts";
+import { type SharedLeases, sharedLock } from "../file/leases/project-lock.ts";
+import type { Retention } from "../file/retention.ts";
+import { targetingMemory } from "../file/targeting-names.ts";
+import { type DatabaseOptions, openDatabase } from "./database.ts";
+import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
+import { memberOf } from "./member.ts";
+import { checkTables, tablesOf } from "./migrate.ts";
+import { storedNames } from "./names.ts";
+import { storedRuns } from "./run-store.ts";
+import { keptSealKey } from "./seal-key.ts";
+import { storedSuites } from "./suites.ts";
+
+/** How often a process that waits for the turn to write looks again, in milliseconds. */
+const LOOK_AGAIN_MS = 50;
+
+/** Has a statement made once, also where the database is away. */
+const ONCE = AbortSignal.abort();
+
+interface PostgresOptions extends DatabaseOptions {
+  readonly clock: Clock;
+  readonly keep: Retention;
+  /** Whether this process drives the runs that it starts. */
+  readonly drivesOwn?: boolean;
+}
+
+/** Keeps everything in PostgreSQL, for processes on any number of machines. Nothing is connected before it is needed. */
+export function postgresBackend({ clock, keep, drivesOwn = true, ...where }: PostgresOptions): Backend {
+  const database = openDatabase(where, clock);
+  const member = memberOf(database, clock);
+  const of = { database, member, clock };
+  const lock = sharedLock(leasesIn(of), clock, LOOK_AGAIN_MS);
+  return {
+    runs: storedRuns(of, lock, { keep, drivesOwn }),
+    lock,
+    suites: storedSuites(database),
+    names: (project, { lasting, known, onProblem }) =>
+      lasting
+        ? storedNames(database, project, () => clock.now())
+        : targetingMemory({ now: () => clock.now(), ...(known && { known }), onProblem }),
+    async audit(line) {
+      await database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]);
+    },
+    sealKey: () => keptSealKey(database),
+    ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),
+    async close() {
+      await member.close();
+      await database.close();
+    },
+  };
+}
+
+function leasesIn(of: LeasesOf): SharedLeases {
+  const nameOf = (project: string): string => (project.startsWith("turn:") ? project : `project:${project}`);
+  return {
+    take: (project) => takeLease(of, nameOf(project)),
+    async ask(project) {
+      await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
+    },
+    async asked(project, lease) {
+      // Each append tells of it, so that it costs no statement of its own.
+      if (lease instanceof StoredLease) return Number(lease.asked);
+      const query = "select asked from targeting_mcp.lease where name = $1";
+      const [told] = await of.database.rows<{ asked: string }>(query, [nameOf(project)]);
+      return Number(told?.asked ?? Number.NaN);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import pg from "pg";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import { RunStoreError, StoreUnavailableError } from "../backend/store.ts";
+
+/** How long a statement is tried again while the database cannot be reached, in milliseconds. */
+const PATIENCE_MS = 6000;
+const AGAIN_MS = 250;
+/** A connection over which no answer comes within this time counts as cut. */
+const ANSWER_MS = 5000;
+const CONNECT_MS = 3000;
+
+/** States in which the server ends or refuses connections, although nothing is wrong with the statement. */
+const AWAY_STATES = /^(08...|57P0[1-5]|53300|40001|40P01|25006)$/;
+
+const STORE_REMEDY = "It goes on by itself once the database of TARGETING_MCP_STORE answers; try again then.";
+
+/** Where the database is, and how much of it a process may use. */
+export interface DatabaseOptions {
+  readonly url: string;
+  /** A direct address of the same database, where the first one leads through a pooler. */
+  readonly listenUrl?: string | undefined;
+  /** Most connections of this process; one of them is for the sign of life. */
+  readonly connections: number;
+}
+
+/** Runs statements, each by itself: what belongs together is one statement or one function of the database. */
+export interface Database {
+  /**
+   * The rows of a statement. It is tried again while the database is away, so it has to be one that may be made twice.
+   * Throws a StoreUnavailableError where the database stays away, or `until` is aborted; without `until` after some
+   * seconds.
+   */
+  rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
+  /** A connection that is used for one purpose only; the caller closes it. */
+  direct(): Promise<pg.Client>;
+  close(): Promise<void>;
+}
+
+/** Opens a database; nothing is connected before the first statement. */
+export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, clock: Clock = systemClock): Database {
+  const common = { application_name: "targeting-mcp", connectionTimeoutMillis: CONNECT_MS, keepAlive: true };
+  const pool = new pg.Pool({
+    ...common,
+    ...{
+      connectionString: url,
+      max: Math.max(1, connections - 1),
+      query_timeout: ANSWER_MS,
+      idleTimeoutMillis: 30_000,
+    },
+    onConnect: commitsDurably,
+    allowExitOnIdle: true,
+  });
+  // A connection that breaks while nobody uses it is replaced by the next statement.
+  pool.on("error", () => undefined);
+  const closing = new AbortController();
+  return {
+    async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
+      const begin = clock.monotonic();
+      for (;;) {
+        try {
+          return (await pool.query<Row>(text, [...values])).rows;
+        } catch (thrown) {
+          if (!isAway(thrown)) throw refused(thrown);
+          const isOver = until === undefined ? clock.monotonic() - begin > PATIENCE_MS : until.aborted;
+          if (isOver || closing.signal.aborted) throw unavailable(thrown);
+          await clock.sleep(AGAIN_MS);
+        }
+      }
+    },
+    async direct() {
+      const client = new pg.Client({ ...common, connectionString: listenUrl ?? url });
+      client.on("error", () => undefined);
+      await client.connect();
+      return client;
+    },
+    async close() {
+      closing.abort();
+      await pool.end();
+    },
+  };
+}
+
+/** A commit is on the disk when it was acknowledged, whatever the role or the database says. */
+async function commitsDurably(client: pg.ClientBase): Promise<void> {
+  await client.query(
+    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
+  );
+}
+
+/** Whether the database could not be reached, or broke off. */
+export function isAway(thrown: unknown): boolean {
+  return !(thrown instanceof pg.DatabaseError) || AWAY_STATES.test(thrown.code ?? "");
+}
+
+/** That the database cannot be reached, as calls are told it. */
+export function unavailable(cause: unknown): StoreUnavailableError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new StoreUnavailableError(
+    `the store of TARGETING_MCP_STORE cannot be reached (${why}); nothing was sent for this call`,
+    STORE_REMEDY,
+    { cause },
+  );
+}
+
+/** That the database refused a statement. */
+export function refused(cause: unknown): RunStoreError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  if (cause instanceof pg.DatabaseError && (cause.code === "42P01" || cause.code === "3F000")) {
+    return new StoreUnavailableError(
+      `the store of TARGETING_MCP_STORE has no tables of this version (${why}); nothing was sent for this call`,
+      "Run targeting-mcp migrate.",
+      { cause },
+    );
+  }
+  return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, STORE_REMEDY, { cause });
+}

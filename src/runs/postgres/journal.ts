@@ -1,0 +1,94 @@
+import type { Line, RunJournal } from "../backend/store.ts";
+import { RunStoreError } from "../backend/store.ts";
+import { type Intent, type Lease, readClocks, type Turn } from "../turn.ts";
+import { driverOf, isFresh, type LeasesOf, StoredLease, TTL } from "./lease.ts";
+
+const APPEND = "select * from targeting_mcp.append($1, $2, $3, $4, $5, $6, $7, $8)";
+interface Appended {
+  readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
+  readonly turn_asked: string;
+  readonly seq_now: string;
+}
+
+/**
+ * Opens a journal for appending by a lease of this store. While the database is away an append waits for it, for as
+ * long as the lease is not known to be lost: an answer of the API that came meanwhile is kept, and never asked for again.
+ */
+export async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
+  const lease = storedLease(given);
+  const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
+  let seq = BigInt(found?.seq ?? "0");
+  let waiting: Buffer[] = [];
+  let turns: Promise<void> = Promise.resolve();
+
+  /** One commit: what waits is appended, and the leases are renewed. */
+  const append = async (turn: StoredLease | undefined): Promise<void> => {
+    lease.lost.throwIfAborted();
+    const taken = waiting.length;
+    if (taken === 0 && turn === undefined) return lease.check();
+    const body = taken === 0 ? null : Buffer.concat(waiting);
+    const values = [runId, driverOf(runId), lease.token, seq, body, turn?.name ?? null, turn?.token ?? null, TTL];
+    const [told] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
+    if (told?.result === "run lost") throw lease.lose();
+    if (told?.result === "turn lost" && turn !== undefined) throw turn.lose();
+    if (told?.result !== "ok") throw behind(runId, told?.seq_now);
+    lease.wasRenewed();
+    turn?.wasRenewed(BigInt(told.turn_asked));
+    if (body !== null) seq = BigInt(told.seq_now);
+    waiting = waiting.slice(taken);
+  };
+  /** Appends follow each other. */
+  const inTurn = (turn?: StoredLease): Promise<void> => {
+    const done = turns.then(() => append(turn));
+    turns = done.catch(() => undefined);
+    return done;
+  };
+  return {
+    append: (line) => void waiting.push(bytesOf(line)),
+    // The next flush throws what goes wrong here.
+    write: () => void inTurn().catch(() => undefined),
+    flush: () => inTurn(),
+    async intend(turn: Turn): Promise<Intent> {
+      await lease.settled();
+      const other = turn instanceof StoredLease && turn !== lease ? turn : undefined;
+      await other?.settled();
+      for (;;) {
+        const intent = readClocks(of.clock);
+        await inTurn(other);
+        if (other === undefined && turn !== lease) await turn.renew();
+        // Where the database was away meanwhile, the readings are too old by now.
+        if (isFresh(intent, of.clock)) return intent;
+      }
+    },
+    async appendLate(line) {
+      await of.database.rows(
+        `with at as (update targeting_mcp.run set late = late + 1, changes = changes + 1 where id = $1 returning seq, late)
+         insert into targeting_mcp.entry (run, seq, late, epoch, body) select $1, seq, late, $2, $3 from at`,
+        [runId, lease.epoch, bytesOf(line)],
+      );
+    },
+    async close() {
+      if (waiting.length > 0) await inTurn();
+      await turns;
+    },
+  };
+}
+
+function storedLease(lease: Lease): StoredLease {
+  if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
+  return lease;
+}
+
+function bytesOf(line: Line): Buffer {
+  return Buffer.concat([...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE]);
+}
+
+const NEWLINE = Buffer.from("\n");
+
+/** After a failover that lost entries, the journal no longer holds what was acknowledged. */
+function behind(runId: string, seqNow: string | undefined): RunStoreError {
+  return new RunStoreError(
+    `the journal of run ${runId} is not where this process left it (entry ${seqNow}): the store has lost entries`,
+    "Look at what was applied with list_options before it is resumed.",
+  );
+}

@@ -1,0 +1,145 @@
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../../platform/clock.ts";
+import { HeldBackError } from "../../platform/fence.ts";
+import { checkFresh, type Intent, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
+import type { Database } from "./database.ts";
+import type { Member } from "./member.ts";
+
+/** How often a holder renews a lease that nothing else renews, and how long after that others may take it over. */
+const BEAT_MS = 2000;
+export const TTL = "6 seconds";
+
+/** What leases are kept by. */
+export interface LeasesOf {
+  readonly database: Database;
+  readonly member: Pick<Member, "number">;
+  readonly clock: Clock;
+}
+
+/** The name under which the lease of a run's driver is kept. */
+export function driverOf(runId: string): string {
+  return `run:${runId}`;
+}
+
+/** Tries to take a lease; undefined while another holding has it. */
+export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
+  const token = randomUUID();
+  const number = await of.member.number();
+  const [taken] = await of.database.rows<{ new_epoch: string; taken_over: boolean; was_unsettled: boolean }>(
+    "select * from targeting_mcp.take($1, $2, $3, $4)",
+    [name, number, token, TTL],
+  );
+  if (taken === undefined) return undefined;
+  const { new_epoch, taken_over, was_unsettled } = taken;
+  return new StoredLease(of, { name, token, epoch: BigInt(new_epoch), isTakenOver: taken_over }, was_unsettled);
+}
+
+interface Holding {
+  readonly name: string;
+  readonly token: string;
+  readonly epoch: bigint;
+  readonly isTakenOver: boolean;
+}
+
+/** A lease in the database that this process holds. The journal renews it together with what it appends. */
+export class StoredLease implements Lease {
+  readonly name: string;
+  readonly token: string;
+  readonly epoch: bigint;
+  readonly isTakenOver: boolean;
+  readonly #of: LeasesOf;
+  readonly #losing = new AbortController();
+  readonly #settledAt: number;
+  readonly #beat: NodeJS.Timeout;
+  #renewedAt: number;
+  /** How often others had asked for it when it was renewed last. */
+  asked = 0n;
+
+  constructor(of: LeasesOf, { name, token, epoch, isTakenOver }: Holding, isUnsettled: boolean) {
+    this.name = name;
+    this.token = token;
+    this.epoch = epoch;
+    this.isTakenOver = isTakenOver;
+    this.#of = of;
+    this.#renewedAt = of.clock.monotonic();
+    this.#settledAt = isUnsettled ? this.#renewedAt + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
+    // Where the lease cannot be renewed now, it is renewed again before a request leaves by it.
+    this.#beat = setInterval(() => void this.#keepAlive().catch(() => undefined), BEAT_MS).unref();
+  }
+
+  get lost(): AbortSignal {
+    return this.#losing.signal;
+  }
+
+  async settled(signal?: AbortSignal): Promise<void> {
+    const { clock } = this.#of;
+    for (let left = this.#settledAt - clock.monotonic(); left > 0; left = this.#settledAt - clock.monotonic()) {
+      await clock.sleep(Math.ceil(left), signal);
+    }
+  }
+
+  async renew(): Promise<Intent> {
+    await this.settled();
+    for (;;) {
+      const intent = readClocks(this.#of.clock);
+      await this.check();
+      if (isFresh(intent, this.#of.clock)) return intent;
+    }
+  }
+
+  async check(): Promise<void> {
+    this.#losing.signal.throwIfAborted();
+    const [renewed] = await this.#of.database.rows<{ asked: string }>("select * from targeting_mcp.renew($1, $2, $3)", [
+      this.name,
+      this.token,
+      TTL,
+    ]);
+    if (renewed === undefined) throw this.lose();
+    this.wasRenewed(BigInt(renewed.asked));
+  }
+
+  /** Notes that an append has renewed it. */
+  wasRenewed(asked: bigint = this.asked): void {
+    this.asked = asked;
+    this.#renewedAt = this.#of.clock.monotonic();
+  }
+
+  /** Notes that another holding has it; gives the error that says so. */
+  lose(): LeaseLostError {
+    clearInterval(this.#beat);
+    const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);
+    if (!this.#losing.signal.aborted) this.#losing.abort(lost);
+    return lost;
+  }
+
+  mayLeave(intent: Intent): void {
+    if (this.#losing.signal.aborted) throw new HeldBackError("another process writes now");
+    checkFresh(intent, this.#of.clock);
+  }
+
+  async release(): Promise<void> {
+    clearInterval(this.#beat);
+    if (this.#losing.signal.aborted) return;
+    const { database, clock } = this.#of;
+    await database.rows(
+      "update targeting_mcp.lease set released = true, unsettled = $3 where name = $1 and token = $2",
+      [this.name, this.token, clock.monotonic() < this.#settledAt],
+    );
+  }
+
+  async #keepAlive(): Promise<void> {
+    if (this.#of.clock.monotonic() - this.#renewedAt < BEAT_MS / 2) return;
+    await this.check();
+  }
+}
+
+/** Whether a request may still be announced with these readings: the database may have been away meanwhile. */
+export function isFresh(intent: Intent, clock: Clock): boolean {
+  try {
+    checkFresh(intent, clock);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof HeldBackError) return false;
+    throw thrown;
+  }
+}

@@ -1,0 +1,130 @@
+import { hostname } from "node:os";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import { type Database, isAway, refused, unavailable } from "./database.ts";
+
+/** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */
+const LOCKS = 1953325936;
+const AGAIN_MS = 250;
+const READY_MS = 6000;
+const SEEN_EVERY_MS = 5000;
+/** The notices that processes send each other; a process that misses one looks by itself a little later. */
+const CHANNEL = "targeting_mcp_left";
+
+/** This process among those that share a database. */
+export interface Member {
+  /** Its number, once its sign of life is there. Throws a StoreUnavailableError where the database cannot be reached. */
+  number(): Promise<number>;
+  /** From now on it takes up the runs of these projects by itself; `wake` is called when there may be some. */
+  drives(projects: readonly string[], wake: () => void): Promise<void>;
+  /** Tells all processes that a run was left to be taken up. */
+  tellOfLeft(): Promise<void>;
+  /** Ends the sign of life. */
+  close(): Promise<void>;
+}
+
+type Session = Awaited<ReturnType<Database["direct"]>>;
+
+/** What the other processes know of this one. */
+interface Shown {
+  /** Given by the database, and kept for as long as the process lives. */
+  number?: number | undefined;
+  projects: readonly string[];
+  wake: () => void;
+}
+
+/**
+ * Shows a sign of life for as long as the process lives and reaches the database: an advisory lock on a connection of
+ * its own, which ends with the process. It begins at the first use.
+ */
+export function memberOf(database: Database, clock: Clock = systemClock): Member {
+  const shown: Shown = { projects: [], wake: () => {} };
+  let session: Promise<Session> | undefined;
+  const closing = new AbortController();
+  let seen: NodeJS.Timeout | undefined;
+
+  const begin = async (): Promise<Session> => {
+    const client = await openSession(database, shown);
+    client.once("end", () => {
+      session = undefined;
+      if (!closing.signal.aborted) void again().catch(() => undefined);
+    });
+    seen ??= setInterval(() => void showLife().catch(() => undefined), SEEN_EVERY_MS).unref();
+    return client;
+  };
+  const connected = (): Promise<Session> => {
+    session ??= begin().catch((thrown: unknown) => {
+      session = undefined;
+      throw thrown;
+    });
+    return session;
+  };
+  /** Connects again until it succeeds: without the sign of life others take over what this process holds. */
+  const again = async (): Promise<void> => {
+    while (!closing.signal.aborted) {
+      try {
+        await connected();
+        return;
+      } catch {
+        await clock.sleep(AGAIN_MS, closing.signal);
+      }
+    }
+  };
+  const showLife = async (): Promise<void> => {
+    await database.rows(
+      "update targeting_mcp.worker set seen_at = clock_timestamp(), projects = $2 where number = $1",
+      [shown.number, shown.projects],
+    );
+  };
+  return {
+    async number() {
+      const since = clock.monotonic();
+      for (;;) {
+        try {
+          await connected();
+          if (shown.number === undefined) throw new TypeError("the database gave no number");
+          return shown.number;
+        } catch (thrown) {
+          if (!isAway(thrown)) throw refused(thrown);
+          if (clock.monotonic() - since > READY_MS || closing.signal.aborted) throw unavailable(thrown);
+          await clock.sleep(AGAIN_MS);
+        }
+      }
+    },
+    async drives(projects, wake) {
+      Object.assign(shown, { projects, wake });
+      await this.number();
+      await showLife();
+    },
+    async tellOfLeft() {
+      await database.rows(`select pg_notify('${CHANNEL}', '')`);
+    },
+    async close() {
+      closing.abort();
+      clearInterval(seen);
+      const client = await session?.catch(() => undefined);
+      if (client === undefined) return;
+      await client.query("delete from targeting_mcp.worker where number = $1", [shown.number]).catch(() => undefined);
+      await client.end().catch(() => undefined);
+    },
+  };
+}
+
+async function openSession(database: Database, shown: Shown): Promise<Session> {
+  const client = await database.direct();
+  try {
+    const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
+    shown.number ??= (await client.query<{ n: number }>(numbered)).rows[0]?.n;
+    await client.query("select pg_advisory_lock($1, $2)", [LOCKS, shown.number]);
+    await client.query(`listen ${CHANNEL}`);
+    await client.query(
+      `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
+       on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
+      [shown.number, `${hostname()}:${process.pid}`, shown.projects],
+    );
+  } catch (thrown) {
+    await client.end().catch(() => undefined);
+    throw thrown;
+  }
+  client.on("notification", () => shown.wake());
+  return client;
+}

@@ -1,0 +1,61 @@
+import { RunStoreError } from "../backend/store.ts";
+import type { Database } from "./database.ts";
+import { MIGRATIONS, SCHEMA } from "./migrations.ts";
+
+/** The advisory lock under which the tables are changed. */
+const MIGRATING = "1953325936, 0";
+
+/** How the tables of a database stand against this version. */
+export interface Tables {
+  /** The number of the last migration; 0 where there are no tables. */
+  readonly found: number;
+  readonly wanted: number;
+}
+
+/** Brings the tables up to date; several processes may do so at once. Gives how they stood before. */
+export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
+  const client = await database.direct();
+  try {
+    await client.query(`select pg_advisory_lock(${MIGRATING})`);
+    await client.query(`create schema if not exists ${SCHEMA}`);
+    await client.query(
+      `create table if not exists ${SCHEMA}.migration (number int primary key, at timestamptz not null default now())`,
+    );
+    const { rows } = await client.query<{ found: number }>(
+      `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`,
+    );
+    const found = rows[0]?.found ?? 0;
+    for (const [place, sql] of MIGRATIONS.entries()) {
+      if (place < found) continue;
+      await client.query(`begin; ${sql}; insert into ${SCHEMA}.migration values (${place + 1}); commit`);
+    }
+    return { found, wanted: MIGRATIONS.length };
+  } finally {
+    await client.end();
+  }
+}
+
+/** How the tables stand, without changing anything. */
+export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables> {
+  const wanted = MIGRATIONS.length;
+  const [there] = await database.rows<{ is: boolean }>(`select to_regclass('${SCHEMA}.migration') is not null as is`);
+  if (there?.is !== true) return { found: 0, wanted };
+  const [last] = await database.rows<{ found: number }>(
+    `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`,
+  );
+  return { found: last?.found ?? 0, wanted };
+}
+
+/** Throws a RunStoreError where this version cannot work with the tables; those of the next version fit, too. */
+export function checkTables({ found, wanted }: Tables): void {
+  if (found < wanted) {
+    const which = found === 0 ? "has no tables yet" : `has tables of an older version (${found}, ${wanted} is needed)`;
+    throw new RunStoreError(`the database of TARGETING_MCP_STORE ${which}`, "Run targeting-mcp migrate.");
+  }
+  if (found > wanted + 1) {
+    throw new RunStoreError(
+      `the tables of TARGETING_MCP_STORE are of a much newer version (${found}, this one knows ${wanted})`,
+      "Use that version of targeting-mcp.",
+    );
+  }
+}

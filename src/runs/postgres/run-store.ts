@@ -1,0 +1,220 @@
+import { randomUUID } from "node:crypto";
+import { parseJson } from "../../platform/json.ts";
+import type { ProjectLock } from "../backend/project-lock.ts";
+import type { Line, RunHeader, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
+import { damaged } from "../entries.ts";
+import type { Retention } from "../file/retention.ts";
+import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-folder.ts";
+import type { Database } from "./database.ts";
+import { openStoredJournal } from "./journal.ts";
+import { driverOf, type LeasesOf, takeLease } from "./lease.ts";
+import { leftRuns } from "./left-runs.ts";
+import type { Member } from "./member.ts";
+import { keepPart, partOf } from "./parts.ts";
+import { removeOld } from "./retention.ts";
+
+/** Headers of this form are read. */
+const VERSION = 1;
+/** The number of groups in which calls take turns: calls of one group wait for each other. */
+const TURNS = 64;
+const ENTRIES_AT_ONCE = 50;
+/** The most runs that are listed, and that are looked at for unfinished ones. */
+const MOST_LISTED = 10_000;
+const MOST_UNFINISHED = 1000;
+const NEVER = new AbortController().signal;
+/** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
+const SEEN_WITHIN = "30 seconds";
+
+interface StoredRunsOptions {
+  readonly keep: Retention;
+  /** Whether this process drives the runs that it starts. */
+  readonly drivesOwn: boolean;
+}
+
+/** Keeps runs in a database that several processes share, on whatever machines. */
+export function storedRuns(
+  of: LeasesOf & { readonly member: Member },
+  turns: ProjectLock,
+  { keep, drivesOwn }: StoredRunsOptions,
+): RunStore {
+  const { database, clock } = of;
+  return {
+    async create(given) {
+      const { runId, project, caller, environment, fingerprint } = given;
+      await database.rows(
+        `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header)
+         values ($1, $2, $3, $4, $5, $6) on conflict (id) do nothing`,
+        [runId, project, caller, environment, fingerprint, JSON.stringify({ version: VERSION, ...given })],
+      );
+    },
+    async reopen({ runId }) {
+      await database.rows(
+        "update targeting_mcp.run set summary = null, open = true, declined = false, changes = changes + 1 where id = $1",
+        [runId],
+      );
+    },
+    propose: (runId, lines) => keepPart(database, { runId, name: "proposed" }, inLines(lines)),
+    start: (runId) => startOnce(database, runId),
+    journal: (runId, lease) => openStoredJournal(of, runId, lease),
+    keep: (runId, part, pieces) => keepPart(database, { runId, name: part }, pieces),
+    part: (runId, part) => partOf(database, { runId, name: part }),
+    read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
+    async revision(runId) {
+      const [found] = await database.rows<{ changes: string; bytes: string }>(
+        "select changes, bytes from targeting_mcp.run where id = $1",
+        [runId],
+      );
+      return found && { text: found.changes, bytes: Number(found.bytes) };
+    },
+    list: (caller) =>
+      idsOf(database, "select id from targeting_mcp.run where caller = $1 order by id desc limit $2", [
+        caller,
+        MOST_LISTED,
+      ]),
+    unfinished: (which) => idsOf(database, ...unfinishedQuery(which)),
+    async last(fingerprint) {
+      const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
+      return (await idsOf(database, query, [fingerprint]))[0];
+    },
+    async alone(fingerprint, work) {
+      const [done] = await turns.hold(turnOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
+      if (done.status === "rejected") throw done.reason;
+      return done.value;
+    },
+    async summarise(runId, given) {
+      await database.rows("update targeting_mcp.run set summary = $2, open = $3, changes = changes + 1 where id = $1", [
+        runId,
+        JSON.stringify(given),
+        isUnfinished(given),
+      ]);
+    },
+    summary: (runId) => summaryOf(database, runId),
+    lease: (runId) => takeLease(of, driverOf(runId)),
+    async isDriven(runId) {
+      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, [runId, driverOf(runId), SEEN_WITHIN]);
+      return told?.driven === true;
+    },
+    async askToStop(runId) {
+      await database.rows("insert into targeting_mcp.stop_wish values ($1, $2) on conflict do nothing", [
+        runId,
+        randomUUID(),
+      ]);
+    },
+    stopAsked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
+    async forgetStop(runId, asked) {
+      if (asked.length === 0) return;
+      await database.rows("delete from targeting_mcp.stop_wish where run = $1 and id = any($2)", [runId, asked]);
+    },
+    tidy: () => removeOld(database, keep, clock.now()),
+    left: leftRuns(of, drivesOwn),
+  };
+}
+
+/** A run is driven where its lease is held, and where a process is there that takes it up by itself. */
+const IS_DRIVEN = `
+  select exists (
+    select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
+  ) or exists (
+    select from targeting_mcp.run r join targeting_mcp.worker w on r.project = any(w.projects)
+    where r.id = $1 and r.started and r.summary is null and not r.declined
+      and w.seen_at > clock_timestamp() - $3::interval
+  ) as driven`;
+
+/** One that is made again after its answer was lost is recognised. */
+async function startOnce(database: Database, runId: string): Promise<boolean> {
+  const changed = await database.rows<{ id: string }>(
+    `update targeting_mcp.run set started = true, started_by = $2, changes = changes + 1
+     where id = $1 and (not started or started_by = $2) returning id`,
+    [runId, randomUUID()],
+  );
+  return changed.length > 0;
+}
+
+function unfinishedQuery(which: Which | undefined): [string, readonly unknown[]] {
+  const runs = "select id from targeting_mcp.run where open";
+  const newest = `order by id desc limit ${MOST_UNFINISHED}`;
+  if (which === undefined) return [`${runs} ${newest}`, []];
+  if ("fingerprint" in which) return [`${runs} and fingerprint = $1 ${newest}`, [which.fingerprint]];
+  const { caller, project, environment } = which;
+  return [`${runs} and caller = $1 and project = $2 and environment = $3 ${newest}`, [caller, project, environment]];
+}
+
+async function idsOf(database: Database, query: string, values: readonly unknown[]): Promise<readonly string[]> {
+  return (await database.rows<{ id: string }>(query, values)).map(({ id }) => id);
+}
+
+async function readRun(database: Database, runId: string): Promise<StoredRun | undefined> {
+  const [found] = await database.rows<{ header: string; started: boolean }>(
+    "select header, started from targeting_mcp.run where id = $1",
+    [runId],
+  );
+  if (found === undefined) return undefined;
+  return {
+    header: headerOf(runId, found.header),
+    started: found.started,
+    proposed: again(() => linesOf(partOf(database, { runId, name: "proposed" })())),
+    entries: again(() => linesOf(entryBodies(database, runId))),
+  };
+}
+
+function headerOf(runId: string, text: string): RunHeader {
+  const parsed = keptHeader.safeParse(parseJson(text));
+  if (!parsed.success) throw damaged(runId);
+  const { version: _, call, ...found } = parsed.data;
+  return { ...found, call };
+}
+
+async function summaryOf(database: Database, runId: string): Promise<RunSummary | undefined> {
+  const [found] = await database.rows<{ summary: string | null }>(
+    "select summary from targeting_mcp.run where id = $1",
+    [runId],
+  );
+  return typeof found?.summary === "string" ? keptSummary.safeParse(parseJson(found.summary)).data : undefined;
+}
+
+/** What was appended, in order; what a former driver added late stands where it was added. */
+async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
+  let [seq, late] = ["-1", 0];
+  for (;;) {
+    const rows = await database.rows<{ seq: string; late: number; body: Buffer }>(
+      `select seq, late, body from targeting_mcp.entry where run = $1 and (seq, late) > ($2, $3)
+       order by seq, late limit ${ENTRIES_AT_ONCE}`,
+      [runId, seq, late],
+    );
+    for (const row of rows) {
+      yield row.body;
+      [seq, late] = [row.seq, row.late];
+    }
+    if (rows.length < ENTRIES_AT_ONCE) return;
+  }
+}
+
+async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest: Uint8Array[] = [];
+  for await (const piece of pieces) {
+    let from = 0;
+    for (let end = piece.indexOf(LINE_END); end !== -1; end = piece.indexOf(LINE_END, from)) {
+      yield Buffer.concat([...rest, piece.subarray(from, end)]).toString("utf8");
+      rest = [];
+      from = end + 1;
+    }
+    if (from < piece.length) rest.push(piece.subarray(from));
+  }
+}
+
+const LINE_END = 0x0a;
+
+function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
+  return { [Symbol.asyncIterator]: open };
+}
+
+function turnOf(fingerprint: string): string {
+  return `turn:${[...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS}`;
+}
+
+function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
+  for (const line of lines) {
+    yield* line;
+    yield "\n";
+  }
+}

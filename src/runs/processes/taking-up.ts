@@ -1,0 +1,81 @@
+import type { Clock } from "../../platform/clock.ts";
+import { type LeftRun, type LeftRuns, StoreUnavailableError } from "../backend/store.ts";
+import type { Run } from "../kind.ts";
+
+/** How often a process looks for runs that others left, in milliseconds; a notice makes it look at once. */
+const LOOK_MS = 250;
+/** How many runs are looked for at once: several processes look at the same time. */
+const AT_ONCE = 8;
+
+/** The runs of a project, as the taking up needs them. */
+interface ProjectRuns {
+  takeUpLeft(runId: string): Promise<Run | undefined>;
+}
+
+/** What taking up runs needs. */
+export interface TakingUp {
+  readonly left: LeftRuns;
+  /** By the ID of the project. */
+  readonly projects: ReadonlyMap<string, () => ProjectRuns>;
+  /** The most runs that are taken up at a time. */
+  readonly most: number;
+  readonly clock: Clock;
+  /** Aborted when no more are to be taken up. */
+  readonly stopping: AbortSignal;
+  readonly onProblem: (problem: unknown, runId?: string) => void;
+}
+
+/** Goes on with runs that other processes left, until it is stopped. Resolves once this process counts as one that does. */
+export async function takeUpRuns(of: TakingUp): Promise<void> {
+  const { left, projects, clock, stopping } = of;
+  let awake = (): void => {};
+  await left.takesUp([...projects.keys()], () => awake());
+  const driven = new Set<string>();
+  const pause = async (): Promise<void> => {
+    const woken = new AbortController();
+    awake = () => woken.abort();
+    await clock.sleep(LOOK_MS, AbortSignal.any([woken.signal, stopping])).catch(() => undefined);
+  };
+  const look = async (): Promise<void> => {
+    const room = of.most - driven.size;
+    if (room <= 0) return;
+    for (const run of await left.found([...projects.keys()], Math.min(room, AT_ONCE))) {
+      if (stopping.aborted || driven.has(run.runId)) continue;
+      const taken = await takenUp(of, run);
+      if (taken === undefined) continue;
+      driven.add(run.runId);
+      void taken.rest.then(() => driven.delete(run.runId));
+    }
+  };
+  const loop = async (): Promise<void> => {
+    let isAway = false;
+    while (!stopping.aborted) {
+      try {
+        await look();
+        isAway = false;
+      } catch (problem) {
+        if (!isAway) of.onProblem(problem);
+        isAway = true;
+      }
+      await pause();
+    }
+  };
+  void loop();
+}
+
+/** Takes a run up; one that cannot be taken up waits until it is resumed by a call. */
+async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): Promise<Run | undefined> {
+  const { runId } = run;
+  const runs = projects.get(run.project)?.();
+  if (runs === undefined) return undefined;
+  try {
+    const taken = await runs.takeUpLeft(runId);
+    if (taken === undefined) await left.decline(runId);
+    return taken;
+  } catch (problem) {
+    if (problem instanceof StoreUnavailableError) throw problem;
+    onProblem(problem, runId);
+    await left.decline(runId);
+    return undefined;
+  }
+}

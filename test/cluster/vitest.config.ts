@@ -1,0 +1,11 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/cluster/**/*.test.ts"],
+    testTimeout: 300_000,
+    hookTimeout: 60_000,
+    // Each file starts a database and several servers of its own.
+    fileParallelism: false,
+  },
+});
