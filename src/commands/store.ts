@@ -69,6 +69,11 @@ export function mayMigrate(line: CommandLine): boolean {
   return optionOf(line, "no-migrate", toggle) !== true;
 }
 
+/** A process that ends waits no longer than this for a store that is away, in milliseconds. */
+export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
+  setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
+}
+
 /** Tells that a command needs a store; gives the exit code. */
 export function withoutStore(command: string): number {
   process.stderr.write(`targeting-mcp: ${command} needs TARGETING_MCP_STORE, the postgres:// address of a database\n`);

@@ -1,4 +1,10 @@
-import type { RunHeader, RunJournal, RunStore, RunSummary } from "./backend/store.ts";
+import {
+  type RunHeader,
+  type RunJournal,
+  type RunStore,
+  type RunSummary,
+  StoreUnavailableError,
+} from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import type { Reason } from "./outcome.ts";
 import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
@@ -148,12 +154,12 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
     () => carryOut(kind, context, parts, held),
     async () => held.journal?.close(),
     () => held.stopRequests.end(),
-    ifHeld(() => kind.finish(held.files)),
+    ifHeld(async () => held.isLeft || kind.finish(held.files)),
     ifHeld((lease) => lease.check()),
     ifHeld(async () => {
       // Without a summary it counts as one that others take up.
       if (isToBeLeft(store, held, state)) held.isLeft = true;
-      else await store.summarise(header.runId, inShort(kind, header, state));
+      if (!held.isLeft) await store.summarise(header.runId, inShort(kind, header, state));
     }),
     ifHeld((lease) => lease.release()),
     ifHeld(async () => held.isLeft && store.left?.leave(header.runId)),
@@ -163,6 +169,9 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
       await step();
     } catch (thrown) {
       if (isLost(held)) break;
+      // The run is as it was; whichever process reaches the store first goes on with it.
+      if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
+      if (held.isLeft) continue;
       const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
       state.apply(kind.stop({ cause: "interrupted", reason }, clock.now()));
     }

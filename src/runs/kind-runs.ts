@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
-import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
+import { type RunHeader, RunStoreError, type StoredRun, StoreUnavailableError } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
@@ -121,16 +121,22 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
-    return this.#resume(runId, await leaseToResume(store, runId), given);
+    const lease = await leaseToResume(store, runId);
+    return lease === undefined ? this.find(runId) : this.#resume(runId, lease, () => true, given);
   }
 
-  /** Goes on with a run by its lease; gives it as it is where another process has that. */
-  async #resume(runId: string, lease: Lease | undefined, given?: Given): Promise<Run<Call, State> | undefined> {
+  /** Goes on with a run by its lease. */
+  async #resume(
+    runId: string,
+    lease: Lease,
+    mayGoOn: (run: Pick<Run<Call, State>, "header" | "state">) => boolean,
+    given?: Given,
+  ): Promise<Run<Call, State>> {
     const { store } = this.#context;
-    if (lease === undefined) return this.find(runId);
     const parts = await by(lease, async () => {
       const found = await this.#kept.read(runId, true);
       if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
+      if (!mayGoOn(found)) throw new RunStoreError(`run ${runId} waits until a call resumes it`, "Call resume_run.");
       const { header, state, from, first } = found;
       await store.reopen(header);
       const meanwhile = from && (await this.initialState(header));
@@ -169,11 +175,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /** Goes on with a run that another process left; undefined where that needs a call, or another one has it by now. */
+  /**
+   * Goes on with a run that another process left; undefined where a third one has it by now. Throws a RunStoreError
+   * where that needs a call.
+   */
   async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
-    const found = await this.#kept.read(runId);
-    if (found === undefined || !(this.kind.mayBeTakenUp?.(found, this.#context.clock.now()) ?? true)) return undefined;
-    return this.#resume(runId, await this.#context.store.lease(runId));
+    const { store, clock } = this.#context;
+    const lease = await store.lease(runId);
+    return lease && this.#resume(runId, lease, (found) => this.kind.mayBeTakenUp?.(found, clock.now()) ?? true);
   }
 
   /** The run of a call that this process drives. */
@@ -264,14 +273,18 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const run = drivenRun(this.kind, this.#context, parts);
     /** The run as followed from the journal, once another process has taken it over. */
     let other: Run<Call, State> | undefined;
-    let isLookedFor = true;
+    let [isLookedFor, isAway] = [true, false];
     const rest = run.rest.then(async () => {
       this.#driven.delete(runId);
       // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
       void this.tidyLeft().catch(() => undefined);
       if (!run.isTakenOver()) return;
-      other = await this.#kept.find(runId).catch(() => undefined);
-      isLookedFor = false;
+      // While the store is away, the run counts as running, too.
+      other = await this.#kept.find(runId).catch((thrown: unknown) => {
+        isAway = thrown instanceof StoreUnavailableError;
+        return undefined;
+      });
+      isLookedFor = isAway;
       await other?.rest;
     });
     const known: Run<Call, State> = {

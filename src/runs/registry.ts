@@ -67,7 +67,10 @@ export class Runs {
     return this.#driven(runId) ?? (await this.#kindOf(runId))?.resume(runId);
   }
 
-  /** Goes on with a run that another process left; undefined where that needs a call. */
+  /**
+   * Goes on with a run that another process left; undefined where a third one has it by now. Throws a RunStoreError
+   * where that needs a call.
+   */
   async takeUpLeft(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.takeUpLeft(runId);
   }

@@ -71,9 +71,15 @@ export function killAll(): void {
 }
 
 /** Calls a tool on a replica, on a connection of its own. */
-export async function call(url: string, name: string, args: Record<string, unknown>): Promise<ToolResult> {
+export async function call(
+  url: string,
+  name: string,
+  args: Record<string, unknown>,
+  token = "nobody asks",
+): Promise<ToolResult> {
   const client = new Client({ name: "cluster", version: "1" }, { versionNegotiation: { mode: "auto" } });
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  const headers = { authorization: `Bearer ${token}` };
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   try {
     return toolResult.parse(await client.callTool({ name, arguments: args }));
   } finally {
@@ -108,25 +114,21 @@ const state = z.looseObject({
   ),
 });
 const made = z.looseObject({ results: z.array(z.looseObject({ data: z.looseObject({ _id: z.string() }) })) });
-const requests = z.looseObject({
-  requests: z.array(
-    z.looseObject({ operation: z.string().optional(), at: z.union([z.number(), z.string()]).optional() }),
-  ),
-});
 
 /** The service, with what is really in it. */
-export async function startService() {
-  const sandbox = await startSandbox({ lockWaitMs: 0 });
-  const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
-  const send = async (path: string, body: unknown): Promise<unknown> => {
+export async function startService(managementKeys: readonly { readonly key: string; readonly project: string }[] = []) {
+  const sandbox = await startSandbox({ lockWaitMs: 0, keys: { managementKeys } });
+  const send = async (path: string, body: unknown, key = "sandbox-key"): Promise<unknown> => {
+    const headers = { "x-api-key": key, "content-type": "application/json" };
     const answer = await fetch(`${sandbox.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
     return answer.json();
   };
   return {
     url: sandbox.url,
     close: () => sandbox.close(),
-    async targeting(name: string): Promise<string> {
-      const { results } = made.parse(await send("/context-targeting/bulk/create", { items: [{ name }] }));
+    async targeting(name: string, key?: string): Promise<string> {
+      const { results } = made.parse(await send("/context-targeting/bulk/create", { items: [{ name }] }, key));
       return results[0]?.data._id ?? "";
     },
     faults: (...faults: readonly object[]) => send("/_sandbox/faults", { faults }),
@@ -134,9 +136,6 @@ export async function startService() {
     async options(targeting: string): Promise<readonly string[]> {
       const all = state.parse(await (await fetch(`${sandbox.url}/_sandbox/state`)).json()).projects;
       return all.flatMap(({ options }) => options.filter((one) => one.targeting === targeting).map(({ name }) => name));
-    },
-    async requests() {
-      return requests.parse(await (await fetch(`${sandbox.url}/_sandbox/requests?limit=10000`)).json()).requests;
     },
   };
 }

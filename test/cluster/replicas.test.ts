@@ -28,7 +28,7 @@ beforeEach(async () => {
     TARGETING_MCP_STORE: await postgres.database(),
     TARGETING_MCP_MODE: "sandbox",
     TARGETING_MCP_SANDBOX_URL: service.url,
-    TARGETING_MCP_WAIT_MS: "3000",
+    TARGETING_MCP_WAIT_MS: "1500",
     TARGETING_MCP_CONFIRM: "ask",
   };
 });
@@ -38,9 +38,9 @@ afterEach(async () => {
 });
 
 /** A run that takes some seconds: every write of the service is slow. */
-async function slowRun(replica: Replica, options = 600) {
+async function slowRun(replica: Replica, delayMs = 400, options = 200) {
   const targetingId = await service.targeting("slow");
-  await service.faults({ kind: "slow", delayMs: 400, on: "write", every: 1 });
+  await service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
   const items = optionItems(options).map((item) => ({
     ...item,
     contexts: Array.from({ length: 800 }, (_, n) => `${item.name}-${n}`),
@@ -94,7 +94,8 @@ describe("replicas", () => {
 
   test("cancel runs that another one drives", async () => {
     const [one, other] = [await startReplica(settings), await startReplica(settings)];
-    const { targetingId, told, names } = await slowRun(one);
+    const { targetingId, told, names } = await slowRun(one, 1500);
+    expect(told.status).toBe("running");
     await call(other.url, "cancel_run", { runId: told.runId });
     expect((await restOf(other.url, told.runId)).status).toBe("cancelled");
     const { counts } = reportOf(await call(one.url, "get_run", { runId: told.runId }));

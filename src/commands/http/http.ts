@@ -24,7 +24,7 @@ import { exposures } from "../doctor/exposures.ts";
 import { NO_TRACES, observers } from "../observers.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { backendOf, isStoreReady, mayMigrate } from "../store.ts";
+import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../store.ts";
 import { VERSION } from "../version.ts";
 import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
@@ -100,6 +100,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   await asked;
   log.info("stopping", {});
   stopping.abort();
+  giveUpAfter(backend, LAST_CALLS_MS);
   await stop(face, all, calls);
   await closed(all, backend);
   return 0;

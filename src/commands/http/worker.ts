@@ -9,11 +9,14 @@ import { text, wholeNumber } from "../../settings/forms.ts";
 import { NO_TRACES, observers } from "../observers.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { backendOf, isStoreReady, mayMigrate, withoutStore } from "../store.ts";
+import { backendOf, giveUpAfter, isStoreReady, mayMigrate, withoutStore } from "../store.ts";
 import { driveLeftRuns, workerName } from "./driving.ts";
 import { listen } from "./listening.ts";
 import { projects } from "./projects.ts";
 import { servedFigures } from "./served-figures.ts";
+
+/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
+const LAST_MS = 20_000;
 
 /** Drives runs of a shared store without serving calls, until a signal comes; gives the exit code. */
 export async function runWorker(line: CommandLine): Promise<number> {
@@ -57,6 +60,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
     log.info("stopping", {});
   }
   stopping.abort();
+  giveUpAfter(backend, LAST_MS);
   await all.interrupt();
   await all.close();
   await backend.close();

@@ -74,6 +74,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
       return client;
     },
     async close() {
+      if (closing.signal.aborted) return;
       closing.abort();
       await pool.end();
     },

@@ -69,9 +69,7 @@ async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): P
   const runs = projects.get(run.project)?.();
   if (runs === undefined) return undefined;
   try {
-    const taken = await runs.takeUpLeft(runId);
-    if (taken === undefined) await left.decline(runId);
-    return taken;
+    return await runs.takeUpLeft(runId);
   } catch (problem) {
     if (problem instanceof StoreUnavailableError) throw problem;
     onProblem(problem, runId);
