@@ -2,7 +2,7 @@
 type Labels = Readonly<Record<string, string>>;
 
 /** A figure: plain numbers, one for each combination of labels. */
-export interface Figure {
+interface Figure {
   add(by: number, labels?: Labels): void;
 }
 

@@ -4,7 +4,7 @@ import { type Around, nested } from "../../platform/around.ts";
 import type { AroundRun } from "../../runs/kind.ts";
 
 /** A call of a tool, as it came in. */
-export interface ObservedCall {
+interface ObservedCall {
   readonly tool: string;
   /** The `_meta` of its message, in which a client passes its trace on. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
@@ -17,7 +17,7 @@ export interface ObservedCall {
 export type CallAnswer = CallToolResult | InputRequiredResult;
 
 /** A request to one of the two APIs. */
-export interface ObservedRequest {
+interface ObservedRequest {
   readonly operation: string;
   readonly method: string;
 }
