@@ -13,7 +13,7 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism()),
     projects: [
       { extends: true, test: { name: "fast", include: fast, isolate: false } },
-      { extends: true, test: { name: "processes", include: ["test/**/*.test.ts"], exclude: fast } },
+      { extends: true, test: { name: "processes", include: ["test/**/*.test.ts"], exclude: [...fast, "test/cluster/**"] } },
     ],
   },
 });
