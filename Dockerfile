@@ -1,10 +1,11 @@
 # The server over HTTP, from the archive that `npm run release` puts into release/: docs/deployment.md says what it needs.
 FROM node:24-alpine
 COPY release/*.tgz /tmp/
-RUN npm install --global --no-audit --no-fund /tmp/*.tgz && rm /tmp/*.tgz && mkdir /state && chown node:node /state
+RUN npm install --global --no-audit --no-fund /tmp/*.tgz && rm -r /tmp/*.tgz /root/.npm && mkdir /state && chown node:node /state
 USER node
 ENV TARGETING_MCP_STATE_DIR=/state
 VOLUME /state
 EXPOSE 3000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=40s CMD ["node", "-e", "fetch('http://127.0.0.1:3000/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["targeting-mcp"]
 CMD ["http", "--host", "0.0.0.0", "--port", "3000"]

@@ -70,6 +70,20 @@ function tableOfKoreanAlone() {
   };
 }
 
+/** Takes of package.json what the commands read: most of it is for the package registry and this repository. */
+function partOfPackageJson() {
+  return {
+    name: "part-of-package-json",
+    setup({ onLoad }) {
+      onLoad({ filter: /[\\/]package\.json$/ }, async ({ path }) => {
+        if (path !== beside("../package.json")) return undefined;
+        const { name, version, engines } = JSON.parse(await readFile(path, "utf8"));
+        return { contents: JSON.stringify({ name, version, engines }), loader: "json" };
+      });
+    },
+  };
+}
+
 await mkdir(fresh);
 const { metafile } = await build({
   ...COMMON,
@@ -79,6 +93,8 @@ const { metafile } = await build({
   minify: true,
   legalComments: "none",
   metafile: true,
+  // The copy beside this package, where a person has put one.
+  external: ["@opentelemetry/api"],
   alias: {
     "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs"),
     // Its main file is UMD, whose parts cannot be found at build time.
@@ -86,7 +102,7 @@ const { metafile } = await build({
     // What it offers Node is CommonJS, of which a chunk of its own would have no names.
     yaml: beside("../node_modules/yaml/browser/dist/index.js"),
   },
-  plugins: [madeTools(await listOfTools()), partsOfUndici(), tableOfKoreanAlone()],
+  plugins: [madeTools(await listOfTools()), partsOfUndici(), tableOfKoreanAlone(), partOfPackageJson()],
 });
 await mergeChunks(fresh, "main.js");
 const page = await buildPage(fresh);

@@ -72,6 +72,8 @@ async function together(folder, group, texts) {
     format: "esm",
     minify: true,
     legalComments: "none",
+    // What is to be bundled is in the chunks by now.
+    packages: "external",
     write: false,
     logLevel: "warning",
     plugins: [

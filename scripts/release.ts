@@ -8,20 +8,29 @@ import packageJson from "../package.json" with { type: "json" };
 import { BUNDLE_NAME, bundleContents } from "./packaging/bundle-contents.ts";
 import { fileAt } from "./packaging/generated.ts";
 import { packPublished } from "./packaging/published.ts";
+import { releasedServerJson, serverJson } from "./packaging/server-json.ts";
 
 const folder = fileURLToPath(fileAt("release"));
 await rm(folder, { recursive: true, force: true });
 await mkdir(folder);
 await packPublished(folder);
-await writeFile(join(folder, BUNDLE_NAME), bundleContents());
+const bundle = bundleContents();
+await writeFile(join(folder, BUNDLE_NAME), bundle);
 await copyFile(fileAt("dist/sbom.cdx.json"), join(folder, `${packageJson.name}-${packageJson.version}.cdx.json`));
-await copyFile(fileAt("server.json"), join(folder, "server.json"));
+// By hand there is no repository that the bundle could be fetched from: the entry then names the package alone.
+const repository = process.env.GITHUB_REPOSITORY;
+const entry =
+  repository === undefined
+    ? serverJson()
+    : releasedServerJson({ repository, file: BUNDLE_NAME, sha256: sha256Of(bundle) });
+await writeFile(join(folder, "server.json"), `${JSON.stringify(entry, null, 2)}\n`);
 const sums = (await readdir(folder)).sort().map(async (file) => {
-  const sum = createHash("sha256")
-    .update(await readFile(join(folder, file)))
-    .digest("hex");
-  return `${sum}  ${file}\n`;
+  return `${sha256Of(await readFile(join(folder, file)))}  ${file}\n`;
 });
 const text = (await Promise.all(sums)).join("");
 await writeFile(join(folder, "SHA256SUMS"), text);
 process.stdout.write(text);
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}

@@ -41,7 +41,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   http: {
     usage: "http [--host 127.0.0.1] [--port 3000] [--no-migrate]",
-    meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz",
+    meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz and /readyz",
     options: [
       { flag: "host", meaning: "the address to listen on; any but this machine's needs a check of who calls" },
       { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
@@ -50,9 +50,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/http/http.ts")).runHttp(line),
   },
   worker: {
-    usage: "worker [--no-migrate]",
-    meaning: "drives runs of the store of TARGETING_MCP_STORE without serving",
-    options: [NO_MIGRATE],
+    usage: "worker [--host 127.0.0.1] [--port N] [--no-migrate]",
+    meaning: "drives runs of the store of TARGETING_MCP_STORE without serving calls",
+    options: [
+      { flag: "host", meaning: "the address to answer probes on" },
+      { flag: "port", meaning: "the port for /healthz, /readyz and /metrics; 0 takes a free one; none without it" },
+      NO_MIGRATE,
+    ],
     wrongUsage: 1,
     run: async (line) => (await import("./commands/http/worker.ts")).runWorker(line),
   },

@@ -43,7 +43,8 @@ const TOOLS = [
   "tools/events",
   ...WRITING,
 ];
-const INSIDE = ["server/calls", "server/asking", "server/prompts", "server/resources", "server/arguments"];
+const OBSERVING = "server/observing";
+const INSIDE = [OBSERVING, "server/calls", "server/asking", "server/prompts", "server/resources", "server/arguments"];
 const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
@@ -114,7 +115,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "server/calls",
     holds: "carrying out calls: their arguments, their answers, errors into answers, and the audit",
-    uses: ["server", "server/asking", "server/arguments", ...TOOLS, ...ANSWERS],
+    uses: ["server", "server/asking", "server/arguments", OBSERVING, ...TOOLS, ...ANSWERS],
+  },
+  {
+    path: OBSERVING,
+    holds: "figures for Prometheus, and traces for OpenTelemetry",
+    uses: [...API, ...RUNS],
   },
   {
     path: "server/asking",

@@ -1,6 +1,30 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { ASKED_SETTINGS, explained } from "./asked-settings.ts";
 
+/** The bundle of a release, as it can be fetched. */
+export interface ReleasedBundle {
+  /** `owner/name` of the repository that releases it. */
+  readonly repository: string;
+  readonly file: string;
+  /** The SHA-256 of its bytes, in hexadecimal: clients compare it before they install. */
+  readonly sha256: string;
+}
+
+/**
+ * The entry of a release: that of the repository, and the bundle beside the package. It is known only when the bundle
+ * is made, and where it will lie only to the workflow that releases it.
+ */
+export function releasedServerJson({ repository, file, sha256 }: ReleasedBundle) {
+  const entry = serverJson();
+  const bundle = {
+    registryType: "mcpb",
+    identifier: `https://github.com/${repository}/releases/download/v${entry.version}/${file}`,
+    fileSha256: sha256,
+    transport: { type: "stdio" },
+  };
+  return { ...entry, packages: [...entry.packages, bundle] };
+}
+
 /** The entry for the registry of MCP servers, made from the package and the settings. */
 export function serverJson() {
   const { name, version, mcpName } = packageJson;

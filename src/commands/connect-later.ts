@@ -1,6 +1,6 @@
 import type { Backend } from "../runs/backend/backend.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Connected } from "./connect.ts";
+import type { Connected, Shared } from "./connect.ts";
 import type { Told } from "./log-of.ts";
 
 /** A client has listed the tools by then, and may not have called one yet, in milliseconds. */
@@ -21,7 +21,7 @@ export interface Connecting {
  */
 export function connectLater(
   settings: Settings,
-  { stopping, told }: { readonly stopping: AbortSignal; readonly told: Told },
+  { stopping, told, observer }: Pick<Shared, "stopping" | "observer"> & { readonly told: Told },
 ): Connecting {
   let made: Connected | undefined;
   let backend: Backend | undefined;
@@ -34,7 +34,7 @@ export function connectLater(
     ]);
     backend = await backendOf(settings);
     const seals = sealKeys(settings.sealKey, backend.sealKey);
-    made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), told });
+    made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), told, observer });
     await made.start();
     return made;
   };

@@ -14,11 +14,13 @@ import { fileContentsStore } from "../reading/contents-file.ts";
 import { reasonWords } from "../render/failures/messages.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { Backend } from "../runs/backend/backend.ts";
+import type { RunsContext } from "../runs/kind.ts";
 import { Runs } from "../runs/registry.ts";
 import { SaveRuns } from "../saves/save-runs.ts";
 import { type Audit, auditInto } from "../server/calls/audit.ts";
 import type { Offer } from "../server/listing.ts";
 import type { Log } from "../server/log.ts";
+import type { Observer } from "../server/observing/observer.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { ulidSource } from "../spec/ulid.ts";
@@ -53,14 +55,17 @@ export interface Shared extends LogParts {
   readonly sealKey: () => Promise<Uint8Array>;
   /** The log, where it was made before. */
   readonly told?: Told;
+  /** Looks at what the process does. */
+  readonly observer?: Observer | undefined;
 }
 
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
 export function connect(settings: Settings, shared: Shared): Connected {
-  const { stopping, backend, sealKey } = shared;
+  const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
-  const apis = watched(openApis(settings), { redact: redactor.bytes, log, now: systemClock.now });
-  const services = { ...servicesOver(apis, settings, { backend, log }), sealKey, stopping };
+  const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
+  const apis = watched(openApis(settings), watch);
+  const services = { ...servicesOver(apis, settings, { backend, log, around: observer?.run }), sealKey, stopping };
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
     now: systemClock.now,
     redact: redactor.text,
@@ -100,7 +105,13 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
 
 type Services = Omit<ToolServices, "stopping" | "sealKey">;
 
-function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backend: Backend; log: Log }): Services {
+/** What the services keep their runs in, and who looks at them. */
+interface Below extends Pick<RunsContext, "around"> {
+  readonly backend: Backend;
+  readonly log: Log;
+}
+
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
   const half = environment.kind === "live" ? environment.half : undefined;
@@ -127,6 +138,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log }: { backen
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+    ...(around && { around }),
   };
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });

@@ -1,6 +1,7 @@
 import { type Http, openHttp } from "../api/http.ts";
 import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
 import type { Log, LogFields } from "../server/log.ts";
+import type { Observer } from "../server/observing/observer.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
 import { proxyFor } from "../settings/proxy.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -35,10 +36,15 @@ interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
+  readonly request?: Observer["request"] | undefined;
 }
 
 /** Removes keys from the answers of an API, before they are shown, logged or kept in a file; and logs each request. */
-export function watched(apis: Apis, { redact, log, now }: Watch): Apis {
+export function watched(apis: Apis, { redact, log, now, request: around }: Watch): Apis {
+  const observed = (http: Http | undefined): Http | undefined => {
+    if (http === undefined || around === undefined) return http;
+    return { ...http, send: (request) => around(request, () => http.send(request)) };
+  };
   const clean = (http: Http | undefined): Http | undefined =>
     http && {
       ...http,
@@ -59,8 +65,8 @@ export function watched(apis: Apis, { redact, log, now }: Watch): Apis {
     };
   return {
     ...apis,
-    management: clean(apis.management),
-    events: clean(apis.events),
+    management: clean(observed(apis.management)),
+    events: clean(observed(apis.events)),
     bench: clean(apis.bench),
     sandbox: clean(apis.sandbox),
   };

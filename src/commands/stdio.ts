@@ -4,12 +4,15 @@ import { questionSeal } from "../server/asking/ask.ts";
 import type { AuditLine } from "../server/calls/audit.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
+import type { Log } from "../server/log.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
 import { loadSkills } from "../server/prompts/skills.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
+import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { connectLater } from "./connect-later.ts";
 import { logOf } from "./log-of.ts";
+import { NO_TRACES, observers } from "./observers.ts";
 import { offerOf, startsSandbox } from "./offer.ts";
 import { ownCaller } from "./own-caller.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
@@ -41,7 +44,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const stopping = new AbortController();
   const told = logOf(settings);
   const { log, redactor } = told;
-  const connecting = connectLater(settings, { stopping: stopping.signal, told });
+  const { observer, problem } = await observers(false);
+  const connecting = connectLater(settings, { stopping: stopping.signal, told, observer });
   // A host that has its answer may send an app to the embedded sandbox at once.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.
@@ -65,6 +69,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     audit: (line: AuditLine) => connecting.now()?.audit(line),
     writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),
+    observer,
   };
   const connection = serveOverStdio({
     input: process.stdin,
@@ -75,13 +80,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     onInputEnd: () => stopping.abort(),
   });
   log.info("serving", { environment: environment.kind, tools: parts.tools.length, version: VERSION });
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  // The client does not wait for these.
-  const { exposures } = await import("./doctor/exposures.ts");
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
-  for (const { missing, present } of Object.values((environment.kind === "live" && environment.half) || {}))
-    log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
+  await warn({ log, settings, input, problem });
   const signal = asked.then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);
@@ -89,6 +88,26 @@ export async function runStdio(line: CommandLine): Promise<number> {
   await Promise.race([connection.ended, signal]);
   await within(CLOSE_MS, Promise.all([connection.close(), connecting.close()]));
   return 0;
+}
+
+/** What was noticed at the start, which the client does not wait for. */
+interface Noticed {
+  readonly log: Log;
+  readonly settings: Settings;
+  readonly input: SettingsInput;
+  /** Why no traces are made. */
+  readonly problem: unknown;
+}
+
+async function warn({ log, settings, input, problem }: Noticed): Promise<void> {
+  for (const variable of settings.unknownVariables)
+    log.warn("this variable is no setting; is it misspelt?", { variable });
+  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
+  const { exposures } = await import("./doctor/exposures.ts");
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  const { environment } = settings;
+  for (const { missing, present } of Object.values((environment.kind === "live" && environment.half) || {}))
+    log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
 }
 
 /** Waits for a promise, but at most for the given milliseconds. */

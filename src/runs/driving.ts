@@ -48,7 +48,7 @@ interface HeldRun<Call, State> {
 /** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
-  context: Pick<RunsContext, "store" | "clock">,
+  context: Pick<RunsContext, "store" | "clock" | "around">,
   parts: DrivenParts<Call, Entry, State>,
 ): DrivenRun<Call, State> {
   const { header, state, meanwhile } = parts;
@@ -67,7 +67,11 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
       for (const watcher of watchers) watcher(countsOf(stateNow()), waitingMs);
     },
   };
-  const rest = broughtToRest(kind, context, parts, held).then(() => {
+  const { around = (_run, work) => work() } = context;
+  const rest = around({ header, state }, async () => {
+    await broughtToRest(kind, context, parts, held);
+    return isLost(held) ? undefined : restingStatus(state);
+  }).then(() => {
     isResting = true;
   });
   return {

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { Around } from "../platform/around.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Line, RunHeader, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
@@ -185,4 +186,9 @@ export interface RunsContext {
   /** The project behind the key. */
   readonly project: string;
   readonly environment: "live" | "sandbox";
+  /** Looks at the driving of each run from outside. */
+  readonly around?: AroundRun | undefined;
 }
+
+/** Looks at the driving of a run; its result is the status of the run, undefined where another process has it now. */
+export type AroundRun = Around<Pick<Finishing<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;

@@ -1,10 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { McpServer, type StandardSchemaWithJSON } from "@modelcontextprotocol/server";
+import {
+  McpServer,
+  PROTOCOL_VERSION_META_KEY,
+  type ServerContext,
+  type StandardSchemaWithJSON,
+} from "@modelcontextprotocol/server";
 import type { JsonSchema } from "./arguments/json-schema.ts";
 import { failureAnswer } from "./calls/failure-answer.ts";
 import { ICONS } from "./icons.ts";
 import { hiddenFailure, instructions } from "./instructions.ts";
 import type { Log } from "./log.ts";
+import type { CallAnswer, Observer } from "./observing/observer.ts";
 import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
 import { RESOURCES, registerResources } from "./resources/resources.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -61,7 +67,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         return parts.calls.during(() =>
           parts.log.during({ requestId: asked.requestId, tool: name }, async () => {
             const { answerCall } = await import("./calls/answer-call.ts");
-            return answerCall(listed, asked, server, parts);
+            return observed(parts.observer, name, call, () => answerCall(listed, asked, server, parts));
           }),
         );
       },
@@ -74,6 +80,19 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
   registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
   parts.skills?.attach(server);
   return server;
+}
+
+/** Answers a call while the observer looks at it. */
+function observed(
+  observer: Observer | undefined,
+  tool: string,
+  { mcpReq: { _meta: meta, id: jsonrpcId, envelope }, sessionId }: ServerContext,
+  answer: () => Promise<CallAnswer>,
+): Promise<CallAnswer> {
+  if (observer === undefined) return answer();
+  const { [PROTOCOL_VERSION_META_KEY]: version }: Readonly<Record<string, unknown>> = { ...envelope };
+  const protocolVersion = typeof version === "string" ? version : undefined;
+  return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
 /** A call of a hidden tool is answered with the setting that hides it; the list stays as it is. */

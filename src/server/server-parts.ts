@@ -5,6 +5,7 @@ import type { Audit } from "./calls/audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
 import type { Hidden, ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
+import type { Observer } from "./observing/observer.ts";
 import type { Skills } from "./prompts/skills.ts";
 
 /** What servers of one process share. */
@@ -28,4 +29,6 @@ export interface ServerParts {
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
+  /** Looks at each call. */
+  readonly observer?: Observer | undefined;
 }

@@ -13,6 +13,8 @@ export interface HttpSettings {
   readonly publicUrl: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly maxConcurrency: number;
+  /** Whether figures are served at `/metrics`. */
+  readonly metrics: boolean;
 }
 
 /** An authorization server whose access tokens are accepted. */
@@ -43,5 +45,6 @@ export function readHttpSettings(read: Read): HttpSettings {
     publicUrl: read(SETTINGS.publicUrl),
     allowedHosts: read(SETTINGS.allowedHosts),
     maxConcurrency: read(SETTINGS.maxConcurrency),
+    metrics: read(SETTINGS.metrics),
   };
 }

@@ -270,6 +270,13 @@ export const SETTINGS = {
     64,
     "over HTTP: most requests under way at once, of which one caller has at most half; one more is answered with 503",
   ),
+  metrics: setting(
+    "TARGETING_MCP_METRICS",
+    toggle,
+    false,
+    "over HTTP: serves figures for Prometheus at `/metrics`, on this machine or with a token of the access file",
+    "off",
+  ),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",
     oneOf("debug", "info", "warn", "error", "silent"),

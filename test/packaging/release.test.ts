@@ -2,8 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import packageJson from "../../package.json" with { type: "json" };
+import { BUNDLE_NAME } from "../../scripts/packaging/bundle-contents.ts";
 import { fileAt } from "../../scripts/packaging/generated.ts";
 import { publishedPackageJson } from "../../scripts/packaging/published.ts";
+import { releasedServerJson } from "../../scripts/packaging/server-json.ts";
 import { startCommand } from "../support/server-process.ts";
 
 const WORKFLOWS = readdirSync(fileAt(".github/workflows")).map((name) => ({
@@ -39,6 +41,18 @@ describe("workflows", () => {
     expect(named.length).toBeGreaterThan(2);
     expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([]);
   });
+});
+
+test("the registry's entry of a release names the bundle where it is released, with its checksum", () => {
+  const entry = releasedServerJson({ repository: "owner/name", file: BUNDLE_NAME, sha256: "0".repeat(64) });
+  const { version } = packageJson;
+  expect(entry.packages.at(-1)).toEqual({
+    registryType: "mcpb",
+    identifier: `https://github.com/owner/name/releases/download/v${version}/targeting-mcp-${version}.mcpb`,
+    fileSha256: "0".repeat(64),
+    transport: { type: "stdio" },
+  });
+  expect(entry.packages.map(({ registryType }) => registryType)).toEqual(["npm", "mcpb"]);
 });
 
 test("the published package.json has all that the command needs, and no scripts or dependencies", () => {

@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Backend } from "../../runs/backend/backend.ts";
 import { questionSeal } from "../../server/asking/ask.ts";
@@ -28,15 +27,17 @@ import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
-import { cannotListen } from "../cannot-listen.ts";
 import { exposures } from "../doctor/exposures.ts";
+import { NO_TRACES, observers } from "../observers.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../store.ts";
 import { VERSION } from "../version.ts";
 import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
+import { listen, originOf } from "./listening.ts";
 import { type Projects, projects } from "./projects.ts";
+import { servedFigures } from "./served-figures.ts";
 
 /** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
 const LAST_CALLS_MS = 20_000;
@@ -56,7 +57,8 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const access = readAccess(settings.http.accessFile);
   checkAccess(settings, access, host);
   const stopping = new AbortController();
-  const backend = await backendOf(settings);
+  const { observer, over, text: figures, problem } = await observers(settings.http.metrics);
+  const backend = over(await backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const secrets = secretsIn(access);
   const all = projects(input, settings, {
@@ -65,6 +67,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     secrets,
     sealKey: () => seals("confirmation"),
     work: followWork(),
+    observer,
   });
   const { log, services, start } = all.of(undefined);
   if (!(await isStoreReady(settings, { migrates: mayMigrate(line), log }))) {
@@ -72,7 +75,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     return 1;
   }
   const calls = callsUnderWay();
-  const publicUrl = settings.http.publicUrl ?? addressOf(host, port);
+  const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
   const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
   const tools = await allTools();
@@ -82,6 +85,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
     authenticate: authenticator(auth),
     partsFor: partsMaker(all, tools, {
       calls,
+      observer,
       seal: questionSeal(await seals("question")),
       skills: await loadSkills(),
     }),
@@ -92,12 +96,15 @@ export async function runHttp(line: CommandLine): Promise<number> {
     maxConcurrency: settings.http.maxConcurrency,
     log,
     stopping: stopping.signal,
+    ready: backend.ready,
+    metrics: figures && servedFigures(figures, access),
   });
   await Promise.race([start(), asked]);
   await driveLeftRuns({ all, input, settings, access }, stopping.signal);
-  const url = await listen(face, host, port);
+  const url = (await listen(face.server, host, port)) + MCP_PATH;
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asksWho(auth) });
   warn(log, settings, input);
+  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   await asked;
   log.info("stopping", {});
   stopping.abort();
@@ -134,7 +141,7 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],
-  shared: Pick<ServerParts, "calls" | "seal" | "skills">,
+  shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
 ): HttpOptions["partsFor"] {
   const writingTools = toolsThatWrite(tools);
   return ({ name, owner: caller, keys, readOnly, folders }) => {
@@ -158,16 +165,6 @@ function partsMaker(
   };
 }
 
-async function listen({ server }: HttpFace, host: string, port: number): Promise<string> {
-  try {
-    server.listen(port, host);
-    await once(server, "listening");
-  } catch (cause) {
-    throw cannotListen(host, port, cause);
-  }
-  return addressOf(host, boundPort(server.address()));
-}
-
 /** Takes nothing new, lets runs end between two requests, and waits for what is in flight to be answered. */
 async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnderWay): Promise<void> {
   const closed = once(server, "close");
@@ -178,13 +175,4 @@ async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnde
   await close();
   server.closeAllConnections();
   clearInterval(idle);
-}
-
-function addressOf(host: string, port: number): string {
-  return `http://${bracketed(host)}:${port}${MCP_PATH}`;
-}
-
-function boundPort(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new TypeError("the server listens on no port");
-  return address.port;
 }

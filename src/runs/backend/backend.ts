@@ -22,6 +22,8 @@ export interface Backend {
    * read nor made.
    */
   readonly sealKey: () => Promise<Uint8Array>;
+  /** Resolves where the backend can be reached and holds all that it needs; absent: it can always be used. */
+  readonly ready?: () => Promise<void>;
   /** Closes what it holds open; leases have to be given back before. */
   readonly close: () => Promise<void>;
 }

@@ -5,6 +5,7 @@ import type { Retention } from "../file/retention.ts";
 import { targetingMemory } from "../file/targeting-names.ts";
 import { type DatabaseOptions, openDatabase } from "./database/database.ts";
 import { memberOf } from "./database/member.ts";
+import { checkTables, tablesOf } from "./database/migrate.ts";
 import { keptSealKey } from "./database/seal-key.ts";
 import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
 import { storedNames } from "./names.ts";
@@ -13,6 +14,9 @@ import { storedSuites } from "./suites.ts";
 
 /** How often a process that waits for the turn to write looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
+
+/** Has a statement made once, also where the database is away. */
+const ONCE = AbortSignal.abort();
 
 interface PostgresOptions extends DatabaseOptions {
   readonly clock: Clock;
@@ -39,6 +43,7 @@ export function postgresBackend({ clock, keep, drivesOwn = true, ...where }: Pos
       await database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]);
     },
     sealKey: () => keptSealKey(database),
+    ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),
     async close() {
       await member.close();
       await database.close();

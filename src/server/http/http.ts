@@ -9,6 +9,7 @@ import type { ServerParts } from "../server-parts.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
+import { type Probed, probes } from "./probes.ts";
 import { httpSessions } from "./sessions.ts";
 import { shares } from "./shares.ts";
 
@@ -25,7 +26,7 @@ const KEEP_ALIVE_MS = 65_000;
 const MOST_SUBSCRIPTIONS = 256;
 
 /** What the HTTP server is made of. */
-export interface HttpOptions {
+export interface HttpOptions extends Probed {
   /** The names that `Host` and `Origin` may carry. */
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
@@ -46,8 +47,6 @@ export interface HttpOptions {
   /** The most messages at once for all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
-  /** Aborted when the process is about to end: new requests are refused. */
-  readonly stopping: AbortSignal;
 }
 
 /** What a caller's servers are made of, for as long as it is kept. */
@@ -77,11 +76,11 @@ interface Admitted extends ReadBody {
 }
 
 /**
- * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and `/healthz`. `Host`
+ * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and probes. `Host`
  * and `Origin` are checked first, then the caller, then the body, then the room for it.
  */
 export function httpFace(options: HttpOptions): HttpFace {
-  const { log, stopping } = options;
+  const { log } = options;
   const app = new Hono<Env>();
   const serve = mcpRoute(options);
   app.use("*", ({ req, env }, next) => {
@@ -94,9 +93,7 @@ export function httpFace(options: HttpOptions): HttpFace {
       return refused;
     });
   });
-  app.get("/healthz", () =>
-    Response.json({ status: stopping.aborted ? "stopping" : "ok" }, { status: stopping.aborted ? 503 : 200 }),
-  );
+  app.route("/", probes(options));
   for (const [path, document] of options.metadata) app.get(path, () => Response.json(document));
   app.all(MCP_PATH, ({ req, env }) => serve.answer(req.raw, env));
   app.notFound(() => httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`));

@@ -1,0 +1,60 @@
+import { Hono } from "hono";
+
+/** What the probes of a process ask. */
+export interface Probed {
+  /** Aborted when the process is about to end. */
+  readonly stopping: AbortSignal;
+  /** Resolves where the store can be used; absent: it always can. */
+  readonly ready?: (() => Promise<void>) | undefined;
+  /** The figures, and who may read them; absent: they are not served. */
+  readonly metrics?: ServedFigures | undefined;
+}
+
+/** Figures as they are served. */
+export interface ServedFigures {
+  readonly contentType: string;
+  text(): string;
+  /** Gives the answer that refuses a request; undefined where it may read them. `from` is the address of the peer. */
+  refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
+}
+
+interface Env {
+  Bindings: { readonly incoming: { readonly socket: { readonly remoteAddress?: string | undefined } } };
+}
+
+/** How long a store may take to answer a probe, in milliseconds: less than most platforms wait for it. */
+const PATIENCE_MS = 800;
+
+/**
+ * Answers `/healthz` (the process lives), `/readyz` (its store can be used, too) and, where that is set, `/metrics`.
+ * The first two say nothing that a stranger must not know.
+ */
+export function probes({ stopping, ready, metrics }: Probed): Hono<Env> {
+  const app = new Hono<Env>();
+  const answer = (status: string, code: 200 | 503): Response => Response.json({ status }, { status: code });
+  app.get("/healthz", () => (stopping.aborted ? answer("stopping", 503) : answer("ok", 200)));
+  app.get("/readyz", async () => {
+    if (stopping.aborted) return answer("stopping", 503);
+    return ready === undefined || (await isReady(ready)) ? answer("ok", 200) : answer("the store cannot be used", 503);
+  });
+  if (metrics === undefined) return app;
+  app.get("/metrics", async ({ req, env }) => {
+    const refused = await metrics.refuse(req.raw, env.incoming.socket.remoteAddress);
+    return refused ?? new Response(metrics.text(), { headers: { "content-type": metrics.contentType } });
+  });
+  return app;
+}
+
+async function isReady(ready: () => Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), PATIENCE_MS);
+  });
+  const asked = ready().then(
+    () => true,
+    () => false,
+  );
+  const isThere = await Promise.race([asked, late]);
+  clearTimeout(timer);
+  return isThere;
+}

@@ -1,0 +1,32 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { call, optionItems, reportOf, restOf } from "./cluster.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+test("npm run cluster: a killed replica is not missed, and Ctrl-C leaves nothing running", async () => {
+  const child = spawn(process.execPath, ["--import", "tsx", "scripts/cluster.ts", "--port", "0"], { cwd: ROOT });
+  onTestFinished(() => void child.kill("SIGINT"));
+  const exited = once(child, "exit");
+  let told = "";
+  child.stdout.setEncoding("utf8");
+  for await (const piece of child.stdout) {
+    told += String(piece);
+    if (told.includes("Ctrl-C")) break;
+  }
+  const [, url = ""] = /^proxy +(\S+)/m.exec(told) ?? [];
+  const [, replica = ""] = /^replica .* process (\d+)$/m.exec(told) ?? [];
+  const create = reportOf(await call(url, "create_targetings", { items: [{ name: "Spring" }] }));
+  expect(create.status).toBe("succeeded");
+  process.kill(Number(replica), "SIGKILL");
+  for (const name of ["Summer", "Autumn", "Winter"]) {
+    const made = await call(url, "create_targetings", { items: [{ name, options: optionItems(2, name) }] });
+    const { runId, status } = reportOf(made);
+    expect(status === "running" ? (await restOf(url, runId)).status : status).toBe("succeeded");
+  }
+  child.kill("SIGINT");
+  expect(await exited).toEqual([0, null]);
+  await expect(fetch(url)).rejects.toThrow();
+}, 120_000);

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { call, killAll, optionItems, reportOf, restOf, startMember, startReplica, startService } from "./cluster.ts";
+import { type TestPostgres, testPostgres } from "./postgres.ts";
+
+let postgres: TestPostgres;
+beforeAll(async () => {
+  postgres = await testPostgres();
+}, 120_000);
+afterAll(async () => {
+  killAll();
+  await postgres.stop();
+});
+
+async function start() {
+  const service = await startService();
+  const settings = {
+    TARGETING_API_URL: service.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_STORE: await postgres.database(),
+    TARGETING_MCP_METRICS: "on",
+  };
+  const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
+  const worker = startMember(["worker", "--port", "0"], settings);
+  const { url = "" } = await worker.logged("driving");
+  return { service, replica, worker: url };
+}
+
+const get = async (url: string, path: string) => {
+  const answer = await fetch(new URL(path, url));
+  return { status: answer.status, text: await answer.text() };
+};
+
+test("a worker's figures tell of the runs that it drives for a replica", async () => {
+  const { service, replica, worker } = await start();
+  const targetingId = await service.targeting("Spring");
+  const begun = reportOf(await call(replica.url, "bulk_add_options", { targetingId, items: optionItems(3) }));
+  expect((await restOf(replica.url, begun.runId)).status).toBe("succeeded");
+  const { text } = await get(worker, "/metrics");
+  expect(text).toContain('targeting_mcp_runs_total{tool="bulk_add_options",status="succeeded"} 1\n');
+  expect(text).toContain('targeting_mcp_items_total{tool="bulk_add_options",outcome="succeeded"} 3\n');
+  expect(text).toContain('targeting_mcp_api_requests_total{operation="addOptions",result="200"} 1\n');
+  const { text: ofReplica } = await get(replica.url, "/metrics");
+  expect(ofReplica).toContain('targeting_mcp_calls_total{tool="bulk_add_options",result="ok"} 1\n');
+  expect(ofReplica).not.toContain('operation="addOptions"');
+  await service.close();
+}, 60_000);
+
+test("without its store a process lives and is not ready, and is ready again by itself", async () => {
+  const { service, replica, worker } = await start();
+  const statuses = async () => {
+    const asked = [replica.url, worker].flatMap((url) => [get(url, "/healthz"), get(url, "/readyz")]);
+    return (await Promise.all(asked)).map(({ status }) => status);
+  };
+  expect(await statuses()).toEqual([200, 200, 200, 200]);
+  await postgres.kill();
+  await vi.waitFor(async () => expect(await statuses()).toEqual([200, 503, 200, 503]), { timeout: 10_000 });
+  expect((await get(worker, "/readyz")).text).toBe('{"status":"the store cannot be used"}');
+  await postgres.start();
+  await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200, 200, 200]), { timeout: 20_000 });
+  await service.close();
+}, 90_000);

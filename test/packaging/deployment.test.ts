@@ -1,0 +1,131 @@
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import * as z from "zod";
+import { fileAt } from "../../scripts/packaging/generated.ts";
+import { SETTING_LIST } from "../../src/settings/registry.ts";
+import { startHttp } from "../support/http-server.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
+
+const textOf = (path: string) => readFileSync(fileAt(path), "utf8");
+const run = promisify(execFile);
+
+const server = z.looseObject({
+  command: z.array(z.string()),
+  environment: z.record(z.string(), z.string()),
+  healthcheck: z.looseObject({ test: z.array(z.string()).optional() }),
+  stop_grace_period: z.string(),
+  read_only: z.literal(true),
+  tmpfs: z.array(z.string()),
+});
+const compose = z.looseObject({
+  services: z.looseObject({ one: server, two: server, worker: server, migrate: server }),
+  configs: z.looseObject({ proxy: z.object({ content: z.string() }) }),
+});
+const { services, configs } = compose.parse(parse(textOf("compose.yaml"), { merge: true }));
+const OURS = [services.one, services.two, services.worker, services.migrate];
+const variables = new Set(SETTING_LIST.map(({ variable }) => variable));
+
+/** The exec form of an instruction of the Dockerfile. */
+function execForm(instruction: string): readonly string[] {
+  const [, list = "[]"] = new RegExp(`^${instruction}(?: .*CMD)? (\\[.*\\])$`, "m").exec(textOf("Dockerfile")) ?? [];
+  return z.array(z.string()).parse(JSON.parse(list));
+}
+
+/** The check of a container, as it would run where the server listens on another port. */
+async function checked([, ...check]: readonly string[], port: string): Promise<number> {
+  const [program = "", ...args] = check.map((one) => one.replace(":3000", `:${port}`));
+  expect(program).toBe("node");
+  try {
+    await run(process.execPath, args);
+    return 0;
+  } catch (thrown) {
+    return z.looseObject({ code: z.number() }).parse(thrown).code;
+  }
+}
+
+/** How a command with its settings ends that is to end at once. */
+async function ended(args: readonly string[], settings: Readonly<Record<string, string>>) {
+  const child = spawn(process.execPath, [COMMAND, ...args], { env: cleanEnvironment(settings) });
+  let told = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    told += text;
+  });
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  return { code, told };
+}
+
+test("the settings of compose.yaml are settings, and its commands are taken", async () => {
+  for (const { environment, command } of OURS) {
+    expect(Object.keys(environment).filter((one) => !variables.has(one))).toEqual([]);
+    // Without a store each command that needs one says just that: nothing about its options is wrong.
+    const [name = ""] = command;
+    if (name === "http") continue;
+    const { code, told } = await ended(command, {});
+    expect({ code, told }).toMatchObject({
+      code: 1,
+      told: expect.stringContaining(`${name} needs TARGETING_MCP_STORE`),
+    });
+  }
+  expect(services.one.command).toEqual(services.two.command);
+});
+
+test("a replica of compose.yaml and the image serve with their own arguments, and their checks see whether they do", async () => {
+  const service = await startService();
+  const image = execForm("CMD");
+  const [entry] = execForm("ENTRYPOINT");
+  expect(entry).toBe("targeting-mcp");
+  expect(textOf("Dockerfile")).toContain("\nUSER node\n");
+  for (const command of [image, services.one.command.filter((one) => one !== "--no-migrate")]) {
+    const [name, ...args] = command;
+    expect(name).toBe("http");
+    // On any address but loopback it starts only where it asks who calls, as the access file of compose.yaml says.
+    expect((await ended(command, service.live)).told).toContain("TARGETING_MCP_ACCESS_FILE");
+    expect(args.join(" ")).toBe("--host 0.0.0.0 --port 3000");
+  }
+  const access = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
+  await writeFile(access, JSON.stringify({ tokens: [{ name: "team", token: "a-token-of-a-team-01" }] }));
+  const { url, child } = await startHttp({ ...service.live, TARGETING_MCP_ACCESS_FILE: access }, ["--host", "0.0.0.0"]);
+  const { port } = new URL(url);
+  const check = services.one.healthcheck.test ?? [];
+  const ofImage = ["CMD", ...execForm("HEALTHCHECK")];
+  expect([await checked(check, port), await checked(ofImage, port)]).toEqual([0, 0]);
+  const gone = new Promise((resolve) => child.on("close", resolve));
+  child.kill("SIGKILL");
+  await gone;
+  expect([await checked(check, port), await checked(ofImage, port)]).toEqual([1, 1]);
+});
+
+test("the proxy of compose.yaml leads to the replicas, to MCP alone, and lets no body fail that the server takes", () => {
+  const { content } = configs.proxy;
+  expect([...content.matchAll(/server (\w+):(\d+);/g)].map(([, host, port]) => [host, port])).toEqual([
+    ["one", "3000"],
+    ["two", "3000"],
+  ]);
+  const paths = [...content.matchAll(/location (\S+)/g)].map(([, path]) => path);
+  expect(paths).toEqual(["/mcp", "/.well-known/oauth-protected-resource"]);
+  expect(content).toContain("client_max_body_size 16m;");
+  expect(content).toContain("proxy_set_header Host $$http_host;");
+  expect(content).toContain("proxy_buffering off;");
+});
+
+test("what the page about serving names is there", () => {
+  const page = textOf("docs/deployment.md");
+  const named = [...page.matchAll(/\b(?:TARGETING|EVENT)_[A-Z_]+\b/g)].map(([name]) => name);
+  expect(named.filter((one) => !variables.has(one))).toEqual([]);
+  const scripts = z
+    .looseObject({ scripts: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(textOf("package.json")));
+  for (const [, script = ""] of page.matchAll(/npm run ([\w:]+)/g)) expect(scripts.scripts).toHaveProperty(script);
+  // Every figure that is served stands on the page, and no other.
+  const measured = textOf("src/server/observing/measured.ts");
+  const served = [...measured.matchAll(/\.(?:counter|gauge)\(\s*"(\w+)"/g)].map(([, name]) => `targeting_mcp_${name}`);
+  expect(served.length).toBeGreaterThan(8);
+  expect([...page.matchAll(/`(targeting_mcp_\w+)/g)].map(([, name]) => name).sort()).toEqual(served.sort());
+});
