@@ -53,6 +53,7 @@ export const ROOMS: readonly Room[] = [
       "commands/http",
       "commands/sandbox",
       "commands/plans",
+      "commands/page",
       "commands/setup",
       "commands/setup/config",
       "commands/doctor",
@@ -69,6 +70,11 @@ export const ROOMS: readonly Room[] = [
     path: "commands/sandbox",
     holds: "the command that serves the emulated service, and the one that runs inside another command",
     uses: ["commands", "page/sandbox", ...SANDBOX, ...BELOW_COMMANDS],
+  },
+  {
+    path: "commands/page",
+    holds: "the page of this machine's runs: its server on loopback, its link, and the browser that it opens",
+    uses: ["commands", "page", "page/runs", "page/serve", ...BELOW_COMMANDS],
   },
   {
     path: "commands/plans",
@@ -125,6 +131,11 @@ export const ROOMS: readonly Room[] = [
     path: "page/sandbox",
     holds: "what the page shows of a sandbox, and what it may do there",
     uses: ["page", "page/serve", "render/events", "render", ...SANDBOX, ...GROUND],
+  },
+  {
+    path: "page/runs",
+    holds: "what the page shows of runs, and a person's decisions on them",
+    uses: ["page", "page/serve", "tools", ...WRITING, ...ANSWERS],
   },
   {
     path: "page/serve",

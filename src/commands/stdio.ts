@@ -10,6 +10,7 @@ import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { TOOLS } from "../tools/registry.ts";
 import { backendOf, connect } from "./connect.ts";
+import { withPage } from "./page/decision-page.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -39,11 +40,13 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const stopping = new AbortController();
   const backend = backendOf(settings);
   const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const { services, offer, redactor, log, audit, start, stopRuns, close } = connect(settings, {
+  const connected = connect(settings, {
     stopping: stopping.signal,
     backend,
     sealKey: () => seals("confirmation"),
   });
+  const { offer, redactor, log, audit, start, stopRuns, close } = connected;
+  const services = withPage(connected, settings, input.environment);
   const started = start();
   // Runs that go on in the background would otherwise outlive their client.
   stopping.signal.addEventListener("abort", () => void stopRuns());

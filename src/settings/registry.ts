@@ -105,6 +105,13 @@ export const SETTINGS = {
     "ask",
     "before a deletion: ask; strict refuses clients that cannot be asked; off asks nobody",
   ),
+  page: setting(
+    "TARGETING_MCP_PAGE",
+    oneOf("auto", "on", "off"),
+    "auto",
+    "a page on which a person sees runs and decides on those that wait: auto opens it where a browser can be reached; " +
+      "on tries whatever the surroundings; off never",
+  ),
   allowedTargetings: setting(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
     commaList,

@@ -17,6 +17,7 @@ export interface Settings {
   readonly toolsets: readonly ("targeting" | "events")[];
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
+  readonly page: "auto" | "on" | "off";
   /** Undefined: all. Not yet checked to be ULIDs. */
   readonly allowedTargetings: readonly string[] | undefined;
   readonly maxDeletes: number;
@@ -92,6 +93,7 @@ export function readSettings(input: SettingsInput): Settings {
     toolsets: read(SETTINGS.toolsets),
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm),
+    page: read(SETTINGS.page),
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     maxChangePercent: read(SETTINGS.maxChangePercent),

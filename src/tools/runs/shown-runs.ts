@@ -1,11 +1,12 @@
 import * as z from "zod";
+import { isChangeRun } from "../../changes/change-run.ts";
 import { rowsBeside, shortened } from "../../render/changes/given-rows.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
-import type { ListedRun } from "../../runs/kind.ts";
+import type { ListedRun, Run } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
@@ -43,9 +44,7 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
       "Give one of them. outcome chooses among the items of one run.",
     );
   }
-  const run = await ownRun(runId, context);
-  if (query.waitMs !== undefined && run.status() === "running")
-    await restOrTime(run, Math.min(query.waitMs, timeLeft(context)), context);
+  const run = await atRestOrTime(await ownRun(runId, context), query.waitMs, context);
   const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
@@ -71,6 +70,25 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const end = wanted[fitting];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
+}
+
+/** The run, after waiting for it to be decided on and to rest, but no longer than the caller wants. */
+async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
+  if (waitMs === undefined) return run;
+  const { clock } = context;
+  const until = clock.now() + Math.min(waitMs, timeLeft(context));
+  let found = run;
+  if (waitsOnPage(run)) {
+    const { untilDecided } = await import("../writing/confirmation/on-page.ts");
+    await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
+    found = await ownRun(run.header.runId, context);
+  }
+  if (found.status() === "running") await restOrTime(found, Math.max(0, until - clock.now()), context);
+  return found;
+}
+
+function waitsOnPage(run: Run): boolean {
+  return isChangeRun(run) && run.status() === "needs_confirmation" && run.state.facts.waits !== undefined;
 }
 
 /** A group of failures with its first places only. */
