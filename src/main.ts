@@ -58,6 +58,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     ],
     run: async (line) => (await import("./commands/sandbox/sandbox-line.ts")).runSandboxLine(line),
   },
+  page: {
+    usage: "page [--port 0]",
+    meaning: "opens a page in the browser: the runs of this machine's state folder, and decisions on those that wait",
+    options: [{ flag: "port", meaning: "the port to listen on, on this machine alone; 0 takes a free one" }],
+    run: async (line) => (await import("./commands/page/run-page.ts")).runPage(line),
+  },
   doctor: {
     usage: "doctor [--json]",
     meaning: "checks settings, keys, scopes, folders and routes without changing anything, and says what to fix",
