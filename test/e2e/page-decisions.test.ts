@@ -148,31 +148,37 @@ describe("the page is not the model's", () => {
     }
   });
 
-  test("one line of the audit tells each decision", async () => {
-    const session = await begun();
-    const answer = session.asking();
-    const person = await personAt(await session.browser.address());
-    const run = await person.waiting();
-    await person.press(run.runId, "approve");
-    await answer;
-    const audit = await readFile(join(session.environment.TARGETING_MCP_STATE_DIR ?? "", "audit.ndjson"), "utf8");
-    const decisions = audit
-      .trim()
-      .split("\n")
-      .map((line): Record<string, unknown> => JSON.parse(line))
-      .filter((line) => "decision" in line);
-    expect(decisions).toEqual([
-      {
-        at: expect.any(String),
-        runId: run.runId,
-        decision: "approved",
-        where: "page",
-        who: expect.any(String),
-        caller: "local",
-        project: expect.any(String),
-      },
-    ]);
-  });
+  test.for([
+    ["page", undefined],
+    ["client", () => ({ action: "accept", content: { confirm: true } })],
+    ["token", undefined],
+  ] as const satisfies readonly (readonly [string, Answer | undefined])[])(
+    "one line of the audit tells a decision: %s",
+    async ([where, said]) => {
+      const env: Record<string, string> = where === "token" ? { TARGETING_MCP_PAGE: "off" } : {};
+      const session = await begun({ env, ...(said && { answer: said }) });
+      const answer = session.asking();
+      if (where === "page") {
+        const person = await personAt(await session.browser.address());
+        await person.press((await person.waiting()).runId, "approve");
+      }
+      const { runId, confirmation } = checkedReport(await answer);
+      if (where === "token") {
+        const token = { confirmation: confirmation?.token ?? "" };
+        await session.write("delete_targeting", token);
+        await session.write("delete_targeting", token);
+      }
+      const audit = await readFile(join(session.environment.TARGETING_MCP_STATE_DIR ?? "", "audit.ndjson"), "utf8");
+      const lines = audit.trim().split("\n");
+      const decisions = lines
+        .map((line): Record<string, unknown> => JSON.parse(line))
+        .filter((line) => "decision" in line);
+      const text = expect.any(String);
+      expect(decisions).toEqual([
+        { at: text, runId, decision: "approved", where, who: text, caller: "local", project: text },
+      ]);
+    },
+  );
 });
 
 describe("targeting-mcp page", () => {

@@ -107,7 +107,7 @@ function partsMaker(all: Projects, shared: Pick<ServerParts, "calls" | "seal" | 
   return ({ name, owner: caller, keys, readOnly, folders }) => {
     const { services, offer, redactor, log, use, forgotten, ...project } = all.of(keys);
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
-    const mine = { ...services, readOnly: services.readOnly || readOnly, allowedDirs: folders };
+    const mine = { ...services, noteDecision: audit, readOnly: services.readOnly || readOnly, allowedDirs: folders };
     const its = { ...offer, readOnly: mine.readOnly };
     const own = {
       caller,

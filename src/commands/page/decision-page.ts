@@ -4,6 +4,7 @@ import type { DecisionPage, ToolServices } from "../../tools/context.ts";
 import type { Connected } from "../connect.ts";
 import { mayOpen, openBrowser } from "./browser.ts";
 import type { LocalPage } from "./local-page.ts";
+import { personHere } from "./person.ts";
 
 /** How long a person has to come to a page that was opened for them. */
 const COMES_WITHIN_MS = 15_000;
@@ -17,6 +18,7 @@ export function withPage(
   const project = { id, name };
   const all: ToolServices = {
     ...services,
+    person: personHere(environment),
     noteDecision: audit,
     page: decisionPage({ page, services: () => all, project, environment, log }),
   };

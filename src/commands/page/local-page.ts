@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { userInfo } from "node:os";
 import { getRequestListener } from "@hono/node-server";
 import { PATHS } from "../../page/paths.ts";
 import type { Shown } from "../../page/runs/rows.ts";
@@ -90,7 +89,7 @@ interface Parts {
 
 function router(shown: Shown, { links, watch, about, address, triedAgain }: Parts) {
   const sessions = pageSessions<Viewer>({ cookieName: `targeting-page-${new URL(address).port}` });
-  const viewer = { who: userInfo().username, shown };
+  const viewer = { who: shown.services.person ?? shown.caller, shown };
   const hostnames = allowedHostnames([]);
   const redeem = async (request: Request): Promise<Response> => {
     const refused = refusedPost(request);

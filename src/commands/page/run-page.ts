@@ -11,6 +11,7 @@ import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { openBrowser } from "./browser.ts";
 import { type LocalPage, localPage } from "./local-page.ts";
+import { personHere } from "./person.ts";
 
 /** It ends when no page has been open for this time, in milliseconds. */
 const ENDS_AFTER_MS = 600_000;
@@ -33,7 +34,10 @@ export async function runPage(line: CommandLine): Promise<number> {
     sealKey: () => seals("confirmation"),
   });
   const { id, name = id } = settings.project;
-  const shown = { services: { ...drivable(services, settings), noteDecision: audit }, caller: "local" };
+  const shown = {
+    services: { ...drivable(services, settings), noteDecision: audit, person: personHere(input.environment) },
+    caller: "local",
+  };
   const page = await localPage(
     { ...shown, project: { id, name } },
     { log, port, about: `${services.environment}, project ${name}` },

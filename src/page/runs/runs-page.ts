@@ -8,7 +8,7 @@ import { actOn } from "./actions.ts";
 import { runDetail, type Shown } from "./rows.ts";
 import { runUpdates } from "./updates.ts";
 
-/** Someone who is logged in to the page: as what the audit names them, and what they are shown. */
+/** A person who is logged in to the page: as what the audit names them, and what they are shown. */
 export interface Viewer {
   readonly who: string;
   readonly shown: Shown;

@@ -9,13 +9,14 @@ import { isGoing, type Planning } from "../../changes/planning.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
-import { NOBODY_CAME, NOBODY_CAME_HINT } from "../../render/changes/page-words.ts";
+import { NOBODY_CAME, NOBODY_CAME_HINT } from "../../render/page-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn } from "./confirmation/agreement.ts";
+import { startAgreed } from "./confirmation/deciding.ts";
 import { decideOnPage } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
@@ -97,7 +98,11 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
         }),
       start: async (asked, more) => {
         plan.askedBy(asked);
-        return withHints(await once(async (keep) => ({ run: await changes.startOrFind(await keep(), plan) })), more);
+        const start = (header: ChangeHeader) =>
+          asked === "agreed_in_client"
+            ? startAgreed(header, plan, "client", context)
+            : changes.startOrFind(header, plan);
+        return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
       declined: () => ({ outcome: notDone(call, plan, context) }),
       token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),

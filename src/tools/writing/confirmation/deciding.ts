@@ -1,9 +1,11 @@
 import { type ChangeRun, isChangeRun } from "../../../changes/change-run.ts";
-import type { Changes } from "../../../changes/changes.ts";
+import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
+import type { Plan } from "../../../changes/plan/plan.ts";
 import type { Decided } from "../../../changes/rows/entries.ts";
 import { changedEffect } from "../../../render/changes/effect.ts";
 import { ownReason } from "../../../runs/reasons.ts";
+import { changesOf } from "../../apis.ts";
 import type { DecisionLine, ToolContext, ToolServices } from "../../context.ts";
 import { checkAllowed } from "../allowed-targetings.ts";
 
@@ -57,6 +59,22 @@ export async function approve(run: ChangeRun, by: Decider, changes: Changes, ser
   if ((await changes.start(header, plan)) === undefined) return "decided" satisfies DecisionOutcome;
   note(run, "approved", decided, services);
   return "done" satisfies DecisionOutcome;
+}
+
+/** Starts a run that a person agreed to in their client or by a token; where it was started before, gives that. */
+export async function startAgreed(
+  header: ChangeHeader,
+  plan: Plan,
+  where: "client" | "token",
+  context: ToolContext,
+): Promise<ChangeRun | undefined> {
+  const changes = changesOf(context);
+  const decided = { who: context.person ?? context.caller, where, at: context.clock.now() };
+  plan.facts = { ...plan.facts, decided };
+  const started = await changes.start(header, plan);
+  if (started === undefined) return changes.runs.find(header.runId);
+  note(started, "approved", decided, context);
+  return started;
 }
 
 /** Ends a waiting run for a person's no, once in all processes: the no stands in its journal. */

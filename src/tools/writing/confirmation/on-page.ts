@@ -3,7 +3,7 @@ import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
-import { waitsOnPage } from "../../../render/changes/page-words.ts";
+import { waitsOnPage } from "../../../render/page-words.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
