@@ -65,7 +65,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     meaning: "brings the tables of the store of TARGETING_MCP_STORE up to date",
     options: [],
     wrongUsage: 1,
-    run: async (line) => (await import("./commands/store.ts")).runMigrate(line),
+    run: async (line) => (await import("./commands/connecting/store.ts")).runMigrate(line),
   },
   sandbox: {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE] [--quiet]",
@@ -82,6 +82,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "quiet", toggle: true, meaning: "prints no line for each event that arrives" },
     ],
     run: async (line) => (await import("./commands/sandbox/sandbox-line.ts")).runSandboxLine(line),
+  },
+  page: {
+    usage: "page [--port 0]",
+    meaning: "opens a page in the browser: the runs of this machine's state folder, and decisions on those that wait",
+    options: [{ flag: "port", meaning: "the port to listen on, on this machine alone; 0 takes a free one" }],
+    run: async (line) => (await import("./commands/page/run-page.ts")).runPage(line),
   },
   doctor: {
     usage: "doctor [--json]",

@@ -61,9 +61,11 @@ export const ROOMS: readonly Room[] = [
     path: "commands",
     holds: "the commands, and the only place that wires the rooms together",
     uses: [
+      "commands/connecting",
       "commands/http",
       "commands/sandbox",
       "commands/plans",
+      "commands/page",
       "commands/setup",
       "commands/setup/config",
       "commands/doctor",
@@ -74,22 +76,32 @@ export const ROOMS: readonly Room[] = [
   {
     path: "commands/http",
     holds: "the command that serves over HTTP: its settings of access, and a context for each project",
-    uses: ["commands", "commands/doctor", ...BELOW_COMMANDS],
+    uses: ["commands", "commands/connecting", "commands/doctor", ...BELOW_COMMANDS],
   },
   {
     path: "commands/sandbox",
     holds: "the command that serves the emulated service, and the one that runs inside another command",
-    uses: ["commands", "page/sandbox", ...SANDBOX, ...BELOW_COMMANDS],
+    uses: ["commands", "commands/connecting", "page/sandbox", ...SANDBOX, ...BELOW_COMMANDS],
+  },
+  {
+    path: "commands/connecting",
+    holds: "connects the rooms below the server: the store, the APIs, the runs, the log, and who looks at all of it",
+    uses: ["commands", "commands/sandbox", "commands/page", ...SANDBOX, ...BELOW_COMMANDS],
+  },
+  {
+    path: "commands/page",
+    holds: "the page of this machine's runs: its server on loopback, its link, and the browser that it opens",
+    uses: ["commands", "commands/connecting", "page", "page/runs", "page/serve", ...BELOW_COMMANDS],
   },
   {
     path: "commands/plans",
     holds: "the commands of the desired state: export, plan, apply, drift; and the list of runs",
-    uses: ["commands", "commands/setup", ...BELOW_COMMANDS],
+    uses: ["commands", "commands/connecting", "commands/setup", ...BELOW_COMMANDS],
   },
   {
     path: "commands/doctor",
     holds: "what is wrong with the settings, keys, scopes, folders and routes, and what to do",
-    uses: ["commands", "commands/http", "commands/sandbox", ...BELOW_COMMANDS],
+    uses: ["commands", "commands/connecting", "commands/http", "commands/sandbox", ...BELOW_COMMANDS],
   },
   {
     path: "commands/setup",
@@ -146,6 +158,11 @@ export const ROOMS: readonly Room[] = [
     path: "page/sandbox",
     holds: "what the page shows of a sandbox, and what it may do there",
     uses: ["page", "page/serve", "render/events", "render", ...SANDBOX, ...GROUND],
+  },
+  {
+    path: "page/runs",
+    holds: "what the page shows of runs, and a person's decisions on them",
+    uses: ["page", "page/serve", "tools", ...WRITING, ...ANSWERS],
   },
   {
     path: "page/serve",

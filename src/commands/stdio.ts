@@ -1,7 +1,7 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
 import { questionSeal } from "../server/asking/ask.ts";
-import type { AuditLine } from "../server/calls/audit.ts";
+import type { Audit } from "../server/calls/audit.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
 import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
 import type { Log } from "../server/log.ts";
@@ -10,11 +10,11 @@ import { loadSkills } from "../server/prompts/skills.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
-import { connectLater } from "./connect-later.ts";
-import { logOf } from "./log-of.ts";
-import { NO_TRACES, observers } from "./observers.ts";
-import { offerOf, startsSandbox } from "./offer.ts";
-import { ownCaller } from "./own-caller.ts";
+import { connectLater } from "./connecting/connect-later.ts";
+import { logOf } from "./connecting/log-of.ts";
+import { NO_TRACES, observers } from "./connecting/observers.ts";
+import { offerOf, startsSandbox } from "./connecting/offer.ts";
+import { ownCaller } from "./connecting/own-caller.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
@@ -45,7 +45,12 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const told = logOf(settings);
   const { log, redactor } = told;
   const { observer, problem } = await observers(false);
-  const connecting = connectLater(settings, { stopping: stopping.signal, told, observer });
+  const connecting = connectLater(settings, {
+    stopping: stopping.signal,
+    told,
+    observer,
+    environment: input.environment,
+  });
   // A host that has its answer may send an app to the embedded sandbox at once.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.
@@ -59,14 +64,14 @@ export async function runStdio(line: CommandLine): Promise<number> {
     tools: listedTools(tools, offer),
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
-    services: async () => (await connecting.connected()).services,
+    services: connecting.services,
     // One process serves the whole connection, so that only this process opens the questions that it asks.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
     calls,
     caller: ownCaller(settings),
-    audit: (line: AuditLine) => connecting.now()?.audit(line),
+    audit: (line: Parameters<Audit>[0]) => connecting.now()?.audit(line),
     writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),
     observer,

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
-import { type RunHeader, RunStoreError, type StoredRun, StoreUnavailableError } from "./backend/store.ts";
+import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
 import { type DrivenParts, drivenRun } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
+import { followedBeyond } from "./processes/followed-beyond.ts";
 import { KeptRuns } from "./processes/kept-runs.ts";
 import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
@@ -275,32 +276,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   #drive(parts: DrivenParts<Call, Entry, State>): Run<Call, State> {
     const { runId } = parts.header;
-    const run = drivenRun(this.kind, this.#context, parts);
-    /** The run as followed from the journal, once another process has taken it over. */
-    let other: Run<Call, State> | undefined;
-    let [isLookedFor, isAway] = [true, false];
-    const rest = run.rest.then(async () => {
-      this.#driven.delete(runId);
-      // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
-      void this.tidyLeft().catch(() => undefined);
-      if (!run.isTakenOver()) return;
-      // While the store is away, the run counts as running, too.
-      other = await this.#kept.find(runId).catch((thrown: unknown) => {
-        isAway = thrown instanceof StoreUnavailableError;
-        return undefined;
-      });
-      isLookedFor = isAway;
-      await other?.rest;
-    });
-    const known: Run<Call, State> = {
-      ...run,
-      get state() {
-        return other?.state ?? run.state;
+    const known = followedBeyond(drivenRun(this.kind, this.#context, parts), {
+      find: () => this.#kept.find(runId),
+      ended: () => {
+        this.#driven.delete(runId);
+        // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
+        void this.tidyLeft().catch(() => undefined);
       },
-      // Until the journal of the other process was read, the run counts as running.
-      status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
-      rest,
-    };
+    });
     this.#driven.set(runId, known);
     return known;
   }

@@ -35,7 +35,7 @@ export interface Setting<Value, Fallback = Value | undefined> {
   readonly meaning: string;
 }
 
-const OWN_PREFIX = "TARGETING_MCP_";
+export const OWN_PREFIX = "TARGETING_MCP_";
 
 function setting<Value, Fallback extends Value | undefined>(
   variable: string,
@@ -105,6 +105,13 @@ export const SETTINGS = {
     oneOf("ask", "strict", "off"),
     "ask",
     "before a deletion: ask; strict refuses clients that cannot be asked; off asks nobody",
+  ),
+  page: setting(
+    "TARGETING_MCP_PAGE",
+    oneOf("auto", "on", "off"),
+    "auto",
+    "a page on which a person sees runs and decides on those that wait: auto opens it where a browser can be reached; " +
+      "on tries whatever the surroundings; off never",
   ),
   allowedTargetings: setting(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
@@ -290,10 +297,3 @@ export const SETTINGS = {
 
 /** Every setting, in the order of the docs. */
 export const SETTING_LIST: readonly Setting<unknown>[] = Object.values(SETTINGS);
-
-/** Variables that carry our prefix and are no setting: most likely misspelt. */
-export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
-  return Object.keys(environment).filter(
-    (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
-  );
-}

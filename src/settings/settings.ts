@@ -5,7 +5,7 @@ import { SettingsError } from "./error.ts";
 import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
-import { SETTINGS, type Setting, unknownVariables } from "./registry.ts";
+import { OWN_PREFIX, SETTING_LIST, SETTINGS, type Setting } from "./registry.ts";
 import { type Platform, readStoreSettings, type StoreSettings, stateFolder } from "./state-folder.ts";
 
 /** All settings of an operator, read once at the start. Times are milliseconds. */
@@ -17,6 +17,7 @@ export interface Settings {
   readonly toolsets: readonly ("targeting" | "events")[];
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
+  readonly page: "auto" | "on" | "off";
   /** Undefined: all. Not yet checked to be ULIDs. */
   readonly allowedTargetings: readonly string[] | undefined;
   readonly maxDeletes: number;
@@ -95,6 +96,7 @@ export function readSettings(input: SettingsInput): Settings {
     toolsets: read(SETTINGS.toolsets),
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm),
+    page: read(SETTINGS.page),
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     maxChangePercent: read(SETTINGS.maxChangePercent),
@@ -187,4 +189,11 @@ function secretsOf(given: readonly (string | undefined)[]): readonly string[] {
     const plain = /^postgres/i.test(one) ? [decodeURIComponent(password)] : [];
     return password === "" ? [] : [...new Set([password, ...plain])];
   });
+}
+
+/** Variables that carry our prefix and are no setting: most likely misspelt. */
+function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return Object.keys(environment).filter(
+    (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
+  );
 }

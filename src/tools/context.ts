@@ -24,6 +24,28 @@ export interface HalfPair {
   readonly present: string;
 }
 
+/** A line of the audit about a person's decision on a run. */
+export interface DecisionLine {
+  /** As ISO 8601. */
+  readonly at: string;
+  readonly runId: string;
+  readonly decision: "approved" | "declined";
+  readonly where: "client" | "view" | "page" | "token";
+  /** Who decided: the user of this machine, the entry of the access file, or the issuer and subject. */
+  readonly who: string;
+  /** Who asked for it. */
+  readonly caller: string;
+  readonly project: string;
+}
+
+/** The page on which a person decides about runs that wait. */
+export interface DecisionPage {
+  /** Whether a person may be reached there at all. */
+  readonly isOffered: () => boolean;
+  /** Shows a waiting run to the person; false where nobody came to look. */
+  readonly show: (runId: string) => Promise<boolean>;
+}
+
 /** What stays the same for every call that a server takes. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
@@ -55,6 +77,12 @@ export interface ToolServices {
   readonly readOnly: boolean;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
+  /** Absent: there is no page for decisions. */
+  readonly page?: DecisionPage;
+  /** Who the person is that decides on this machine; absent where that is said by a login. */
+  readonly person?: string;
+  /** Writes a decision into the audit. */
+  readonly noteDecision?: (line: DecisionLine) => void;
   /** Gives the key that seals confirmations: at least 32 bytes. */
   readonly sealKey: () => Promise<Uint8Array>;
   /** The only targetings that may change; absent: all. */

@@ -29,7 +29,7 @@ function asked(url: string, path: string, headers: Record<string, string> = {}) 
 }
 
 /** The value of a figure; undefined where the text has no such line. */
-function valueOf(text: string, figure: string): number | undefined {
+function sampleOf(text: string, figure: string): number | undefined {
   const line = text.split("\n").find((one) => one.startsWith(`${figure} `));
   return line === undefined ? undefined : Number(line.slice(figure.length + 1));
 }
@@ -48,8 +48,8 @@ test("figures count calls, runs, items, requests, appends and turns, and name no
   const { url } = await startHttp({ ...service.live, TARGETING_MCP_METRICS: "on" });
   const before = await asked(url, "/metrics");
   expect(before).toMatchObject({ status: 200, type: "text/plain; version=0.0.4; charset=utf-8" });
-  expect(valueOf(before.text, "targeting_mcp_runs_driven")).toBe(0);
-  expect(valueOf(before.text, "targeting_mcp_journal_appends_total")).toBe(0);
+  expect(sampleOf(before.text, "targeting_mcp_runs_driven")).toBe(0);
+  expect(sampleOf(before.text, "targeting_mcp_journal_appends_total")).toBe(0);
 
   const client = await connect({ url });
   const call = async (name: string, args: Record<string, unknown>) =>
@@ -74,11 +74,11 @@ test("figures count calls, runs, items, requests, appends and turns, and name no
     projects_waiting: 0,
   };
   for (const [figure, value] of Object.entries(figures)) {
-    expect(valueOf(text, `targeting_mcp_${figure}`), figure).toBe(value);
+    expect(sampleOf(text, `targeting_mcp_${figure}`), figure).toBe(value);
   }
   // One turn for the request that created the targeting, and for each try to add options.
-  expect(valueOf(text, "targeting_mcp_write_turns_total")).toBeGreaterThanOrEqual(2);
-  expect(valueOf(text, "targeting_mcp_journal_appends_total")).toBeGreaterThanOrEqual(4);
+  expect(sampleOf(text, "targeting_mcp_write_turns_total")).toBeGreaterThanOrEqual(2);
+  expect(sampleOf(text, "targeting_mcp_journal_appends_total")).toBeGreaterThanOrEqual(4);
   for (const name of ["Secret spring", targetingId, "Option 1"]) expect(text).not.toContain(name);
   // Every line of the format is a comment, or a name with labels and a number.
   for (const line of text.trimEnd().split("\n")) {

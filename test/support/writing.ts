@@ -82,12 +82,23 @@ const reportSchema = z.strictObject({
   results: z.array(result).max(50).default([]),
   resultsOmitted: count.optional(),
   resultsUri: z.string().optional(),
-  asked: z.enum(["agreed_in_client", "agreed_by_token", "not_needed", "declined_in_client"]).optional(),
+  asked: z
+    .enum([
+      "agreed_in_client",
+      "agreed_on_page",
+      "agreed_by_token",
+      "not_needed",
+      "declined_in_client",
+      "declined_on_page",
+    ])
+    .optional(),
   totals: z.strictObject({ targetingId: z.string(), name: z.string(), optionCount: count }).optional(),
   notes: z.array(z.string()).default([]),
   plan: z.array(z.looseObject({ operation: z.string(), items: count, bytes: count })).optional(),
   planOmitted: count.optional(),
-  confirmation: z.strictObject({ token: z.string(), effect: z.string(), expiresAt: z.iso.datetime() }).optional(),
+  confirmation: z
+    .strictObject({ token: z.string().optional(), effect: z.string(), expiresAt: z.iso.datetime() })
+    .optional(),
   verdicts: z.array(z.looseObject({ index: count, predicted: z.string() })).optional(),
   nextSteps: z.array(z.string()).default([]),
 });
@@ -139,7 +150,7 @@ function checkText(report: Report, text: string): void {
   for (const { items, bytes } of plan) said.push(`${items} items`, `${bytes} bytes`);
   if (confirmation !== undefined) {
     const [sentence = ""] = confirmation.effect.split("\n");
-    said.push(confirmation.token, sentence, confirmation.expiresAt);
+    said.push(confirmation.token ?? "", sentence, confirmation.expiresAt);
   }
   for (const left of [report.failuresOmitted, report.resultsOmitted, report.planOmitted]) {
     if (left !== undefined && left > 0) said.push(`(${left} more`);

@@ -161,6 +161,36 @@ export interface RunFacts {
   readonly takenFor?: readonly TakenName[];
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   readonly effect?: string;
+  /** What a person is to decide on the page, where the run waits for that. */
+  readonly waits?: WaitsForPerson;
+  /** Who agreed, and where. */
+  readonly decided?: Decided;
+}
+
+/** What a run waits for: a person's decision about exactly this effect. Times are milliseconds since 1970. */
+export interface WaitsForPerson {
+  readonly digest: string;
+  /** The effect as the model is told it. */
+  readonly effect: string;
+  /** What goes, by kind, with the first names of each. */
+  readonly parts: readonly EffectPart[];
+  readonly until: number;
+  /** What has changed since: it cannot be agreed to any more. */
+  readonly stale?: string;
+}
+
+/** What a run does to the objects of one kind. */
+export interface EffectPart {
+  readonly title: string;
+  readonly count: number;
+  readonly objects: readonly { readonly name: string; readonly says: string }[];
+}
+
+/** A decision about a run: by whom, where and when. */
+export interface Decided {
+  readonly who: string;
+  readonly where: "client" | "view" | "page" | "token";
+  readonly at: number;
 }
 
 /** One line of a run's journal. Applying all lines in order gives the run's state. */

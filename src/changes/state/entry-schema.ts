@@ -144,6 +144,24 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
           }),
         )
         .exactOptional(),
+      waits: z
+        .object({
+          digest: z.string(),
+          effect: z.string(),
+          parts: z.array(
+            z.object({
+              title: z.string(),
+              count: z.number(),
+              objects: z.array(z.object({ name: z.string(), says: z.string() })),
+            }),
+          ),
+          until: z.number(),
+          stale: z.string().exactOptional(),
+        })
+        .exactOptional(),
+      decided: z
+        .object({ who: z.string(), where: z.enum(["client", "view", "page", "token"]), at: z.number() })
+        .exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
     }),
   }),

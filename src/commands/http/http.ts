@@ -27,11 +27,11 @@ import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import { NO_TRACES, observers } from "../connecting/observers.ts";
+import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../connecting/store.ts";
 import { exposures } from "../doctor/exposures.ts";
-import { NO_TRACES, observers } from "../observers.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../store.ts";
 import { VERSION } from "../version.ts";
 import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
@@ -60,11 +60,10 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const { observer, over, text: figures, problem } = await observers(settings.http.metrics);
   const backend = over(await backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const secrets = secretsIn(access);
   const all = projects(input, settings, {
     stopping: stopping.signal,
     backend,
-    secrets,
+    secrets: secretsIn(access),
     sealKey: () => seals("confirmation"),
     work: followWork(),
     observer,
@@ -147,7 +146,7 @@ function partsMaker(
   return ({ name, owner: caller, keys, readOnly, folders }) => {
     const { services, offer, redactor, log, use, forgotten, ...project } = all.of(keys);
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
-    const mine = { ...services, readOnly: services.readOnly || readOnly, allowedDirs: folders };
+    const mine = { ...services, noteDecision: audit, readOnly: services.readOnly || readOnly, allowedDirs: folders };
     const its = { ...offer, readOnly: mine.readOnly };
     const own = {
       caller,

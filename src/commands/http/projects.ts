@@ -4,7 +4,7 @@ import { NoRoom } from "../../server/http/guards.ts";
 import type { ProjectKeys } from "../../settings/access.ts";
 import { withKeys } from "../../settings/project-keys.ts";
 import { readSettings, type Settings, type SettingsInput } from "../../settings/settings.ts";
-import { type Connected, connect, type Shared } from "../connect.ts";
+import { type Connected, connect, type Shared } from "../connecting/connect.ts";
 
 /** The most pairs of keys that are kept ready at once. */
 const MOST_PAIRS = 256;

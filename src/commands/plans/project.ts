@@ -16,10 +16,10 @@ import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ToolContext } from "../../tools/context.ts";
-import { connect } from "../connect.ts";
-import { ownCaller } from "../own-caller.ts";
+import { connect } from "../connecting/connect.ts";
+import { ownCaller } from "../connecting/own-caller.ts";
+import { backendOf } from "../connecting/store.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { backendOf } from "../store.ts";
 
 /** The project that the commands of the desired state work with. */
 export interface PlanProject {

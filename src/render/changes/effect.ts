@@ -1,4 +1,5 @@
 import type { Loss } from "../../changes/plan/plan.ts";
+import type { EffectPart } from "../../changes/rows/entries.ts";
 import { thousands } from "../../platform/thousands.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
@@ -44,6 +45,32 @@ export function effectSentence(losses: readonly Loss[]): string {
         (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
   ].filter((part) => part !== false);
   return `This ${parts.join(", and ")}. It cannot be undone by the service.`;
+}
+
+/** How many objects of a kind are shown to a person who decides on the page. */
+const MOST_SHOWN = 100;
+
+const PART_TITLES: Readonly<Record<Loss["kind"], string>> = {
+  targeting: "Targetings deleted",
+  optionGroup: "Option groups deleted",
+  option: "Options deleted",
+  contextIds: "Options that lose Context IDs",
+};
+
+/** What a plan takes away, by kind and by name, as the page shows it: names are plain text there. */
+export function effectParts(losses: readonly Loss[]): readonly EffectPart[] {
+  return LOSS_KINDS.flatMap((kind) => {
+    const some = losses.filter((loss) => loss.kind === kind);
+    const objects = some.slice(0, MOST_SHOWN).map((loss) => ({ name: shortName(loss.name), says: lossWords(loss) }));
+    return some.length === 0 ? [] : [{ title: PART_TITLES[kind], count: some.length, objects }];
+  });
+}
+
+const LOSS_KINDS = ["targeting", "optionGroup", "option", "contextIds"] as const;
+const MOST_LETTERS = 1000;
+
+function shortName(name: string): string {
+  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
 }
 
 function lossLines(losses: readonly Loss[], tokens: number): readonly string[] {

@@ -206,6 +206,7 @@ function section(title: string, rows: readonly Row[], omitted: number, more: str
 
 /** What an agent is to do with a confirmation. */
 export function confirmationText({ token, effect, expiresAt }: NonNullable<ReportedRun["confirmation"]>): string {
+  if (token === undefined) return `${effect}\nA person decides on the page of this server, until ${expiresAt}.`;
   return [
     effect,
     "Show exactly this effect to the person and wait for their decision; a yes that they gave before to exactly this " +

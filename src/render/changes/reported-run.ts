@@ -31,7 +31,7 @@ export interface ReportedRun {
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   /** Of events: what was predicted and observed. */
   readonly verdicts?: readonly VerdictRow[];
-  readonly confirmation?: { readonly token: string; readonly effect: string; readonly expiresAt: string };
+  readonly confirmation?: { readonly token?: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
   /** Things that have a temporary name, which a resumed run has to settle. */
   readonly strandedNames?: readonly StrandedName[];

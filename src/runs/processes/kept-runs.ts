@@ -2,11 +2,11 @@ import { orUnreadable, type RunHeader, type StoredRun } from "../backend/store.t
 import { filesOf, inShort } from "../driving.ts";
 import { understood } from "../entries.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "../kind.ts";
-import { LastRead } from "../last-read.ts";
 import { ownReason } from "../reasons.ts";
 import { type RunStatus, restingStatus } from "../report.ts";
 import type { Lease } from "../turn.ts";
 import { followedRun } from "./followed-run.ts";
+import { LastRead } from "./last-read.ts";
 import { cancelKept } from "./stop-requests.ts";
 
 /** How a run ends that is cancelled before it was started. */

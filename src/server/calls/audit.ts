@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ToolServices } from "../../tools/context.ts";
+import type { DecisionLine, ToolServices } from "../../tools/context.ts";
 import type { Tool } from "../../tools/registry.ts";
 import type { Log } from "../log.ts";
 
@@ -16,7 +16,7 @@ export interface AuditLine {
 }
 
 /** Appends a line. */
-export type Audit = (line: AuditLine) => void;
+export type Audit = (line: AuditLine | DecisionLine) => void;
 
 /**
  * Appends lines one after another. No line holds a key: each passes `redact`. A line that cannot be written is an error in
@@ -27,8 +27,9 @@ export function auditInto(
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
 ): Audit & { readonly written: () => Promise<void> } {
   let turn = Promise.resolve();
-  const audit = (given: AuditLine): void => {
-    const line = redact(JSON.stringify({ time: new Date(now()).toISOString(), ...given }));
+  const audit = (given: AuditLine | DecisionLine): void => {
+    const time = "at" in given ? {} : { time: new Date(now()).toISOString() };
+    const line = redact(JSON.stringify({ ...time, ...given }));
     turn = turn
       .then(() => append(line))
       .catch((error: unknown) => log.error("a line of the audit could not be written", { error, line }));

@@ -2,11 +2,13 @@ import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
+import type { AskedOrDeclined } from "../../render/asked.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
 import { savedAnswer } from "../../render/changes/saved-run.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
+import { declinedNote, staleNote } from "../../render/page-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
@@ -102,11 +104,30 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     otherCounts: state.unexpectedCounts(),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
+  const onPage = pageReport(run);
+  if (onPage !== undefined) return { ...report, ...onPage };
   const losses = context.changes?.asks(run);
   if (losses === undefined) return report;
   const planned = { run: header.runId, digest: lossDigest(losses) };
   return { ...report, confirmation: await askFor(planned, effectText(losses), context) };
 }
+
+/** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
+function pageReport({ state, status }: ChangeRun): Partial<ReportedRun> | undefined {
+  const { waits, effect } = state.facts;
+  if (status() === "needs_confirmation" && waits !== undefined) {
+    const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };
+    return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
+  }
+  const { code, detail } = state.stopped?.reason ?? {};
+  const asked = code === "DECLINED" ? DECLINED_AT.get(String(detail?.where)) : undefined;
+  return asked && { asked, notes: [declinedNote(effect)] };
+}
+
+const DECLINED_AT: ReadonlyMap<string, AskedOrDeclined> = new Map([
+  ["page", "declined_on_page"],
+  ["view", "declined_in_view"],
+]);
 
 /** A run of any kind as reports tell it, with its first results. */
 export function reported({ header, state, status }: Run, environment: "live" | "sandbox"): ReportedRun {

@@ -6,7 +6,7 @@ import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
 import { savedAnswer } from "../../render/changes/saved-run.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
-import type { ListedRun } from "../../runs/kind.ts";
+import type { ListedRun, Run } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
@@ -46,9 +46,7 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
       "Give one of them. outcome chooses among the items of one run.",
     );
   }
-  const run = await ownRun(runId, context);
-  if (query.waitMs !== undefined && run.status() === "running")
-    await restOrTime(run, Math.min(query.waitMs, timeLeft(context)), context);
+  const run = await atRestOrTime(await ownRun(runId, context), query.waitMs, context);
   if (isChangeRun(run) && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
     const { shownPlan } = await import("../plans/kept-plan.ts");
     return shownPlan(run, context);
@@ -80,6 +78,25 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const end = wanted[fitting];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
+}
+
+/** The run, after waiting for it to be decided on and to rest, but no longer than the caller wants. */
+async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
+  if (waitMs === undefined) return run;
+  const { clock } = context;
+  const until = clock.now() + Math.min(waitMs, timeLeft(context));
+  let found = run;
+  if (waitsOnPage(run)) {
+    const { untilDecided } = await import("../writing/confirmation/on-page.ts");
+    await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
+    found = await ownRun(run.header.runId, context);
+  }
+  if (found.status() === "running") await restOrTime(found, Math.max(0, until - clock.now()), context);
+  return found;
+}
+
+function waitsOnPage(run: Run): boolean {
+  return isChangeRun(run) && run.status() === "needs_confirmation" && run.state.facts.waits !== undefined;
 }
 
 /** A group of failures with its first places only. */

@@ -9,12 +9,15 @@ import { isGoing, type Planning } from "../../changes/planning.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
+import { NOBODY_CAME, NOBODY_CAME_HINT } from "../../render/page-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn } from "./confirmation/agreement.ts";
+import { startAgreed } from "./confirmation/deciding.ts";
+import { decideOnPage } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
 import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
@@ -81,22 +84,42 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       message: questionText(plan.losses),
       effect: effectSentence(plan.losses),
       changedFrom: (effect) => changedEffect(effect, plan.losses),
-      undecided: (why) => undecided(given, plan, why, { changes, context }),
+      undecided: async (why) => {
+        const none = () => undecided(given, plan, why, { changes, context });
+        if (why !== "closed" || !context.page?.isOffered()) return none();
+        // Hosts without a person close questions by themselves: the page is tried, and never the token.
+        const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
+        return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
+      },
+      onPage: () =>
+        decideOnPage(given, plan, { changes, context }, async (header) => {
+          if (context.confirm === "strict") throw nobodyCame(plan);
+          return needsYes(header, plan, context, [...hints, NOBODY_CAME_HINT]);
+        }),
       start: async (asked, more) => {
         plan.askedBy(asked);
-        return withHints(await once(async (keep) => ({ run: await changes.startOrFind(await keep(), plan) })), more);
+        const start = (header: ChangeHeader) =>
+          asked === "agreed_in_client"
+            ? startAgreed(header, plan, "client", context)
+            : changes.startOrFind(header, plan);
+        return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
       declined: () => ({ outcome: notDone(call, plan, context) }),
       token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),
       refusal: () =>
         new ToolError(
           `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
+          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a " +
+            "browser can be opened (TARGETING_MCP_PAGE), or make the change in the web console.",
         ),
     },
     context,
   );
   return "ask" in outcome ? { outcome } : outcome;
+}
+
+function nobodyCame({ losses }: Plan): ToolError {
+  return new ToolError(`this needs a person's yes, and nobody came to the page. ${effectText(losses)}`, NOBODY_CAME);
 }
 
 function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome {

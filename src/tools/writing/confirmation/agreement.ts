@@ -20,6 +20,8 @@ export interface Wish<R> {
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   /** Answers a no. */
   readonly declined: () => Promise<R> | R;
+  /** Lets a person decide on the page, and waits for that; absent where this cannot be decided there. */
+  readonly onPage?: () => Promise<R>;
   /** Answers with a token that stands for a later yes. */
   readonly token: () => Promise<R>;
   /** What a client is told that cannot ask, where a token is not enough. */
@@ -27,12 +29,16 @@ export interface Wish<R> {
 }
 
 /** How a wish is decided. */
-type Decision = "start" | "ask" | "token" | "refuse";
+type Decision = "start" | "ask" | "page" | "token" | "refuse";
 
 /** Which channel decides: the first that is there. `strict` gives no token. */
-export function decisionOn(needsYes: boolean, { confirm, canAsk }: Pick<ToolContext, "confirm" | "canAsk">): Decision {
+export function decisionOn(
+  needsYes: boolean,
+  { confirm, canAsk, page }: Pick<ToolContext, "confirm" | "canAsk" | "page">,
+): Decision {
   if (!needsYes || confirm === "off") return "start";
   if (canAsk()) return "ask";
+  if (page?.isOffered()) return "page";
   return confirm === "strict" ? "refuse" : "token";
 }
 
@@ -42,12 +48,17 @@ export function decisionOn(needsYes: boolean, { confirm, canAsk }: Pick<ToolCont
  */
 export async function decided<R>(
   wish: Wish<R>,
-  context: Pick<ToolContext, "confirm" | "canAsk" | "reply">,
+  context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
-  switch (decisionOn(wish.needsYes, context)) {
+  // What cannot be decided on the page goes on to the next channel.
+  const { page, ...others } = context;
+  switch (decisionOn(wish.needsYes, wish.onPage === undefined ? others : context)) {
     case "start":
       return wish.start("not_needed", []);
+    case "page":
+      if (wish.onPage !== undefined) return wish.onPage();
+      throw wish.refusal();
     case "token":
       return wish.token();
     case "refuse":

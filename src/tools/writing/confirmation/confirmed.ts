@@ -17,6 +17,7 @@ import { needsYes } from "../planned.ts";
 import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
+import { startAgreed } from "./deciding.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
@@ -67,7 +68,11 @@ async function startConfirmed(
     const waiting = await changes.runs.find(header.runId);
     return reportRun(await changes.prepare(header, plan, isAsAgreed, waiting?.state), context);
   }
-  if (isAsAgreed(plan)) return reportStarted(await changes.startOrFind(header, plan), context);
+  if (isAsAgreed(plan)) {
+    const isAgreed = plan.facts.asked === "agreed_by_token";
+    const start = isAgreed ? startAgreed(header, plan, "token", context) : changes.startOrFind(header, plan);
+    return reportStarted(await start, context);
+  }
   const before = (await changes.runs.find(header.runId))?.state.facts.effect;
   const how = before === undefined ? "" : `: ${changedEffect(before, plan.losses)}`;
   const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;

@@ -1,12 +1,12 @@
-import { type Http, openHttp } from "../api/http.ts";
-import { BUILT_IN_KEYS } from "../sandbox/http/keys.ts";
-import type { Log, LogFields } from "../server/log.ts";
-import type { Observer } from "../server/observing/observer.ts";
-import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../settings/environment.ts";
-import { proxyFor } from "../settings/proxy.ts";
-import type { Settings } from "../settings/settings.ts";
+import { type Http, openHttp } from "../../api/http.ts";
+import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
+import type { Log, LogFields } from "../../server/log.ts";
+import type { Observer } from "../../server/observing/observer.ts";
+import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../../settings/environment.ts";
+import { proxyFor } from "../../settings/proxy.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { acceptedKeys, embeddedSandbox, type Named } from "../sandbox/embedded-sandbox.ts";
 import { startsSandbox } from "./offer.ts";
-import { acceptedKeys, embeddedSandbox, type Named } from "./sandbox/embedded-sandbox.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */
 export interface Apis {

@@ -1,15 +1,24 @@
-import type { Backend } from "../runs/backend/backend.ts";
-import type { Settings } from "../settings/settings.ts";
+import type { Backend } from "../../runs/backend/backend.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { ToolServices } from "../../tools/context.ts";
 import type { Connected, Shared } from "./connect.ts";
 import type { Told } from "./log-of.ts";
 
 /** A client has listed the tools by then, and may not have called one yet, in milliseconds. */
 const SOON_MS = 1000;
 
+/** What is known of the process. */
+interface Surroundings {
+  readonly told: Told;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
 /** The rooms below the server, which are connected when they are first needed. */
 export interface Connecting {
   /** Connects and starts them at the first call. Rejects with a SettingsError where they cannot be. */
   connected(): Promise<Connected>;
+  /** The services of what `connected` gives, with the page on which the person of this machine decides. */
+  services(): Promise<ToolServices>;
   /** What `connected` has given; undefined before that. */
   now(): Connected | undefined;
   close(): Promise<void>;
@@ -21,7 +30,7 @@ export interface Connecting {
  */
 export function connectLater(
   settings: Settings,
-  { stopping, told, observer }: Pick<Shared, "stopping" | "observer"> & { readonly told: Told },
+  { stopping, told, observer, environment }: Pick<Shared, "stopping" | "observer"> & Surroundings,
 ): Connecting {
   let made: Connected | undefined;
   let backend: Backend | undefined;
@@ -30,7 +39,7 @@ export function connectLater(
     const [{ connect }, { backendOf }, { sealKeys }] = await Promise.all([
       import("./connect.ts"),
       import("./store.ts"),
-      import("../server/seal-key.ts"),
+      import("../../server/seal-key.ts"),
     ]);
     backend = await backendOf(settings);
     const seals = sealKeys(settings.sealKey, backend.sealKey);
@@ -42,11 +51,20 @@ export function connectLater(
     making ??= make();
     return making;
   };
+  let serving: Promise<ToolServices> | undefined;
+  const serve = async (): Promise<ToolServices> => {
+    const [made, { withPage }] = await Promise.all([connected(), import("../page/decision-page.ts")]);
+    return withPage(made, settings, environment);
+  };
   const soon = setTimeout(() => {
     if (!stopping.aborted) connected().catch((error: unknown) => told.log.error("not connected", { error }));
   }, SOON_MS).unref();
   return {
     connected,
+    services() {
+      serving ??= serve();
+      return serving;
+    },
     now: () => made,
     async close() {
       clearTimeout(soon);

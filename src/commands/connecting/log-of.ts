@@ -1,7 +1,7 @@
-import { systemClock } from "../platform/clock.ts";
-import { type Redactor, redactorFor } from "../render/redact.ts";
-import { createLog, type FollowedWork, followWork, type Log } from "../server/log.ts";
-import type { Settings } from "../settings/settings.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { type Redactor, redactorFor } from "../../render/redact.ts";
+import { createLog, type FollowedWork, followWork, type Log } from "../../server/log.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 /** The log on standard error, and what keeps secrets out of it and out of answers. */
 export interface Told {

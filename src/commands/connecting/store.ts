@@ -1,13 +1,13 @@
-import { systemClock } from "../platform/clock.ts";
-import type { Backend } from "../runs/backend/backend.ts";
-import { RunStoreError } from "../runs/backend/store.ts";
-import { fileBackend } from "../runs/file/backend.ts";
-import type { Log } from "../server/log.ts";
-import { type CommandLine, optionOf } from "../settings/command-line.ts";
-import { toggle } from "../settings/forms.ts";
-import type { Settings } from "../settings/settings.ts";
-import { print } from "./print.ts";
-import { inputOf, settingsFrom } from "./settings-input.ts";
+import { systemClock } from "../../platform/clock.ts";
+import type { Backend } from "../../runs/backend/backend.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
+import { fileBackend } from "../../runs/file/backend.ts";
+import type { Log } from "../../server/log.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { toggle } from "../../settings/forms.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { print } from "../print.ts";
+import { inputOf, settingsFrom } from "../settings-input.ts";
 
 /** How long a server waits at its start for the database, in milliseconds. */
 const WAIT_MS = 30_000;
@@ -19,7 +19,7 @@ export async function backendOf({
   store,
 }: Pick<Settings, "stateDir" | "keep" | "store">): Promise<Backend> {
   if (store === undefined) return fileBackend({ stateDir, clock: systemClock, keep });
-  const { postgresBackend } = await import("../runs/postgres/backend.ts");
+  const { postgresBackend } = await import("../../runs/postgres/backend.ts");
   return postgresBackend({ ...store, drivesOwn: store.drives, clock: systemClock, keep });
 }
 
@@ -32,7 +32,7 @@ export async function isStoreReady(
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
 ): Promise<boolean> {
   if (store === undefined) return true;
-  const { prepareStore } = await import("../runs/postgres/database/start.ts");
+  const { prepareStore } = await import("../../runs/postgres/database/start.ts");
   try {
     for (const weakness of await prepareStore(store, { migrates, waitMs: WAIT_MS, sealKey })) log.warn(weakness, {});
     return true;
@@ -46,7 +46,7 @@ export async function isStoreReady(
 export async function runMigrate(line: CommandLine): Promise<number> {
   const { store } = settingsFrom({ ...inputOf(line), overHttp: true });
   if (store === undefined) return withoutStore("migrate");
-  const { migrateStore } = await import("../runs/postgres/database/start.ts");
+  const { migrateStore } = await import("../../runs/postgres/database/start.ts");
   try {
     const { found, wanted } = await migrateStore(store);
     return print(

@@ -1,4 +1,4 @@
-import type { Revision } from "./backend/store.ts";
+import type { Revision } from "../backend/store.ts";
 
 const MOST_RUNS = 4;
 /** Bytes on the disk; in memory a run takes several times as much. */

@@ -1,34 +1,34 @@
 import { join } from "node:path";
-import { eventsOver } from "../api/event-client.ts";
-import type { ManagementApi } from "../api/management.ts";
-import { managementOver } from "../api/management-client.ts";
-import { withReadRetry } from "../api/reads/retry.ts";
-import { sandboxOver } from "../api/sandbox.ts";
-import { Changes } from "../changes/changes.ts";
-import type { LookAgain, RenewBase } from "../changes/plan/desired/desired-changes.ts";
-import { EventRuns } from "../events/run/event-runs.ts";
-import { suiteStore } from "../events/suites/suite-store.ts";
-import { observerOf } from "../events/watch/observe.ts";
-import { systemClock } from "../platform/clock.ts";
-import { fileContentsStore } from "../reading/contents-file.ts";
-import { reasonWords } from "../render/failures/messages.ts";
-import type { Redactor } from "../render/redact.ts";
-import type { Backend } from "../runs/backend/backend.ts";
-import type { RunsContext } from "../runs/kind.ts";
-import { Runs } from "../runs/registry.ts";
-import { SaveRuns } from "../saves/save-runs.ts";
-import { type Audit, auditInto } from "../server/calls/audit.ts";
-import type { Offer } from "../server/listing.ts";
-import type { Log } from "../server/log.ts";
-import type { Observer } from "../server/observing/observer.ts";
-import type { Settings } from "../settings/settings.ts";
-import { ROUTES } from "../spec/routes.ts";
-import { ulidSource } from "../spec/ulid.ts";
-import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
+import { eventsOver } from "../../api/event-client.ts";
+import type { ManagementApi } from "../../api/management.ts";
+import { managementOver } from "../../api/management-client.ts";
+import { withReadRetry } from "../../api/reads/retry.ts";
+import { sandboxOver } from "../../api/sandbox.ts";
+import { Changes } from "../../changes/changes.ts";
+import type { LookAgain, RenewBase } from "../../changes/plan/desired/desired-changes.ts";
+import { EventRuns } from "../../events/run/event-runs.ts";
+import { suiteStore } from "../../events/suites/suite-store.ts";
+import { observerOf } from "../../events/watch/observe.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { fileContentsStore } from "../../reading/contents-file.ts";
+import { reasonWords } from "../../render/failures/messages.ts";
+import type { Redactor } from "../../render/redact.ts";
+import type { Backend } from "../../runs/backend/backend.ts";
+import type { RunsContext } from "../../runs/kind.ts";
+import { Runs } from "../../runs/registry.ts";
+import { SaveRuns } from "../../saves/save-runs.ts";
+import { type Audit, auditInto } from "../../server/calls/audit.ts";
+import type { Offer } from "../../server/listing.ts";
+import type { Log } from "../../server/log.ts";
+import type { Observer } from "../../server/observing/observer.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { ROUTES } from "../../spec/routes.ts";
+import { ulidSource } from "../../spec/ulid.ts";
+import { LEAST_READ_MS, type ToolServices } from "../../tools/context.ts";
+import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
-import { routesOf } from "./settings-input.ts";
 
 /** The context of tools, and what starts and stops it. */
 export interface Connected {
@@ -111,6 +111,11 @@ interface Below extends Pick<RunsContext, "around"> {
   readonly log: Log;
 }
 
+const lookAgain: LookAgain = async (...given) => (await import("../../plans/look-again.ts")).lookAgainAt(...given);
+const renewBase: RenewBase = async (...given) => (await import("../../plans/renew-base.ts")).renewBaseAt(...given);
+/** What runs of changes need of plans: only one that is applied loads it. */
+const PLANS = { lookAgain, renewBase };
+
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
@@ -130,11 +135,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
-  // Only a plan that is applied loads it.
-  const lookAgain: LookAgain = async (...given) => (await import("../plans/look-again.ts")).lookAgainAt(...given);
-  const renewBase: RenewBase = async (...given) => (await import("../plans/renew-base.ts")).renewBaseAt(...given);
   const world = {
-    ...{ lookAgain, renewBase },
+    ...PLANS,
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },

@@ -1,7 +1,7 @@
-import type { Backend } from "../runs/backend/backend.ts";
-import { type Observer, together } from "../server/observing/observer.ts";
-import { hasTracingSdk } from "../server/observing/tracing-sdk.ts";
-import { VERSION } from "./version.ts";
+import type { Backend } from "../../runs/backend/backend.ts";
+import { type Observer, together } from "../../server/observing/observer.ts";
+import { hasTracingSdk } from "../../server/observing/tracing-sdk.ts";
+import { VERSION } from "../version.ts";
 
 /** Who looks at what a process does. */
 interface Observers {
@@ -32,7 +32,7 @@ export async function observers(wantsFigures: boolean): Promise<Observers> {
 }
 
 async function figuresOf() {
-  const { measured } = await import("../server/observing/measured.ts");
+  const { measured } = await import("../../server/observing/measured.ts");
   return measured(VERSION, () => performance.now());
 }
 
@@ -40,7 +40,7 @@ async function figuresOf() {
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([
-      import("../server/observing/traces.ts"),
+      import("../../server/observing/traces.ts"),
       import("@opentelemetry/api"),
     ]);
     return { traces: traces(api, VERSION) };

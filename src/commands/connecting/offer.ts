@@ -1,5 +1,5 @@
-import type { Offer } from "../server/listing.ts";
-import type { Settings } from "../settings/settings.ts";
+import type { Offer } from "../../server/listing.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 /** What the settings offer to clients. */
 export function offerOf({ environment, readOnly, toolsets, sandboxUrl }: Settings): Offer {

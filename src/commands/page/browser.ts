@@ -1,0 +1,62 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { delimiter } from "node:path";
+
+/** The variables of this process that say how a browser is opened, and whether a person is near. */
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** An opener that fails does so at once. */
+const FAILS_WITHIN_MS = 2000;
+const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
+
+/** Whether a page may be opened in a person's browser, by the setting and, where it is `auto`, the surroundings. */
+export function mayOpen(page: "auto" | "on" | "off", environment: Variables, platform = process.platform): boolean {
+  const { BROWSER, DISPLAY, WAYLAND_DISPLAY, CI, SSH_CONNECTION, KUBERNETES_SERVICE_HOST, container } = environment;
+  if (page === "off" || BROWSER === "none") return false;
+  if (page === "on") return true;
+  const isContainer = KUBERNETES_SERVICE_HOST || container || CONTAINER_MARKS.some((mark) => existsSync(mark));
+  if (CI || isContainer || (SSH_CONNECTION && !BROWSER)) return false;
+  if (BROWSER) return true;
+  return platform === "linux" ? Boolean(DISPLAY || WAYLAND_DISPLAY) : platform === "darwin" || platform === "win32";
+}
+
+/**
+ * Opens an address in the person's browser, without a shell: by the first command that starts and does not fail at once.
+ * False where there is none.
+ */
+export async function openBrowser(
+  address: string,
+  environment: Variables,
+  platform = process.platform,
+): Promise<boolean> {
+  for (const [program, ...args] of openersOf(environment, platform)) {
+    if (program === undefined) continue;
+    const given = args.some((arg) => arg.includes("%s"))
+      ? args.map((arg) => arg.replaceAll("%s", address))
+      : [...args, address];
+    if (await started(program, given)) return true;
+  }
+  return false;
+}
+
+/** The commands that open a browser, in the order in which they are tried. */
+function openersOf({ BROWSER }: Variables, platform: NodeJS.Platform): readonly (readonly string[])[] {
+  const own = (BROWSER ?? "").split(delimiter).flatMap((command) => (command === "" ? [] : [command.split(" ")]));
+  if (own.length > 0) return own;
+  if (platform === "darwin") return [["open"]];
+  return platform === "win32" ? [["rundll32", "url.dll,FileProtocolHandler"]] : [["xdg-open"]];
+}
+
+function started(program: string, args: readonly string[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    const child = spawn(program, [...args], { stdio: "ignore", detached: true, shell: false });
+    const timer = setTimeout(() => resolve(true), FAILS_WITHIN_MS);
+    const over = (isOpen: boolean): void => {
+      clearTimeout(timer);
+      resolve(isOpen);
+    };
+    child.once("error", () => over(false));
+    child.once("exit", (code) => over(code === 0));
+    child.unref();
+  });
+}

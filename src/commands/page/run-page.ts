@@ -1,0 +1,80 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { sealKeys } from "../../server/seal-key.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { wholeNumber } from "../../settings/forms.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { ToolServices } from "../../tools/context.ts";
+import { cannotListen } from "../cannot-listen.ts";
+import { connect } from "../connecting/connect.ts";
+import { backendOf } from "../connecting/store.ts";
+import { inputOf, settingsFrom } from "../settings-input.ts";
+import { stopSignal } from "../stop-signal.ts";
+import { openBrowser } from "./browser.ts";
+import { type LocalPage, localPage } from "./local-page.ts";
+import { personHere } from "./person.ts";
+
+/** It ends when no page has been open for this time, in milliseconds. */
+const ENDS_AFTER_MS = 600_000;
+const LOOK_MS = 1000;
+const HOST = "127.0.0.1";
+
+/** Serves the page of this machine's state folder until a signal comes, or nobody looks any more; gives the exit code. */
+export async function runPage(line: CommandLine): Promise<number> {
+  const asked = stopSignal();
+  const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
+  const input = inputOf(line);
+  const settings = settingsFrom({ ...input, overStdio: true });
+  if (settings.page === "off") throw new SettingsError("TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
+  const stopping = new AbortController();
+  const backend = await backendOf(settings);
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
+  const { services, audit, log, close } = connect(settings, {
+    stopping: stopping.signal,
+    backend,
+    sealKey: () => seals("confirmation"),
+  });
+  const { id, name = id } = settings.project;
+  const shown = {
+    services: { ...drivable(services, settings), noteDecision: audit, person: personHere(input.environment) },
+    caller: "local",
+  };
+  const page = await localPage(
+    { ...shown, project: { id, name } },
+    { log, port, about: `${services.environment}, project ${name}` },
+  ).catch((cause: unknown) => {
+    throw cannotListen(HOST, port, cause);
+  });
+  const opened = await opensPage(page, input.environment);
+  if (opened) await Promise.race([asked, nobodyLooks(page)]);
+  stopping.abort();
+  await page.close();
+  await close();
+  return opened ? 0 : 1;
+}
+
+/** An embedded sandbox is that of one process alone: what waits for another one's cannot be driven from here. */
+function drivable({ changes, ...services }: ToolServices, { environment }: Settings): ToolServices {
+  const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
+  return changes === undefined || isElsewhere ? services : { ...services, changes };
+}
+
+/** Opens the page in a browser, and at a terminal prints its link; false where neither is possible. */
+async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
+  const link = page.link();
+  const isTerminal = process.stdout.isTTY === true;
+  if (isTerminal) process.stdout.write(`The page, once and within two minutes: ${link}\n`);
+  const isOpen = environment.BROWSER !== "none" && (await openBrowser(link, environment));
+  if (!(isOpen || isTerminal)) {
+    process.stderr.write("No browser can be opened here. Run this command in a terminal, or set BROWSER.\n");
+  }
+  return isOpen || isTerminal;
+}
+
+async function nobodyLooks(page: LocalPage): Promise<void> {
+  let since = Date.now();
+  while (Date.now() - since < ENDS_AFTER_MS) {
+    await delay(LOOK_MS, undefined, { ref: true });
+    if (page.open() > 0) since = Date.now();
+  }
+}

@@ -1,0 +1,26 @@
+/** What an agent is told while a run waits for a person's decision on the page. */
+export function waitsOnPage(runId: string): string {
+  return (
+    `the person was shown a page with this run, and decides there: nothing was changed yet. Look with get_run, runId ` +
+    `${runId} and waitMs; cancel_run ends it`
+  );
+}
+
+/** What the agent is told where nobody came to the page, and no other channel is left. */
+export const NOBODY_CAME =
+  "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
+  "or use a client that can ask (elicitation).";
+
+/** Tells the agent that nobody came to the page, so that another channel was taken. */
+export const NOBODY_CAME_HINT = "a page was opened for the person, and nobody came to look at it";
+
+/** What is told of a no on the page. */
+export function declinedNote(effect: string | undefined): string {
+  const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
+  return `the person did not agree: nothing was changed; do not try again unless they ask for it.${shown}`;
+}
+
+/** What is told of a run whose effect is no longer the one that it was planned with. */
+export function staleNote(changed: string): string {
+  return `this changed since it was planned, so that it cannot be approved any more: make the call again (${changed})`;
+}

@@ -1,0 +1,103 @@
+import { type ChangeRun, isChangeRun } from "../../../changes/change-run.ts";
+import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
+import { lossDigest } from "../../../changes/confirmation.ts";
+import type { Plan } from "../../../changes/plan/plan.ts";
+import type { Decided } from "../../../changes/rows/entries.ts";
+import { changedEffect } from "../../../render/changes/effect.ts";
+import { ownReason } from "../../../runs/reasons.ts";
+import { changesOf } from "../../apis.ts";
+import type { DecisionLine, ToolContext, ToolServices } from "../../context.ts";
+import { checkAllowed } from "../allowed-targetings.ts";
+
+/** Who decides, and where. */
+export type Decider = Pick<Decided, "who" | "where">;
+
+/** What a decision came to: it counts, another one came first, or what it is about has changed. */
+export type DecisionOutcome = "done" | "decided" | "stale";
+
+/**
+ * A run that waits for a person's decision; undefined where it does not, or no longer. One that waited too long is
+ * ended.
+ */
+export async function waitingRun(
+  runId: string,
+  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
+): Promise<ChangeRun | undefined> {
+  const run = await runs.find(runId);
+  if (run === undefined || !isChangeRun(run) || run.status() !== "needs_confirmation") return undefined;
+  const { waits } = run.state.facts;
+  if (waits === undefined) return undefined;
+  if (waits.until > clock.now()) return run;
+  await runs.withdraw(runId);
+  return undefined;
+}
+
+/**
+ * Starts a waiting run, once in all processes, if it still does what the person saw; the decision stands in its journal
+ * before anything is sent. Throws the errors of planning.
+ */
+export async function approve(run: ChangeRun, by: Decider, changes: Changes, services: ToolServices) {
+  const { header, state } = run;
+  const { runId, call } = header;
+  const { waits } = state.facts;
+  if (waits === undefined) return "decided" satisfies DecisionOutcome;
+  if (waits.stale !== undefined) return "stale" satisfies DecisionOutcome;
+  const context = contextOf(run, services);
+  const bytes = services.runs.part(runId, "input");
+  await checkAllowed(call, bytes, context);
+  const plan = await changes.plan(call, services.stopping, bytes);
+  if ((await changes.runs.stored(runId))?.started !== false) return "decided" satisfies DecisionOutcome;
+  if (lossDigest(plan.losses) !== waits.digest) {
+    const stale = changedEffect(state.facts.effect ?? "", plan.losses);
+    plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: { ...waits, stale } };
+    await changes.propose(header, plan);
+    return "stale" satisfies DecisionOutcome;
+  }
+  const decided = { ...by, at: services.clock.now() };
+  const asked = by.where === "view" ? "agreed_in_view" : "agreed_on_page";
+  plan.facts = { ...plan.facts, asked, decided };
+  if ((await changes.start(header, plan)) === undefined) return "decided" satisfies DecisionOutcome;
+  note(run, "approved", decided, services);
+  return "done" satisfies DecisionOutcome;
+}
+
+/** Starts a run that a person agreed to in their client or by a token; where it was started before, gives that. */
+export async function startAgreed(
+  header: ChangeHeader,
+  plan: Plan,
+  where: "client" | "token",
+  context: ToolContext,
+): Promise<ChangeRun | undefined> {
+  const changes = changesOf(context);
+  const decided = { who: context.person ?? context.caller, where, at: context.clock.now() };
+  plan.facts = { ...plan.facts, decided };
+  const started = await changes.start(header, plan);
+  if (started === undefined) return changes.runs.find(header.runId);
+  note(started, "approved", decided, context);
+  return started;
+}
+
+/** Ends a waiting run for a person's no, once in all processes: the no stands in its journal. */
+export async function decline(run: ChangeRun, by: Decider, changes: Changes, services: ToolServices) {
+  const decided = { ...by, at: services.clock.now() };
+  const ending = { cause: "cancelled", reason: ownReason("DECLINED", decided) } as const;
+  const ended = await changes.runs.withdraw(run.header.runId, ending);
+  if (ended === undefined) return "decided" satisfies DecisionOutcome;
+  note(run, "declined", decided, services);
+  return "done" satisfies DecisionOutcome;
+}
+
+function note(
+  { header: { runId, caller, project } }: ChangeRun,
+  decision: DecisionLine["decision"],
+  { who, where, at }: Decided,
+  { noteDecision }: ToolServices,
+): void {
+  noteDecision?.({ at: new Date(at).toISOString(), runId, decision, where, who, caller, project });
+}
+
+/** What checks of a call need that is carried out for the one who made it. */
+function contextOf({ header }: ChangeRun, services: ToolServices): ToolContext {
+  const { clock, stopping } = services;
+  return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
+}

@@ -1,0 +1,218 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
+import { browserOfTest, personAt, redeem } from "../support/page-person.ts";
+import { startCommand } from "../support/server-process.ts";
+import { type Connect, checkedReport, startSession } from "../support/writing.ts";
+
+/** A session with a targeting that is to be deleted, and the browser that its server opens. */
+async function begun(given: { env?: Record<string, string>; connect?: Connect; answer?: Answer; live?: boolean } = {}) {
+  const browser = browserOfTest();
+  const session = await startSession({ ...given, env: { ...browser.env, ...given.env } });
+  const made = await session.write("create_targetings", { items: [{ name: "Sports fans" }] });
+  const targetingId = made.results[0]?._id ?? "";
+  await session.write("bulk_add_options", { targetingId, items: [{ name: "Running", contexts: ["r"] }] });
+  const asking = () => session.client.callTool("delete_targeting", { ids: [targetingId] });
+  const deletions = async (): Promise<number> =>
+    (await session.writesSent()).filter((operation) => operation === "deleteTargetings").length;
+  return { ...session, browser, targetingId, asking, deletions };
+}
+
+describe("a decision on the page over stdio", () => {
+  test.for(Object.entries(CLIENTS))("approve, with a %s", async ([, connect]) => {
+    const session = await begun({ connect });
+    const answer = session.asking();
+    const person = await personAt(await session.browser.address());
+    const run = await person.waiting();
+    expect(run).toMatchObject({ tool: "delete_targeting", actions: ["approve", "decline"] });
+    expect(run.waiting?.parts).toEqual([
+      {
+        title: "Targetings deleted",
+        count: 1,
+        objects: [{ name: "Sports fans", says: "the targeting and its 1 option" }],
+      },
+    ]);
+    expect((await person.press(run.runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    await expect.poll(() => person.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
+    expect((await person.press(run.runId, "decline")).status).toBe(409);
+  });
+
+  test("decline: nothing is sent, and the answer says who said no", async () => {
+    const session = await begun();
+    const answer = session.asking();
+    const person = await personAt(await session.browser.address());
+    const run = await person.waiting();
+    expect((await person.press(run.runId, "decline")).status).toBe(200);
+    const report = checkedReport(await answer);
+    expect(report).toMatchObject({ status: "cancelled", asked: "declined_on_page", runId: run.runId });
+    expect(report.notes.join()).toContain("deletes 1 targeting with 1 option");
+    expect((await session.client.callTool("get_targeting", { targetingId: session.targetingId })).isError).not.toBe(
+      true,
+    );
+    expect((await person.press(run.runId, "approve")).status).toBe(409);
+  });
+
+  test("a plan that went stale meanwhile cannot be approved, and is told as that", async () => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "3000" } });
+    const answer = session.asking();
+    const person = await personAt(await session.browser.address());
+    const run = await person.waiting();
+    await session.write("bulk_add_options", {
+      targetingId: session.targetingId,
+      items: [{ name: "New", contexts: ["n"] }],
+    });
+    expect((await person.press(run.runId, "approve")).status).toBe(409);
+    const report = checkedReport(await answer);
+    expect(report.status).toBe("needs_confirmation");
+    expect(report.notes.join()).toContain("changed since it was planned");
+    await expect
+      .poll(() => person.runs().find(({ runId }) => runId === run.runId)?.disabled?.approve)
+      .toBe("Changed since it was planned.");
+    expect((await person.press(run.runId, "approve")).status).toBe(409);
+  });
+
+  test("without a decision within the wait there is no token, and get_run goes on waiting", async () => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1500" } });
+    const answer = session.asking();
+    const person = await personAt(await session.browser.address());
+    const run = await person.waiting();
+    const report = checkedReport(await answer);
+    expect(report).toMatchObject({ status: "needs_confirmation", runId: run.runId });
+    expect(report.confirmation?.token).toBeUndefined();
+    const later = session.client.callTool("get_run", { runId: run.runId, waitMs: 1400 });
+    await person.press(run.runId, "approve");
+    expect(checkedReport(await later)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  });
+
+  test("a closed question goes on to the page, and a yes to it never needs the page", async () => {
+    const closing = await begun({ answer: () => ({ action: "cancel" }) });
+    const answer = closing.asking();
+    const person = await personAt(await closing.browser.address());
+    const run = await person.waiting();
+    await person.press(run.runId, "approve");
+    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    const agreeing = await begun({ answer: () => ({ action: "accept", content: { confirm: true } }) });
+    expect(checkedReport(await agreeing.asking()).asked).toBe("agreed_in_client");
+    expect(agreeing.browser.opened()).toEqual([]);
+  });
+
+  test.for([
+    ["ask", "needs_confirmation"],
+    ["strict", undefined],
+  ] as const)("where no browser can be opened, %s takes the next channel", async ([confirm, status]) => {
+    const session = await begun({ env: { BROWSER: "/nowhere/browser", TARGETING_MCP_CONFIRM: confirm } });
+    const result = await session.asking();
+    if (status === undefined) {
+      expect(result.isError).toBe(true);
+      expect(textOf(result)).toContain("targeting-mcp page");
+      return;
+    }
+    const report = checkedReport(result);
+    expect(report.confirmation?.token).toMatch(/^.{40}$/);
+    const done = await session.client.callTool("delete_targeting", { confirmation: report.confirmation?.token ?? "" });
+    expect(checkedReport(done)).toMatchObject({ status: "succeeded", asked: "agreed_by_token" });
+  });
+});
+
+describe("the page is not the model's", () => {
+  test("links work once; foreign hosts, origins, sessions and IDs are refused", async () => {
+    const session = await begun();
+    const answer = session.asking();
+    const link = await session.browser.address();
+    const { origin, host } = new URL(link);
+    expect((await redeem(link, { origin: "http://evil.example" })).status).toBe(403);
+    expect((await fetch(`${origin}/`)).status).toBe(403);
+    expect((await fetch(`${origin}/page/stream`)).status).toBe(401);
+    const person = await personAt(link);
+    const run = await person.waiting();
+    expect((await redeem(link)).status).toBe(403);
+    expect((await redeem(`${origin}/open/guessed`)).status).toBe(403);
+    expect((await person.press(run.runId, "approve", { origin: "http://evil.example" })).status).toBe(403);
+    expect((await person.press(run.runId, "approve", { "x-page-token": "guessed" })).status).toBe(403);
+    expect((await person.press(run.runId, "approve", { cookie: "guessed=1" })).status).toBe(401);
+    expect((await person.press("01ARZ3NDEKTSV4RRFFQ69G5FAV", "approve")).status).toBe(404);
+    const page = await fetch(`${origin}/`, { headers: { cookie: person.cookie } });
+    expect(page.status).toBe(200);
+    expect(page.headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    );
+    await person.press(run.runId, "approve");
+    const told = JSON.stringify([await answer, await session.client.callTool("get_run", { runId: run.runId })]);
+    const secrets = [host, new URL(link).pathname.slice(6), person.cookie.split("=")[1] ?? "", await person.token()];
+    for (const secret of secrets) {
+      expect(secret.length).toBeGreaterThan(5);
+      expect(told).not.toContain(secret);
+    }
+  });
+
+  test.for([
+    ["page", undefined],
+    ["client", () => ({ action: "accept", content: { confirm: true } })],
+    ["token", undefined],
+  ] as const satisfies readonly (readonly [string, Answer | undefined])[])(
+    "one line of the audit tells a decision: %s",
+    async ([where, said]) => {
+      const env: Record<string, string> = where === "token" ? { TARGETING_MCP_PAGE: "off" } : {};
+      const session = await begun({ env, ...(said && { answer: said }) });
+      const answer = session.asking();
+      if (where === "page") {
+        const person = await personAt(await session.browser.address());
+        await person.press((await person.waiting()).runId, "approve");
+      }
+      const { runId, confirmation } = checkedReport(await answer);
+      if (where === "token") {
+        const token = { confirmation: confirmation?.token ?? "" };
+        await session.write("delete_targeting", token);
+        await session.write("delete_targeting", token);
+      }
+      const audit = await readFile(join(session.environment.TARGETING_MCP_STATE_DIR ?? "", "audit.ndjson"), "utf8");
+      const lines = audit.trim().split("\n");
+      const decisions = lines
+        .map((line): Record<string, unknown> => JSON.parse(line))
+        .filter((line) => "decision" in line);
+      const text = expect.any(String);
+      expect(decisions).toEqual([
+        { at: text, runId, decision: "approved", where, who: text, caller: "local", project: text },
+      ]);
+    },
+  );
+});
+
+describe("targeting-mcp page", () => {
+  test("decides what a server over stdio asked for, and of two pages one decision counts", async () => {
+    const session = await begun({ live: true });
+    const answer = session.asking();
+    const [here, other] = [await personAt(await session.browser.address()), browserOfTest()];
+    startCommand(["page"], { ...session.environment, ...other.env });
+    const there = await personAt(await other.address());
+    const { runId } = await here.waiting();
+    expect(await there.waiting()).toMatchObject({ runId, actions: ["approve", "decline"] });
+    const pressed = await Promise.all([there.press(runId, "approve"), here.press(runId, "approve")]);
+    expect(pressed.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(await session.deletions()).toBe(1);
+  });
+
+  test("with another project's key it shows the run, and nobody could drive it", async () => {
+    const session = await begun({ live: true });
+    const answer = session.asking();
+    const here = await personAt(await session.browser.address());
+    const other = browserOfTest();
+    startCommand(["page"], { ...session.environment, ...other.env, TARGETING_MCP_PROJECT: "another" });
+    const there = await personAt(await other.address());
+    const { runId } = await there.waiting();
+    expect((await there.press(runId, "approve")).status).toBe(409);
+    expect((await here.press(runId, "decline")).status).toBe(200);
+    expect(checkedReport(await answer).asked).toBe("declined_on_page");
+  });
+
+  test("says so where no browser can be opened, and ends", async () => {
+    const command = startCommand(["page"], { BROWSER: "none" });
+    expect((await command.exited).code).toBe(1);
+    expect(command.stderr()).toContain("No browser can be opened here");
+    expect(command.lines).toEqual([]);
+  });
+});

@@ -1,0 +1,118 @@
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished } from "vitest";
+import * as z from "zod";
+
+const PROGRAM = join(import.meta.dirname, "fake-browser.mjs");
+
+const row = z.looseObject({
+  runId: z.string(),
+  tool: z.string(),
+  status: z.string(),
+  actions: z.array(z.string()),
+  disabled: z.record(z.string(), z.string()).optional(),
+  waiting: z
+    .looseObject({
+      effect: z.string(),
+      parts: z.array(z.object({ title: z.string(), count: z.number(), objects: z.array(z.looseObject({})) })),
+      stale: z.array(z.string()).optional(),
+    })
+    .optional(),
+});
+const messages = z.array(
+  z.looseObject({
+    kind: z.string(),
+    token: z.string().optional(),
+    text: z.string().optional(),
+    runs: z.array(row).optional(),
+  }),
+);
+
+/** A folder outside the server's, and the settings with which it opens a browser of the test's. */
+export function browserOfTest() {
+  const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-browser-")), "opened");
+  const opened = (): readonly string[] => {
+    try {
+      return readFileSync(file, "utf8").trim().split("\n");
+    } catch {
+      return [];
+    }
+  };
+  return {
+    env: { BROWSER: `${process.execPath} ${PROGRAM} ${file} %s`, TARGETING_MCP_PAGE: "on" },
+    opened,
+    /** The address with which it was opened for the nth time. */
+    async address(nth = 1): Promise<string> {
+      await expect.poll(() => opened().length).toBeGreaterThanOrEqual(nth);
+      return opened()[nth - 1] ?? "";
+    },
+  };
+}
+
+/** Redeems a link as the page's script does. */
+export function redeem(link: string, headers: Record<string, string> = {}): Promise<Response> {
+  const { origin, pathname } = new URL(link);
+  return fetch(`${origin}/page/redeem`, {
+    method: "POST",
+    headers: { "content-type": "application/json", origin, ...headers },
+    body: JSON.stringify({ code: pathname.replace("/open/", "") }),
+  });
+}
+
+/** A person who opened a link: follows the page's stream, and decides. */
+export async function personAt(link: string) {
+  const { origin } = new URL(link);
+  const answer = await redeem(link);
+  expect(answer.status).toBe(200);
+  const cookie = (answer.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  const leaving = new AbortController();
+  onTestFinished(() => leaving.abort());
+  const seen: z.output<typeof messages> = [];
+  const stream = await fetch(`${origin}/page/stream`, { headers: { cookie }, signal: leaving.signal });
+  expect(stream.status).toBe(200);
+  follow(stream, seen).catch(() => undefined);
+  const token = async (): Promise<string> => {
+    await expect.poll(() => seen.some(({ kind }) => kind === "hello")).toBe(true);
+    return seen.find(({ kind }) => kind === "hello")?.token ?? "";
+  };
+  return {
+    origin,
+    cookie,
+    token,
+    seen,
+    leave: () => leaving.abort(),
+    /** The runs as the page shows them now. */
+    runs: () => seen.findLast(({ runs }) => runs !== undefined)?.runs ?? [],
+    /** The first run that waits. */
+    async waiting() {
+      const found = () =>
+        (seen.findLast(({ runs }) => runs !== undefined)?.runs ?? []).find(({ waiting }) => waiting !== undefined);
+      await expect.poll(found).toBeDefined();
+      const run = found();
+      if (run === undefined) throw new Error("no run waits");
+      return run;
+    },
+    /** Presses a button. */
+    async press(runId: string, action: string, headers: Record<string, string> = {}): Promise<Response> {
+      return fetch(`${origin}/page/runs/${runId}/${action}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", origin, cookie, "x-page-token": await token(), ...headers },
+        body: "{}",
+      });
+    },
+  };
+}
+
+async function follow(stream: Response, seen: z.output<typeof messages>): Promise<void> {
+  let pending = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of stream.body ?? []) {
+    const parts = (pending + decoder.decode(chunk, { stream: true })).split("\n\n");
+    pending = parts.pop() ?? "";
+    for (const part of parts) {
+      const data = /^data: (.*)$/m.exec(part)?.[1];
+      if (data !== undefined) seen.push(...messages.parse(JSON.parse(data)));
+    }
+  }
+}
