@@ -81,7 +81,9 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     ...CHANGE_FORM,
     newState: () => new RunState(),
     mayWait: true,
-    waitsAs: ({ call: { tool } }) => (tool === "apply_plan" ? "planned" : "needs_confirmation"),
+    // A plan that a person is to decide on waits like any other run.
+    waitsAs: ({ call: { tool } }, { facts: { waits } }) =>
+      tool === "apply_plan" && waits === undefined ? "planned" : "needs_confirmation",
     tidies: false,
     readBack,
     initialState: unplannedState,

@@ -6,6 +6,11 @@ export function waitsOnPage(runId: string): string {
   );
 }
 
+/** What can be done where a person's yes is needed, and no channel is left to ask for it. */
+export const STRICT_REMEDY =
+  "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
+  "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
+
 /** What the agent is told where nobody came to the page, and no other channel is left. */
 export const NOBODY_CAME =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +

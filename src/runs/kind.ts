@@ -50,7 +50,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    */
   readonly mayWait: boolean;
   /** The status of a run that waits; absent: it waits for a person's confirmation. */
-  waitsAs?(header: RunHeader<Call>): "planned" | "needs_confirmation";
+  waitsAs?(header: RunHeader<Call>, state: State): "planned" | "needs_confirmation";
   /** Whether listing runs brings those to rest that crashed processes left behind. */
   readonly tidies: boolean;
   /**

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
 import { browserOfTest, personAt, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
@@ -37,6 +38,26 @@ describe("a decision on the page over stdio", () => {
     expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
     await expect.poll(() => person.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
     expect((await person.press(run.runId, "decline")).status).toBe(409);
+  });
+
+  test("a plan that deletes waits there too, and is applied once", async () => {
+    const session = await begun();
+    const { targetingId } = session;
+    const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "Running", contexts: [] }] };
+    const planned = await session.client.callTool("plan_targeting", { desired });
+    const { runId } = z.looseObject({ runId: z.string() }).parse(planned.structuredContent);
+    const answer = session.client.callTool("apply_plan", { runId });
+    const person = await personAt(await session.browser.address());
+    const run = await person.waiting();
+    expect(run).toMatchObject({ runId, actions: ["approve", "decline"] });
+    expect((await person.press(runId, "approve")).status).toBe(200);
+    expect((await answer).structuredContent).toMatchObject({
+      runId,
+      tool: "apply_plan",
+      status: "succeeded",
+      asked: "agreed_on_page",
+    });
+    expect((await person.press(runId, "approve")).status).toBe(409);
   });
 
   test("decline: nothing is sent, and the answer says who said no", async () => {

@@ -266,5 +266,5 @@ function statusOf<Call extends ToolCall, Entry, State extends RunView<Entry>>(
 ): RunStatus {
   if (started || !kind.mayWait) return restingStatus(state);
   if (header.unplanned && !isProposed) return "interrupted";
-  return kind.waitsAs?.(header) ?? "needs_confirmation";
+  return kind.waitsAs?.(header, state) ?? "needs_confirmation";
 }

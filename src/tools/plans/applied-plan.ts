@@ -9,6 +9,7 @@ import { exceededThresholds } from "../../plans/diff/thresholds.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
+import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { limitLine } from "../../render/plans/words.ts";
 import type { Asked } from "../../runs/outcome.ts";
@@ -18,6 +19,8 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
+import { startAgreed } from "../writing/confirmation/deciding.ts";
+import { decidePlanOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
 import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
 import { planInTime } from "../writing/planning.ts";
@@ -36,7 +39,9 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
 /** Carries a planned run out, after a person's yes where one is needed; one that was started before is reported. */
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
-  if (run.status() !== "planned") return dryRun ? alreadyStarted() : reportRun(run, context);
+  if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
+    return dryRun ? alreadyStarted() : reportRun(run, context);
+  }
   const { header } = run;
   const document = await documentOf(runId, context);
   checkApplicable(document, context);
@@ -51,7 +56,11 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   if (dryRun) return lookedAgain(run, document, plan, context);
   const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
     plan.askedBy(asked);
-    return reportRun(await changes.startOrFind(header, plan), context, hints, { tellsAsked: true });
+    const started =
+      asked === "agreed_in_client"
+        ? await startAgreed(header, plan, "client", context)
+        : await changes.startOrFind(header, plan);
+    return reportRun(started, context, hints, { tellsAsked: true });
   };
   const given = { call: header.call, bytes };
   return decided<ToolAnswer>(
@@ -61,14 +70,25 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
       message: questionText(plan.losses),
       effect: effectSentence(plan.losses),
       changedFrom: (effect) => changedEffect(effect, plan.losses),
-      undecided: (why) => undecided(given, plan, why, { changes, context, kept: header }),
+      undecided: async (why) => {
+        const none = () => undecided(given, plan, why, { changes, context, kept: header });
+        if (why !== "closed" || !context.page?.isOffered()) return none();
+        return {
+          answer: await decidePlanOnPage(header, plan, { changes, context }, async () => (await none()).answer),
+        };
+      },
+      onPage: () =>
+        decidePlanOnPage(header, plan, { changes, context }, async () => {
+          if (context.confirm === "strict") throw nobodyCame(plan);
+          return needsYes(header, plan, context, [NOBODY_CAME_HINT]);
+        }),
       start,
       declined: () => notDone(header.call, plan, context),
       token: () => needsYes(header, plan, context),
       refusal: () =>
         new ToolError(
           `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or make the change in the web console.",
+          STRICT_REMEDY,
         ),
     },
     context,

@@ -9,7 +9,7 @@ import { isGoing, type Planning } from "../../changes/planning.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
-import { NOBODY_CAME, NOBODY_CAME_HINT } from "../../render/page-words.ts";
+import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
@@ -17,7 +17,7 @@ import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn } from "./confirmation/agreement.ts";
 import { startAgreed } from "./confirmation/deciding.ts";
-import { decideOnPage } from "./confirmation/on-page.ts";
+import { decideOnPage, nobodyCame } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
 import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
@@ -109,17 +109,12 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       refusal: () =>
         new ToolError(
           `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a " +
-            "browser can be opened (TARGETING_MCP_PAGE), or make the change in the web console.",
+          STRICT_REMEDY,
         ),
     },
     context,
   );
   return "ask" in outcome ? { outcome } : outcome;
-}
-
-function nobodyCame({ losses }: Plan): ToolError {
-  return new ToolError(`this needs a person's yes, and nobody came to the page. ${effectText(losses)}`, NOBODY_CAME);
 }
 
 function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome {

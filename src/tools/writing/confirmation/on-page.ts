@@ -3,12 +3,17 @@ import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
-import { waitsOnPage } from "../../../render/page-words.ts";
+import { NOBODY_CAME, waitsOnPage } from "../../../render/page-words.ts";
 import type { ToolContext } from "../../context.ts";
-import type { ToolAnswer } from "../../definition.ts";
+import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
 import { atMostOneWait } from "../follow-run.ts";
 import type { Given } from "../planned.ts";
+
+/** Where a person's yes is needed and nobody came to the page. */
+export function nobodyCame({ losses }: Plan): ToolError {
+  return new ToolError(`this needs a person's yes, and nobody came to the page. ${effectText(losses)}`, NOBODY_CAME);
+}
 
 /** How long a run waits for a decision on the page, in milliseconds. */
 const PAGE_WAIT_MS = 24 * 3_600_000;
@@ -48,6 +53,17 @@ export async function decideOnPage(
     return { header };
   });
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
+}
+
+/** The same for a plan, which is a run already. */
+export async function decidePlanOnPage(
+  header: ChangeHeader,
+  plan: Plan,
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  otherwise: () => Promise<ToolAnswer>,
+): Promise<ToolAnswer> {
+  await keepWaiting(header, plan, { changes, clock: context.clock });
+  return askOnPage(header, context, otherwise);
 }
 
 /**
