@@ -156,6 +156,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     wrongUsage: 1,
     run: async (line) => (await import("./commands/plans/apply.ts")).runApply(line),
   },
+  undo: {
+    usage: "undo RUN [--yes]",
+    meaning: "shows how a run is taken back, asks, and does it; exit code 0: all is done, else 1",
+    options: [{ flag: "yes", toggle: true, meaning: "takes it back without asking" }],
+    mostWords: 1,
+    wrongUsage: 1,
+    run: async (line) => (await import("./commands/plans/undo.ts")).runUndo(line),
+  },
   drift: {
     usage: "drift FILE [--targeting T] [--fresh]",
     meaning: "shows what differs by now from the file's base, or from the file without one; exit codes as plan",

@@ -1,0 +1,35 @@
+import * as z from "zod";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { toggle } from "../../settings/forms.ts";
+import { ToolError } from "../../tools/definition.ts";
+import { plannedRun } from "../../tools/plans/applied-plan.ts";
+import { planWayBack } from "../../tools/plans/planned-way-back.ts";
+import { carriedOut, isAgreed, printReport } from "./carry-out.ts";
+import { onlyWord, withProject } from "./project.ts";
+
+/** The field of a planned way back that says which run it is; absent where nothing goes back. */
+const planned = z.looseObject({ runId: z.string().optional() });
+
+/**
+ * Takes a run back: shows what goes back and what does not, asks, and carries it out. Gives the exit code: 0 where all of
+ * the plan is done or nothing was to be done, else 1.
+ */
+export async function runUndo(line: CommandLine): Promise<number> {
+  const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
+  const yes = optionOf(line, "yes", toggle) ?? false;
+  return withProject(line, "undo", async (project) => {
+    const { context, settings } = project;
+    if (settings.readOnly) {
+      throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
+    }
+    const { text, structured } = await planWayBack(runId, context);
+    // What an agent would do next is asked here.
+    const told = text.split("\n").filter((one) => !one.startsWith("Next: "));
+    process.stdout.write(`${told.join("\n")}\n`);
+    const { runId: planId } = planned.parse(structured);
+    if (planId === undefined) return 0;
+    if (!(await isAgreed("Take this back?", yes))) return 1;
+    const { header } = await plannedRun(planId, context);
+    return printReport(await carriedOut(header, project), project);
+  });
+}
