@@ -65,9 +65,38 @@ async function callEverything(call: Call): Promise<void> {
   await changeTargetings(call);
   const targetingId = ids.parse(await call("create_targetings", { items: [{ name: "Large" }] })).results[0]?._id;
   await changeOptions(call, targetingId);
+  await planMuch(call);
   await deleteMuch(call, targetingId);
   await handleEvents(call);
   await lookAtRuns(call);
+}
+
+async function planMuch(call: Call): Promise<void> {
+  const targeting = { name: "Planned" };
+  const plan = async (options: readonly object[]): Promise<string | undefined> =>
+    started.parse(await call("plan_targeting", { desired: { version: 1, targeting, options } })).runId;
+  const optionName = (at: number) => `${DEAR.repeat(28)}p${at}`;
+  const runs = [
+    await plan(range(MANY, (at) => ({ name: optionName(at), contexts: [dearContextId(at)] }))),
+    await plan(range(MANY, (at) => ({ name: optionName(at), contexts: [dearContextId(at + 1)] }))),
+  ];
+  for (const runId of runs) {
+    await call("get_run", { runId });
+    await call("apply_plan", { runId, dryRun: true });
+    const asked = z
+      .looseObject({ confirmation: z.looseObject({ token: z.string() }).optional() })
+      .parse(await call("apply_plan", { runId }));
+    if (asked.confirmation !== undefined) await call("apply_plan", { confirmation: asked.confirmation.token });
+    await call("undo_run", { runId });
+  }
+  const again = await plan(range(MANY, (at) => ({ name: optionName(at), contexts: [dearContextId(at)] })));
+  await call("update_contexts", {
+    targetingName: "Planned",
+    items: range(MANY, (at) => ({ name: optionName(at), add: ["other"] })),
+  });
+  // Everything has changed since.
+  await call("apply_plan", { runId: again });
+  await plan(range(MANY, (at) => ({ name: wrongNames[at] ?? "", contexts: [7] })));
 }
 
 async function changeTargetings(call: Call): Promise<void> {

@@ -111,7 +111,7 @@ const MOVING: readonly (readonly [RegExp, string])[] = [
   [/tried \d+ times, waiting \d+ s/g, "tried N times, waiting N s"],
   [/waiting \d+ s/g, "waiting N s"],
   [/"[0-9a-f]{64}"/g, '"HASH"'],
-  [/cursor [\w-]{8,}/g, "cursor CURSOR"],
+  [/cursor [\w-]{6,}/g, "cursor CURSOR"],
 ];
 
 /** Makes texts of one session the same each time: IDs are numbered as they come, times and tokens are named. */

@@ -94,7 +94,11 @@ describe("what refuses to start", () => {
     [{ EVENT_APP_KEY: "secret-key" }, ["http"], "EVENT_API_URL is missing"],
     [{}, ["--mode", "live"], "neither pair is set"],
     [{}, ["--nonsense"], "unknown flag --nonsense"],
-    [{}, ["serve"], "there is no command serve; the commands are stdio, http, sandbox, doctor, setup"],
+    [
+      {},
+      ["serve"],
+      "there is no command serve; the commands are stdio, http, worker, migrate, sandbox, page, doctor, setup",
+    ],
     [{}, ["docter"], "there is no command docter; did you mean doctor?"],
     [{}, ["--red-only"], "unknown flag --red-only; did you mean --read-only?"],
     [{}, ["setup", "cursr"], 'there is no host "cursr"; did you mean cursor?'],
@@ -140,7 +144,7 @@ test.each([["--version"], ["-v"], ["version"]])("%s shows the version alone", as
 
 test.each([
   [["setup", "--help"], "setup HOST [--yes] [--remove]", ["--yes", "--remove"]],
-  [["help", "sandbox"], "sandbox [--host", ["--host", "--port", "--data", "--forward", "--seed"]],
+  [["help", "sandbox"], "sandbox [--host", ["--host", "--port", "--data", "--forward", "--seed", "--quiet"]],
   [["stdio", "-h"], "[stdio [FOLDER...]]", []],
 ] as const)("%j shows that command alone, and where the rest is", async (args, usage, flags) => {
   const help = await printed(...args);

@@ -45,6 +45,8 @@ test("no fast test names what starts a process, and every room below the tools h
 test("every test is in one of the two projects, and in no other", () => {
   const [fast, others] = vitestConfig.test?.projects ?? [];
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
-  expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude: fastTests() } });
+  // Those of a cluster start a database, and have a command of their own.
+  const exclude = [...fastTests(), "test/cluster/**"];
+  expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
 });

@@ -21,10 +21,10 @@ const LATER = {
 } as const;
 
 test.each([
-  ["main", 20_000, ["undici", "encodings and CSV", "the sandbox"]],
+  ["main", 22_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["setup", 200_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["doctor", 600_000, ["undici", "encodings and CSV", "the sandbox"]],
-  ["stdio", 750_000, ["undici", "encodings and CSV", "the sandbox"]],
+  ["stdio", 440_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["http", 850_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["sandbox-line", 450_000, ["undici", "encodings and CSV"]],
 ] as const)("%s loads no more than it needs", (command, most, later) => {
