@@ -48,12 +48,16 @@ function beside(file) {
   return fileURLToPath(new URL(file, import.meta.url));
 }
 
-/** Takes the parts of undici that are used. An alias would catch the paths of the parts, too. */
+/**
+ * Takes the parts of undici that are used. An alias would catch the paths of the parts, too. Of its two parsers of HTTP it
+ * takes the one that runs on every processor, where the other one cannot be compiled: each is a tenth of the package.
+ */
 function partsOfUndici() {
   return {
     name: "undici-parts",
-    setup({ onResolve }) {
+    setup({ onResolve, onLoad }) {
       onResolve({ filter: /^undici$/ }, () => ({ path: beside("undici-parts.mjs") }));
+      onLoad({ filter: /[\\/]llhttp_simd-wasm\.js$/ }, () => ({ contents: "module.exports = new Uint8Array();" }));
     },
   };
 }
@@ -65,6 +69,12 @@ function tableOfKoreanAlone() {
     setup({ onLoad }) {
       onLoad({ filter: /[\\/]iconv-lite[\\/]encodings[\\/]tables[\\/]/ }, ({ path }) =>
         /[\\/]cp949\.json$/.test(path) ? undefined : { contents: "[]", loader: "json" },
+      );
+      onLoad(
+        { filter: /[\\/]iconv-lite[\\/]encodings[\\/](?:sbcs-data|sbcs-data-generated|utf7|utf16|utf32)\.js$/ },
+        () => ({
+          contents: "module.exports = {};",
+        }),
       );
     },
   };
