@@ -23,12 +23,21 @@ const billSchema = z.looseObject({
   dependencies: z.array(z.object({ ref: z.string(), dependsOn: z.array(z.string()) })),
 });
 
+/** Packages of the person's own, which are used where they are there. */
+const peers = z.looseObject({
+  peerDependencies: z.record(z.string(), z.string()).optional(),
+  peerDependenciesMeta: z.record(z.string(), z.object({ optional: z.boolean() })).optional(),
+});
+
 /** Throws where the package.json of an unpacked archive holds what only the repository needs. */
 export function checkPackageJson(folder: string): void {
   const found = z.looseObject({}).parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
-  const needless = ["scripts", "devDependencies", "dependencies", "optionalDependencies", "peerDependencies"];
+  const needless = ["scripts", "devDependencies", "dependencies", "optionalDependencies"];
   const held = needless.filter((name) => Object.hasOwn(found, name));
   if (held.length > 0) throw new Error(`package.json holds ${held.join(", ")}`);
+  const { peerDependencies = {}, peerDependenciesMeta = {} } = peers.parse(found);
+  const needed = Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true);
+  if (needed.length > 0) throw new Error(`package.json needs ${needed.join(", ")} beside it`);
 }
 
 /** Throws where a bundled package has no license text, or one of another kind; gives how many there are. */

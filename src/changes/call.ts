@@ -9,7 +9,7 @@ import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/names/ren
 export type PlanningTool = "plan_targeting" | "undo_run";
 
 /** A planned desired state: the plan itself is kept beside the run. */
-export interface ApplyPlanInput {
+interface ApplyPlanInput {
   /** The tool that planned it, which the run is told under until it is started. */
   readonly plannedBy: PlanningTool;
   /** Absent where the plan creates the targeting. */

@@ -99,7 +99,7 @@ export interface Waiting {
 }
 
 /** What a run does to the objects of one kind, e.g. `Options deleted`. */
-export interface EffectPart {
+interface EffectPart {
   readonly title: string;
   readonly count: number;
   /** The first ones, each with what is said about it, e.g. `12 Context IDs`. */

@@ -79,7 +79,7 @@ export async function* withContexts(
  * An option as a row of a file; `contexts` undefined leaves its Context IDs out. A sub-option names its group, or, where
  * no name is given, points to it.
  */
-export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
+function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
     return { name, parent, ...(contexts !== undefined && { contexts }) };

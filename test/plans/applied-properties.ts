@@ -19,7 +19,7 @@ const AT = "2026-01-01T00:00:00.000Z";
 const signal = new AbortController().signal;
 
 /** Makes a targeting of the model in the sandbox; gives it as it is read back. */
-export async function madeOf(world: World, name: string, service: Service): Promise<ServiceTargeting> {
+async function madeOf(world: World, name: string, service: Service): Promise<ServiceTargeting> {
   const targetingId = await service.targeting(name);
   const all = [...world.values()];
   const items = all
@@ -43,7 +43,7 @@ export async function madeOf(world: World, name: string, service: Service): Prom
 }
 
 /** What was read, as the model has it. */
-export function worldOf({ options }: ServiceTargeting): World {
+function worldOf({ options }: ServiceTargeting): World {
   return new Map(
     options.map(({ _id, name, parent, type, exposeChildren = false, contexts }): [string, Thing] => [
       _id,
@@ -53,7 +53,7 @@ export function worldOf({ options }: ServiceTargeting): World {
 }
 
 /** Keeps a plan as a run, and carries it out. */
-export async function apply(plan: StatePlan, there: ServiceTargeting, { changes, url }: Service) {
+async function apply(plan: StatePlan, there: ServiceTargeting, { changes, url }: Service) {
   const origin = { environment: "sandbox", apiUrl: url, fileDigest: "", prune: false, byName: false } as const;
   const text = JSON.stringify(planDocument(plan, origin, {}));
   const kept = await changes.keepPlan(asPlanned(plan, there), { text, plannedBy: "plan_targeting", caller: "tester" });

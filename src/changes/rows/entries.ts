@@ -168,7 +168,7 @@ export interface RunFacts {
 }
 
 /** What a run waits for: a person's decision about exactly this effect. Times are milliseconds since 1970. */
-export interface WaitsForPerson {
+interface WaitsForPerson {
   readonly digest: string;
   /** The effect as the model is told it. */
   readonly effect: string;

@@ -21,7 +21,7 @@ export interface SeenOption {
  * How well an item of a way back brings back what was: exactly, with a difference that is said, or not at all. Absent in
  * the plan of a desired state.
  */
-export type UndoLabel = "exact" | "caveat";
+type UndoLabel = "exact" | "caveat";
 
 /** An option that is created. A group stands before the options that go into it. */
 export interface CreateItem {

@@ -4,7 +4,7 @@ import type { Tool } from "../../tools/registry.ts";
 import type { Log } from "../log.ts";
 
 /** One line of the audit: who called which tool, through which run, and how it ended. */
-export interface AuditLine {
+interface AuditLine {
   readonly requestId: string;
   readonly caller: string;
   readonly environment: string;

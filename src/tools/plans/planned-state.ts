@@ -55,7 +55,7 @@ export async function planDesiredState(given: DesiredArguments, context: ToolCon
 }
 
 /** Keeps a plan as a run that `apply_plan` starts, and answers it. `base` is renewed when that run ends. */
-export async function keptPlan(
+async function keptPlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
   context: ToolContext,
@@ -74,7 +74,7 @@ export async function keptPlan(
 }
 
 /** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */
-export async function readRemembering(
+async function readRemembering(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,

@@ -46,7 +46,7 @@ export interface DesiredDeletion {
 export type DesiredItem = DesiredCreation | DesiredUpdate | DesiredDeletion;
 
 /** An option as it is now. */
-export interface OptionNow {
+interface OptionNow {
   readonly name: string;
   readonly type: OptionType;
   readonly parent: string | null;

@@ -35,14 +35,6 @@ export function migrateStore(where: DatabaseOptions): Promise<Tables> {
   return opened(where, (database) => answered(() => migrate(database), 0));
 }
 
-/** What `doctor` says about a store: it changes nothing. */
-export function lookAtStore(where: DatabaseOptions): Promise<{ weaknesses: readonly string[]; tables: Tables }> {
-  return opened(where, async (database) => ({
-    weaknesses: await answered(() => probe(database), 0),
-    tables: await tablesOf(database),
-  }));
-}
-
 async function opened<T>(where: DatabaseOptions, work: (database: Database) => Promise<T>): Promise<T> {
   const database = openDatabase(where);
   try {

@@ -13,7 +13,7 @@ import { checkAllowed } from "../allowed-targetings.ts";
 export type Decider = Pick<Decided, "who" | "where">;
 
 /** What a decision came to: it counts, another one came first, or what it is about has changed. */
-export type DecisionOutcome = "done" | "decided" | "stale";
+type DecisionOutcome = "done" | "decided" | "stale";
 
 /**
  * A run that waits for a person's decision; undefined where it does not, or no longer. One that waited too long is
