@@ -58,6 +58,10 @@ function partsOfUndici() {
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /^undici$/ }, () => ({ path: beside("undici-parts.mjs") }));
       onLoad({ filter: /[\\/]llhttp_simd-wasm\.js$/ }, () => ({ contents: "module.exports = new Uint8Array();" }));
+      // Forms are never sent, and HTTP/2 is never offered.
+      onLoad({ filter: /[\\/]undici[\\/]lib[\\/](?:web[\\/]fetch[\\/]body|dispatcher[\\/]client-h2)\.js$/ }, () => ({
+        contents: "module.exports = {};",
+      }));
     },
   };
 }

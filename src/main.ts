@@ -1,15 +1,7 @@
 #!/usr/bin/env node
+import type { HelpedCommand } from "./commands/help.ts";
 import { endWhenWritten, print } from "./commands/print.ts";
-import {
-  type CommandLine,
-  commandHelp,
-  didYouMean,
-  type HelpedCommand,
-  oneTooMany,
-  parseCommandLine,
-  programHelp,
-  wordsAsFolders,
-} from "./settings/command-line.ts";
+import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/error.ts";
 
 /** A command: what it is for, its own options, and its code, which is loaded only when it is called. */
@@ -23,6 +15,19 @@ interface Command extends HelpedCommand {
 }
 
 const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, where the file does not say it" };
+const PRUNE = {
+  flag: "prune",
+  toggle: true,
+  meaning: "deletes options that stood in the base and are gone from the file",
+} as const;
+const BY_NAME = {
+  flag: "by-name",
+  toggle: true,
+  meaning: "goes by names alone: the file of one targeting onto another",
+} as const;
+const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON, for programs" } as const;
+const HOST = { flag: "host", meaning: "the address to listen on" };
+const PORT = { flag: "port", meaning: "the port to listen on; 0 takes a free one" };
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything anew" } as const;
 
 const NO_MIGRATE = {
@@ -37,14 +42,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     meaning: "serves MCP on standard input and output; the folders count as --allowed-dirs",
     options: [],
     mostWords: Number.POSITIVE_INFINITY,
-    run: async (line) => (await import("./commands/stdio.ts")).runStdio(wordsAsFolders(line)),
+    run: async (line) => (await import("./commands/stdio.ts")).runStdio(line),
   },
   http: {
     usage: "http [--host 127.0.0.1] [--port 3000] [--no-migrate]",
     meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz and /readyz",
     options: [
       { flag: "host", meaning: "the address to listen on; any but this machine's needs a check of who calls" },
-      { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
+      PORT,
       NO_MIGRATE,
     ],
     run: async (line) => (await import("./commands/http/http.ts")).runHttp(line),
@@ -71,8 +76,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE] [--quiet]",
     meaning: "serves the emulated event and management APIs over HTTP, and a page for people at /",
     options: [
-      { flag: "host", meaning: "the address to listen on" },
-      { flag: "port", meaning: "the port to listen on; 0 takes a free one" },
+      HOST,
+      PORT,
       { flag: "data", meaning: "the file in which the state is kept across restarts" },
       { flag: "forward", meaning: "base address of a real event API to which events are passed on" },
       {
@@ -92,7 +97,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   doctor: {
     usage: "doctor [--json]",
     meaning: "checks settings, keys, scopes, folders and routes without changing anything, and says what to fix",
-    options: [{ flag: "json", toggle: true, meaning: "prints JSON, for programs" }],
+    options: [JSON_FLAG],
     run: async (line) => (await import("./commands/doctor/doctor.ts")).runDoctor(line),
   },
   setup: {
@@ -128,11 +133,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: it cannot be applied",
     options: [
       TARGETING,
-      { flag: "prune", toggle: true, meaning: "deletes options that stood in the base and are gone from the file" },
-      { flag: "by-name", toggle: true, meaning: "goes by names alone: the file of one targeting onto another" },
+      PRUNE,
+      BY_NAME,
       FRESH,
       { flag: "base", meaning: "the base to go by, instead of the one beside the file" },
-      { flag: "json", toggle: true, meaning: "prints JSON, for programs" },
+      JSON_FLAG,
       { flag: "markdown", toggle: true, meaning: "prints Markdown, for a pull request" },
       { flag: "out", meaning: "a file for the whole plan" },
     ],
@@ -147,8 +152,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "applies; exit code 0: all is done, else 1",
     options: [
       TARGETING,
-      { flag: "prune", toggle: true, meaning: "deletes options that stood in the base and are gone from the file" },
-      { flag: "by-name", toggle: true, meaning: "goes by names alone: the file of one targeting onto another" },
+      PRUNE,
+      BY_NAME,
       { flag: "yes", toggle: true, meaning: "applies without asking" },
       { flag: "write-ids", toggle: true, meaning: "writes the new _ids into the file, and nothing else" },
     ],
@@ -175,7 +180,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   runs: {
     usage: "runs [RUN] [--json]",
     meaning: "shows the recent runs of this caller, or one of them",
-    options: [{ flag: "json", toggle: true, meaning: "prints JSON, for programs" }],
+    options: [JSON_FLAG],
     mostWords: 1,
     wrongUsage: 1,
     run: async (line) => (await import("./commands/plans/runs.ts")).runRuns(line),
@@ -191,6 +196,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const isWord = first.trim() !== "" && !first.startsWith("-");
   if (first === "help" || argv.includes("--help") || argv.includes("-h")) {
     const about = commandOf(first === "help" ? rest[0] : first);
+    const { commandHelp, programHelp } = await import("./commands/help.ts");
     return print(about === undefined ? programHelp(Object.values(COMMANDS)) : commandHelp(about));
   }
   if (first === "version" || argv.includes("--version") || argv.includes("-v")) {

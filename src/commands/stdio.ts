@@ -10,6 +10,7 @@ import { loadSkills } from "../server/prompts/skills.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
+import { wordsAsFolders } from "../settings/words-as-folders.ts";
 import { connectLater } from "./connecting/connect-later.ts";
 import { logOf } from "./connecting/log-of.ts";
 import { NO_TRACES, observers } from "./connecting/observers.ts";
@@ -37,7 +38,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   globalThis.console = new Console(process.stderr, process.stderr);
   // A host that does not read the log may have closed it; the protocol goes on without.
   process.stderr.on("error", () => undefined);
-  const input = { ...inputOf(line), overStdio: true } as const;
+  const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();

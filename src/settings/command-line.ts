@@ -1,4 +1,3 @@
-import { delimiter, isAbsolute } from "node:path";
 import { parseArgs } from "node:util";
 import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
 import { SettingsError } from "./error.ts";
@@ -50,20 +49,6 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
   return { words, flags };
 }
 
-/**
- * Takes the words of a command line as folders that files may be read from and written to, beside --allowed-dirs:
- * installers of bundles pass a list of folders that way. A `${…}` that an installer left in place is ignored.
- * Throws a SettingsError for a word that is no absolute path.
- */
-export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
-  const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
-  const stray = folders.find((folder) => !isAbsolute(folder));
-  if (stray !== undefined) throw oneTooMany(stray);
-  if (folders.length === 0) return { words: [], flags };
-  const all = [flags.get("allowed-dirs"), ...folders].filter((one) => one !== undefined);
-  return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
-}
-
 /** The error for a word that no command takes. */
 export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is one argument too many (see --help)`);
@@ -110,34 +95,4 @@ export function didYouMean(wrong: string, words: readonly string[], what: string
   return meant === undefined
     ? `the ${what} are ${words.join(", ")}`
     : `did you mean ${meant}? The ${what} are ${words.join(", ")}`;
-}
-
-/** Every setting in lines for a terminal: flag, variable, meaning, default. */
-export function settingsHelp(): string {
-  return SETTING_LIST.map((setting) => {
-    const names = setting.flag === undefined ? setting.variable : `--${setting.flag}, ${setting.variable}`;
-    return `  ${names}\n      ${setting.meaning} (default: ${setting.otherwise})`;
-  }).join("\n");
-}
-
-/** A command as its help shows it. */
-export interface HelpedCommand {
-  /** How it is called, without the name of the program. */
-  readonly usage: string;
-  readonly meaning: string;
-  readonly options: readonly CommandOption[];
-}
-
-/** The help of one command: its purpose, its own flags, and where to find the other ones. */
-export function commandHelp({ usage, meaning, options }: HelpedCommand): string {
-  const flags = options.map((option) => `  --${option.flag}\n      ${option.meaning}`);
-  const lines = ["Usage:", `  targeting-mcp ${usage}`, `      ${meaning}`, ""];
-  if (flags.length > 0) lines.push("Flags of its own:", ...flags, "");
-  return [...lines, "Settings, which it takes as well, and the other commands: targeting-mcp --help", ""].join("\n");
-}
-
-/** The help of the program: every command and every setting. */
-export function programHelp(commands: readonly HelpedCommand[]): string {
-  const lines = commands.map(({ usage, meaning }) => `  targeting-mcp ${usage}\n      ${meaning}`);
-  return ["Usage:", ...lines, "", "Settings, as flags or environment variables:", settingsHelp(), ""].join("\n");
 }

@@ -29,7 +29,7 @@ export interface LiveEnvironment {
  */
 export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
-/** The emulated APIs: a running sandbox at `url`, or else a sandbox inside this process on `port` (0: any free port). */
+/** The emulated APIs: a sandbox that runs at `url`; where there is no `url`, one inside this process on `port` (0 takes a free one). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;

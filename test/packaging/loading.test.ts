@@ -21,7 +21,7 @@ const LATER = {
 } as const;
 
 test.each([
-  ["main", 22_000, ["undici", "encodings and CSV", "the sandbox"]],
+  ["main", 20_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["setup", 200_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["doctor", 600_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["stdio", 440_000, ["undici", "encodings and CSV", "the sandbox"]],

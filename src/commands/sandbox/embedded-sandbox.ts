@@ -33,7 +33,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly seed: SandboxSeed;
 };
 
-/** Prepares a sandbox inside this process, which listens on `port` (0: any free port) once its address is asked for. */
+/** Prepares a sandbox inside this process, which starts to listen on `port` (0 takes a free one) when its address is first asked for. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   let reading: Promise<Seed | undefined> | undefined;
