@@ -10,7 +10,6 @@ import { loadSkills } from "../server/prompts/skills.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
-import { wordsAsFolders } from "../settings/words-as-folders.ts";
 import { connectLater } from "./connecting/connect-later.ts";
 import { logOf } from "./connecting/log-of.ts";
 import { NO_TRACES, observers } from "./connecting/observers.ts";
@@ -19,6 +18,7 @@ import { ownCaller } from "./connecting/own-caller.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { VERSION } from "./version.ts";
+import { wordsAsFolders } from "./words-as-folders.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
 const LAST_CALLS_MS = 1000;

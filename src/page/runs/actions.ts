@@ -8,7 +8,7 @@ const ENDED = "The server that asked has ended: ask the agent again.";
 const STALE = "Changed since it was planned: ask the agent to plan it again.";
 const UNKNOWN = "There is no such run.";
 
-/** Carries out what a person asks for a run. Answers 404 to anybody but its caller. */
+/** Carries out what a person asks for a run. Answers 404 where the run belongs to another caller. */
 export async function actOn(runId: string, action: string, by: Decider, shown: Shown): Promise<Response> {
   const { services, caller, project } = shown;
   const run = await services.runs.find(runId);

@@ -1,5 +1,5 @@
 import { delimiter, isAbsolute } from "node:path";
-import { type CommandLine, oneTooMany } from "./command-line.ts";
+import { type CommandLine, oneTooMany } from "../settings/command-line.ts";
 
 /**
  * Takes the words of a command line as folders that files may be read from and written to, beside --allowed-dirs:
