@@ -1,6 +1,8 @@
 // Bundles the command into dist/: one entry, and one chunk per part that only some commands need.
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { brotliCompressSync } from "node:zlib";
 import { build } from "esbuild";
 import { billOfMaterials, builtCommit, bundledPackages, licenseTexts } from "./bill-of-materials.mjs";
 import { mergeChunks } from "./merge-chunks.mjs";
@@ -17,6 +19,8 @@ const COMMON = {
     js: 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);',
   },
 };
+
+const requireHere = createRequire(import.meta.url);
 
 /** Where the files are made, before they take the place of those of the last build. */
 const fresh = `dist.${process.pid}`;
@@ -58,6 +62,7 @@ function partsOfUndici() {
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /^undici$/ }, () => ({ path: beside("undici-parts.mjs") }));
       onLoad({ filter: /[\\/]llhttp_simd-wasm\.js$/ }, () => ({ contents: "module.exports = new Uint8Array();" }));
+      onLoad({ filter: /[\\/]llhttp-wasm\.js$/ }, ({ path }) => ({ contents: compressed(requireHere(path)) }));
       // Forms are never sent, and HTTP/2 is never offered.
       onLoad({ filter: /[\\/]undici[\\/]lib[\\/](?:web[\\/]fetch[\\/]body|dispatcher[\\/]client-h2)\.js$/ }, () => ({
         contents: "module.exports = {};",
@@ -66,14 +71,22 @@ function partsOfUndici() {
   };
 }
 
-/** Leaves out the tables of all encodings but CP949, the only one that is decoded with a table. */
+/** A module of these bytes. The archive compresses base64 worse than bytes, so that they are compressed before. */
+function compressed(bytes) {
+  const text = brotliCompressSync(bytes).toString("base64");
+  return `module.exports = require("node:zlib").brotliDecompressSync(Buffer.from("${text}", "base64"));`;
+}
+
+/** Leaves out the tables of all encodings but CP949, the only one that is decoded with a table, and makes that one. */
 function tableOfKoreanAlone() {
   return {
     name: "table-of-korean-alone",
     setup({ onLoad }) {
-      onLoad({ filter: /[\\/]iconv-lite[\\/]encodings[\\/]tables[\\/]/ }, ({ path }) =>
-        /[\\/]cp949\.json$/.test(path) ? undefined : { contents: "[]", loader: "json" },
-      );
+      onLoad({ filter: /[\\/]iconv-lite[\\/]encodings[\\/]tables[\\/]/ }, ({ path }) => {
+        if (!/[\\/]cp949\.json$/.test(path)) return { contents: "[]", loader: "json" };
+        const made = JSON.stringify(beside("korean-table.mjs"));
+        return { contents: `module.exports = require(${made}).koreanTable();`, loader: "js", resolveDir: beside(".") };
+      });
       onLoad(
         { filter: /[\\/]iconv-lite[\\/]encodings[\\/](?:sbcs-data|sbcs-data-generated|utf7|utf16|utf32)\.js$/ },
         () => ({
