@@ -30,7 +30,7 @@ const CHANGES = ["changes", "changes/send", ...SETTLING, "changes/pack", ...PLAN
 const EVENTS = ["events/suites", "events/watch", "events/run", "events/run/send", "events/check"];
 const PLAN_FILES = ["plans/file", "plans/file/forms"];
 const PLANS = ["plans", "plans/undo", "plans/diff", "plans/base", ...PLAN_FILES];
-const KINDS = ["saves", ...CHANGES, ...PLANS, ...EVENTS, ...READING];
+const KINDS = ["saves", "wishes", ...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
 const WRITING = ["tools/writing", "tools/writing/confirmation"];
@@ -162,7 +162,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "page/runs",
     holds: "what the page shows of runs, and a person's decisions on them",
-    uses: ["page", "page/serve", "tools", ...WRITING, ...ANSWERS],
+    uses: ["page", "page/serve", ...TOOLS, ...ANSWERS],
   },
   {
     path: "page/serve",
@@ -200,7 +200,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "tools/events",
     holds: "one file for each tool of the toolset `events`",
-    uses: ["tools", ...WRITING, ...ANSWERS],
+    uses: ["tools", "tools/runs", ...WRITING, ...ANSWERS],
   },
   {
     path: "tools/plans",
@@ -242,6 +242,11 @@ export const ROOMS: readonly Room[] = [
     path: "render",
     holds: "what all answers share: budgets, fencing of foreign text, pages, and the sentences about reads",
     uses: KINDS,
+  },
+  {
+    path: "wishes",
+    holds: "what a person is asked for beside changes: that a run goes on, or that tests go to a live endpoint",
+    uses: [...CHANGES, ...RUNS],
   },
   {
     path: "saves",

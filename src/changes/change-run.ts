@@ -60,7 +60,7 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
 const ENTRIES_PER_FLUSH = 64;
 
 /** Who agreed that a run goes on. */
-export type AgreedAnew = Pick<RunFacts, "asked">;
+export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
 export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;

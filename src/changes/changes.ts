@@ -40,6 +40,9 @@ interface KeptPlan {
   readonly caller: string;
 }
 
+/** Asks for a person's decision on a run that was planned after its call had answered. */
+type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
+
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
@@ -124,14 +127,15 @@ export class Changes {
   }
 
   /**
-   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's confirmation.
-   * Until then its state is `meanwhile`, or all that its caller gave, pending.
+   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's confirmation;
+   * where not, `ask` asks for one, or else the run waits for a token. Until then its state is `meanwhile`, or all that its
+   * caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
     planning: Planning,
     mayStart: (plan: Plan) => boolean,
-    meanwhile?: RunState,
+    { meanwhile, ask }: { readonly meanwhile?: RunState | undefined; readonly ask?: AskLater | undefined } = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
@@ -144,8 +148,9 @@ export class Changes {
       meanwhile: standing,
       mayStart,
       propose: async (plan) => {
+        if (ask !== undefined) return ask(header, plan);
         await this.propose(header, plan);
-        this.#remember(runId, plan.losses);
+        this.remember(runId, plan.losses);
       },
       start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
       startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
@@ -205,8 +210,8 @@ export class Changes {
     return orUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Keeps what a run would take away for as long as a confirmation is valid. */
-  #remember(runId: string, losses: readonly Loss[]): void {
+  /** Keeps what a run would take away for as long as a confirmation is valid: a token is given for it. */
+  remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
     this.#asked.set(runId, { losses, at });

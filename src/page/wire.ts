@@ -117,7 +117,7 @@ export interface RunDetail {
   readonly nextSteps?: readonly string[];
 }
 
-type RunFile = "results" | "rejects" | "removed";
+export type RunFile = "results" | "rejects" | "removed" | "plan";
 
 /** Objects that did not succeed for one reason. */
 export interface FailureRow {
@@ -137,7 +137,9 @@ export interface PlanView {
   readonly drift: readonly PlanDifference[];
   /** Limits that would be exceeded and other reasons for which it cannot be applied, one sentence each. */
   readonly refused?: readonly string[];
-  readonly omitted?: Readonly<Partial<Record<PlanChange["kind"] | "conflicts" | "drift", number>>>;
+  /** Of a way back: what does not come back as it was, or not at all, one sentence each. */
+  readonly differs?: readonly string[];
+  readonly omitted?: Readonly<Partial<Record<PlanChange["kind"] | "conflicts" | "drift" | "differs", number>>>;
 }
 
 /** The value of a field: of parents the name (null: top level), of Context IDs their number. */

@@ -95,7 +95,7 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
 }
 
 /** What plans and starts changes, for a tool that is listed only where the management API is configured. */
-export function changesOf({ changes }: ToolContext): Changes {
+export function changesOf({ changes }: Pick<ToolServices, "changes">): Changes {
   if (changes !== undefined) return changes;
   throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
 }

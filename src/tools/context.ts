@@ -9,6 +9,7 @@ import type { ContentsStore } from "../reading/contents-store.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
+import type { Wishes } from "../wishes/wishes.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {
@@ -65,6 +66,8 @@ export interface ToolServices {
   readonly changes?: Changes;
   /** Saves what lists read; absent where the management API is not configured. */
   readonly saves?: SaveRuns;
+  /** What a person is asked for on the page beside changes; absent: nothing is. */
+  readonly wishes?: Wishes;
   /** Starts the sending of events; absent where the event API is not configured. */
   readonly sending?: EventRuns;
   /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */

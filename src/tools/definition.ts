@@ -40,6 +40,8 @@ export interface ToolQuestion {
      * it than that.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
+    /** Where the question was closed: asks on the page in place of it. Absent: there is none, or `undecided` does. */
+    readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
 

@@ -11,6 +11,7 @@ const row = z.looseObject({
   tool: z.string(),
   status: z.string(),
   actions: z.array(z.string()),
+  counts: z.looseObject({ succeeded: z.number() }),
   disabled: z.record(z.string(), z.string()).optional(),
   waiting: z
     .looseObject({
@@ -34,7 +35,9 @@ export function browserOfTest() {
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-browser-")), "opened");
   const opened = (): readonly string[] => {
     try {
-      return readFileSync(file, "utf8").trim().split("\n");
+      return readFileSync(file, "utf8")
+        .split("\n")
+        .filter((line) => line !== "");
     } catch {
       return [];
     }

@@ -4,6 +4,7 @@ import { parseJson } from "../../platform/json.ts";
 import { reason, reportedObject } from "../../runs/outcome-schema.ts";
 import type { JournalEntry, Step } from "../rows/entries.ts";
 import { rowItem } from "../rows/row-block.ts";
+import { asked, decided, waits } from "./decision-schema.ts";
 
 const binding = z.object({
   field: z.enum(["targeting", "parent", "_id"]),
@@ -127,9 +128,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
     facts: z.object({
       tool: z.string().exactOptional(),
       within: z.string().exactOptional(),
-      asked: z
-        .enum(["agreed_in_client", "agreed_in_view", "agreed_on_page", "agreed_by_token", "not_needed"])
-        .exactOptional(),
+      asked: asked.exactOptional(),
       rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
       effect: z.string().exactOptional(),
       unread: z.number().exactOptional(),
@@ -144,24 +143,8 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
           }),
         )
         .exactOptional(),
-      waits: z
-        .object({
-          digest: z.string(),
-          effect: z.string(),
-          parts: z.array(
-            z.object({
-              title: z.string(),
-              count: z.number(),
-              objects: z.array(z.object({ name: z.string(), says: z.string() })),
-            }),
-          ),
-          until: z.number(),
-          stale: z.string().exactOptional(),
-        })
-        .exactOptional(),
-      decided: z
-        .object({ who: z.string(), where: z.enum(["client", "view", "page", "token"]), at: z.number() })
-        .exactOptional(),
+      waits: waits.exactOptional(),
+      decided: decided.exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
     }),
   }),

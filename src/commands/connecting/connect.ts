@@ -25,6 +25,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { ulidSource } from "../../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../../tools/context.ts";
+import { Wishes } from "../../wishes/wishes.ts";
 import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
@@ -152,7 +153,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
       })
     : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
-  const kinds = [changes?.runs, sending?.runs, saves?.runs].filter((kind) => kind !== undefined);
+  const wishes = new Wishes(world);
+  const kinds = [changes?.runs, sending?.runs, saves?.runs, wishes.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
     ...(half !== undefined && {
@@ -168,6 +170,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     memory,
     ...(contents && { contents }),
     ...(saves && { saves }),
+    wishes,
     suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,

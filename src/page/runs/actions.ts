@@ -1,7 +1,22 @@
+import { isApiError } from "../../api/errors.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { requestFailure } from "../../render/failures/request-failures.ts";
+import { changesOf } from "../../tools/apis.ts";
+import type { ToolServices } from "../../tools/context.ts";
 import { ToolError } from "../../tools/definition.ts";
-import { approve, type Decider, decline, waitingRun } from "../../tools/writing/confirmation/deciding.ts";
+import { grant, resumeFor } from "../../tools/runs/granted-wish.ts";
+import {
+  approve,
+  type Decider,
+  type DecisionOutcome,
+  decline,
+  waitingOfAnyKind,
+} from "../../tools/writing/confirmation/deciding.ts";
+import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
-import type { Shown } from "./rows.ts";
+import { canDrive, type Shown } from "./rows.ts";
+import { undo } from "./undoing.ts";
 
 const DECIDED = "This was decided already.";
 const ENDED = "The server that asked has ended: ask the agent again.";
@@ -10,26 +25,45 @@ const UNKNOWN = "There is no such run.";
 
 /** Carries out what a person asks for a run. Answers 404 where the run belongs to another caller. */
 export async function actOn(runId: string, action: string, by: Decider, shown: Shown): Promise<Response> {
-  const { services, caller, project } = shown;
+  const { services, caller } = shown;
   const run = await services.runs.find(runId);
   if (run === undefined || run.header.caller !== caller) return refusalAnswer(404, UNKNOWN);
   if (services.readOnly) return refusalAnswer(403, "This server only reads (TARGETING_MCP_READ_ONLY).");
-  const { changes } = services;
-  const isDriven = changes !== undefined && run.header.project === project.id;
-  if (!isDriven) return refusalAnswer(409, ENDED);
-  if (action === "cancel" || action === "resume") {
-    await services.runs[action](runId);
+  if (action === "cancel") {
+    await services.runs.cancel(runId);
     return dataAnswer({});
   }
-  const waiting = await waitingRun(runId, services);
-  if (waiting === undefined) return refusalAnswer(409, DECIDED);
-  if (action !== "approve" && action !== "decline") return refusalAnswer(404, "The page has nothing here.");
+  // A no drives nothing: any process may write it down.
+  if (!(canDrive(run, shown) || action === "decline")) return refusalAnswer(409, ENDED);
   try {
-    const outcome = await (action === "approve" ? approve : decline)(waiting, by, changes, services);
+    if (action === "undo") return await undo(run, services);
+    if (action === "resume") {
+      await resumeFor(run, by, services);
+      return dataAnswer({});
+    }
+    if (action !== "approve" && action !== "decline") return refusalAnswer(404, "The page has nothing here.");
+    const waiting = await waitingOfAnyKind(runId, services);
+    if (waiting === undefined) return refusalAnswer(409, DECIDED);
+    const outcome = await decided(waiting, action, by, services);
     if (outcome === "done") return dataAnswer({});
     return refusalAnswer(409, outcome === "stale" ? STALE : DECIDED);
   } catch (thrown) {
-    if (!(thrown instanceof ToolError)) throw thrown;
-    return refusalAnswer(409, thrown.message);
+    if (isApiError(thrown)) return refusalAnswer(502, requestFailure(thrown).message);
+    if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
+    return refusalAnswer(409, `${thrown.message}.`);
   }
+}
+
+function decided(
+  run: ChangeRun | WishRun,
+  action: "approve" | "decline",
+  by: Decider,
+  services: ToolServices,
+): Promise<DecisionOutcome> {
+  if (isWish(run)) {
+    if (services.wishes === undefined) throw new TypeError("a wish was found where none are kept");
+    return action === "approve" ? grant(run, by, services) : decline(run, by, services.wishes, services);
+  }
+  const changes = changesOf(services);
+  return (action === "approve" ? approve : decline)(run, by, changes, services);
 }

@@ -1,12 +1,18 @@
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
+import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { askedWords } from "../../render/asked.ts";
+import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
-import { countsOf } from "../../runs/report.ts";
+import { countsOf, didCounts } from "../../runs/report.ts";
 import type { ToolServices } from "../../tools/context.ts";
-import { waitingRun } from "../../tools/writing/confirmation/deciding.ts";
+import { documentOf } from "../../tools/plans/kept-plan.ts";
+import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
+import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import type { FailureRow, RunAction, RunDetail, RunRow, Waiting } from "../wire.ts";
+import { downloadOf, filesOf } from "./files.ts";
+import { planView } from "./plan-view.ts";
 
 /** What rows are made of: the runs of one caller, and whether anything may be changed. */
 export interface Shown {
@@ -24,63 +30,120 @@ const STALE = "Changed since it was planned.";
 /** The recent runs, the newest first. */
 export async function runRows(shown: Shown): Promise<readonly RunRow[]> {
   const rows: RunRow[] = [];
+  const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   for await (const listed of shown.services.runs.list(shown.caller)) {
-    rows.push(await listedRow(listed, shown));
+    rows.push(await listedRow(listed, names, shown));
     if (rows.length === MOST_RUNS) break;
   }
   return rows;
 }
 
-async function listedRow(listed: ListedRun, shown: Shown): Promise<RunRow> {
+async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
   const { runId, tool, caller, targetingId, startedAt, updatedAt, status } = listed;
   const counts = { ...NO_COUNTS, ...listed.counts };
   const row = { runId, tool, caller, status: STATUSES.find((one) => one === status) ?? "unknown", counts };
-  const run = status === "needs_confirmation" ? await waitingRun(runId, shown.services) : undefined;
+  const run = status === "needs_confirmation" ? await waitingOfAnyKind(runId, shown.services) : undefined;
   return {
     ...{ ...row, startedAt, updatedAt },
-    ...(targetingId !== undefined && { targeting: { _id: targetingId } }),
+    ...(targetingId !== undefined && { targeting: targetingOf(targetingId, names) }),
     ...(run ? waitingParts(run, shown) : { actions: actionsOf(row.status, listed.open, shown) }),
   };
+}
+
+function targetingOf(_id: string, names: ReadonlyMap<string, string>): NonNullable<RunRow["targeting"]> {
+  const name = names.get(_id);
+  return { _id, ...(name !== undefined && { name }) };
 }
 
 /** One run with everything beneath its row; undefined where there is none that this person may see. */
 export async function runDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined || run.header.caller !== shown.caller) return undefined;
-  return { run: await foundRow(run, shown), failures: toldFailures(run.state).map(failureRow), downloads: [] };
+  return {
+    run: await foundRow(run, shown),
+    failures: toldFailures(run.state).map(failureRow),
+    downloads: await filesOf(run, shown.services),
+    ...(isPlan(run) && { plan: planView(await documentOf(runId, shown.services), shown.services) }),
+  };
+}
+
+/** A file of a run, as a download; undefined where there is none that this person may see. */
+export async function downloaded(runId: string, file: string, shown: Shown): Promise<Response | undefined> {
+  const run = await shown.services.runs.find(runId);
+  return run?.header.caller === shown.caller ? downloadOf(run, file, shown.services) : undefined;
 }
 
 async function foundRow(run: Run, shown: Shown): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
-  const waiting = await waitingRun(runId, shown.services);
-  const asked = isChangeRun(run) ? run.state.facts.asked : undefined;
+  const waiting = await waitingOfAnyKind(runId, shown.services);
+  const asked = isChangeRun(run) || isWish(run) ? run.state.facts.asked : undefined;
   const { unknown, unattempted, pending } = state.counts();
   return {
-    ...{ runId, caller, environment, tool: header.call.tool, status: run.status(), counts: countsOf(state) },
+    ...{
+      runId,
+      caller,
+      environment,
+      tool: state.facts?.tool ?? header.call.tool,
+      status: run.status(),
+      counts: countsOf(state),
+    },
     ...{ startedAt: createdAt, updatedAt: state.updatedAt, requests: state.requests },
     ...(asked !== undefined && { decided: askedWords(asked) }),
     ...(waiting
       ? waitingParts(waiting, shown)
-      : { actions: actionsOf(run.status(), unknown + unattempted + pending > 0, shown) }),
+      : withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)),
   };
 }
 
+function isPlan(run: Run): boolean {
+  return isChangeRun(run) && run.header.call.tool === "apply_plan";
+}
+
+/** Whether this process could drive a run: it has the key of its project, in the same environment. */
+export function canDrive({ header }: Pick<Run, "header">, { services, project }: Shown): boolean {
+  const { changes, events, environment } = services;
+  const api = header.call.tool === "run_event_tests" ? events : changes;
+  return api !== undefined && header.project === project.id && header.environment === environment;
+}
+
+/** The buttons of a run, with Undo where something of it may go back. */
+function withUndo(run: Run, actions: readonly RunAction[], shown: Shown): Pick<RunRow, "actions" | "disabled"> {
+  const isDriven = canDrive(run, shown);
+  const all = mayGoBack(run) && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
+  const off = isDriven ? [] : all.filter((action) => action === "undo" || action === "resume");
+  return {
+    actions: all,
+    ...(off.length > 0 && { disabled: Object.fromEntries(off.map((action) => [action, ENDED])) }),
+  };
+}
+
+function mayGoBack(run: Run): boolean {
+  if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isUndone(run.state) || isWithdrawn(run.state)) return false;
+  const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
+  return created + changed + deleted > 0;
+}
+
+const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
+
 /** What a row says of a run that waits for a decision. */
-function waitingParts(run: ChangeRun, shown: Shown): Pick<RunRow, "project" | "waiting" | "actions" | "disabled"> {
-  const { waits } = run.state.facts;
-  const { readOnly, changes } = shown.services;
-  if (waits === undefined || readOnly) return { actions: [] };
-  const isDriven = changes !== undefined && run.header.project === shown.project.id;
+function waitingParts(
+  run: ChangeRun | WishRun,
+  shown: Shown,
+): Pick<RunRow, "project" | "waiting" | "actions" | "disabled"> {
+  const { waits, effect = "" } = run.state.facts;
+  if (waits === undefined) return { actions: [] };
+  const isDriven = canDrive(run, shown);
   const why = waits.stale === undefined ? (isDriven ? undefined : ENDED) : STALE;
   const waiting: Waiting = {
-    ...{ effect: run.state.facts.effect ?? "", parts: waits.parts, lost: [], undoable: [], expiresAt: waits.until },
+    ...{ effect, parts: waits.parts, expiresAt: waits.until },
+    ...lostAndUndoable(waits.parts, shown.services.keep.days),
     ...(waits.stale !== undefined && { stale: [waits.stale] }),
     ...(!isDriven && { ended: true }),
   };
   return {
     ...{ project: isDriven ? shown.project.name : run.header.project, waiting },
-    actions: ["approve", "decline"],
+    actions: shown.services.readOnly ? [] : ["approve", "decline"],
     ...(why !== undefined && { disabled: { approve: why } }),
   };
 }

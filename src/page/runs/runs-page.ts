@@ -5,7 +5,7 @@ import { bodyOf, refusedPost } from "../serve/guard.ts";
 import type { PageSession } from "../serve/sessions.ts";
 import type { Hello, Message } from "../wire.ts";
 import { actOn } from "./actions.ts";
-import { runDetail, type Shown } from "./rows.ts";
+import { downloaded, runDetail, type Shown } from "./rows.ts";
 import { runUpdates } from "./updates.ts";
 
 /** A person who is logged in to the page: as what the audit names them, and what they are shown. */
@@ -47,7 +47,8 @@ export async function answerRuns(
     const first = [helloOf(session, about), ...notices];
     return eventStream(request, runUpdates(shown), { first, ended: closed });
   }
-  if (runId === undefined || action !== undefined) return nothingHere();
+  if (runId === undefined) return nothingHere();
+  if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();
   const detail = await runDetail(runId, shown);
   return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
 }

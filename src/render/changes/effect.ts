@@ -66,6 +66,17 @@ export function effectParts(losses: readonly Loss[]): readonly EffectPart[] {
   });
 }
 
+/** What a person who decides on the page is told of what goes: what is lost for good, and what can be undone. */
+export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
+  if (parts.length === 0) return { lost: [], undoable: [] };
+  const deletes = parts.some(({ title }) => title !== PART_TITLES.contextIds);
+  const back = deletes ? "names, groups and Context IDs back, under new IDs" : "the Context IDs back";
+  return {
+    lost: deletes ? ["Ad products and campaigns that refer to what is deleted do not know what Undo brings back."] : [],
+    undoable: [`Undo brings ${back}, for ${days} days.`],
+  };
+}
+
 const LOSS_KINDS = ["targeting", "optionGroup", "option", "contextIds"] as const;
 const MOST_LETTERS = 1000;
 

@@ -1,3 +1,4 @@
+import type { StaleField } from "../../changes/rows/entries.ts";
 import { thousands } from "../../platform/thousands.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -74,4 +75,12 @@ export function staleWords({ field, planned, service }: Detail): string {
   const value = (side: unknown): string => (side === null ? "the top level" : text(String(side)));
   const now = service === undefined ? "" : `, ${value(service)} is there`;
   return `of its ${field === "parent" ? "group" : String(field)} ${value(planned)} was planned for${now}`;
+}
+
+const MOST_STALE = 5;
+
+/** What no longer is as it was planned for, object by object; names are escaped. */
+export function staleText(fields: readonly StaleField[]): string {
+  const told = fields.slice(0, MOST_STALE).map((field) => `${shown(field.name)}: ${staleWords({ ...field })}`);
+  return told.join("; ") + (fields.length > told.length ? `; and ${fields.length - told.length} more` : "");
 }

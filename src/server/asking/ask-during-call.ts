@@ -55,6 +55,7 @@ export async function undecided(
   why: Undecided,
   { environment }: Pick<ToolContext, "environment">,
 ): Promise<UndecidedAnswer> {
+  if (why === "closed" && ask.onPage !== undefined) return { answer: await ask.onPage() };
   if (ask.undecided !== undefined) return ask.undecided(why);
   const step = `${UNDECIDED_WORDS[why]}: nothing was done; ask the person, and make the call again once they want it`;
   return {

@@ -1,12 +1,6 @@
-import { isChangeRun } from "../../changes/change-run.ts";
-import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
-import { asPlanned } from "../../plans/look-again.ts";
-import { planJson } from "../../plans/plan-document.ts";
-import { messageFor } from "../../render/failures/messages.ts";
 import type { RunPart } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
-import { objectResult } from "../../runs/report.ts";
-import { documentOf } from "../../tools/plans/kept-plan.ts";
+import { planTextOf, resultLine } from "../../tools/runs/run-files.ts";
 import type { ResourceContext } from "./definition.ts";
 
 /** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
@@ -56,23 +50,18 @@ export async function readResults(runId: string, from: number, context: Resource
   let size = 0;
   for (let object = from; object < run.state.objects.length; object += 1) {
     if (size > PART_CHARACTERS) {
-      lines.push(JSON.stringify({ next: `targeting://runs/${runId}/results/${object}` }));
+      lines.push(`${JSON.stringify({ next: `targeting://runs/${runId}/results/${object}` })}\n`);
       break;
     }
-    const { reason, ...result } = objectResult(run.state, object);
-    const { code: errorCode, statusCode, detail } = reason ?? {};
-    const why = reason === undefined ? {} : { errorCode, statusCode, detail, ...messageFor(reason) };
-    const line = JSON.stringify({ ...result, ...why });
+    const line = resultLine(run, object);
     lines.push(line);
     size += line.length;
   }
-  return lines.map((line) => `${line}\n`).join("");
+  return lines.join("");
 }
 
 /** The plan of a planned run as JSON; undefined where there is no such run of the caller. */
 export async function readPlanned(runId: string, context: ResourceContext): Promise<string | undefined> {
   const run = await ownRun(runId, context);
-  if (run === undefined || !isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
-  const document = await documentOf(runId, context);
-  return JSON.stringify(planJson(document, requestsOf(asPlanned(document.plan, undefined))));
+  return run && planTextOf(run, context);
 }

@@ -11,13 +11,17 @@ import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { confirmationText } from "../../render/changes/report.ts";
 import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
+import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
+import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
+import { reportRun } from "../runs/run-reports.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { decideWishOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
 import { readQuestion } from "../writing/confirmation/question-token.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import type { RunTestsInput } from "./run-tests-input.ts";
@@ -91,34 +95,72 @@ async function runLive(
   refuseReadOnly(context);
   const effect = liveTestsText(kept.suite);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
+  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
+    // What the token stands for is kept, so that it is enough by itself.
+    const run = ulidOfBytes(randomBytes(16));
+    await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
+    const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
+    const nextSteps = [...hints, "show the effect to the person and wait for their decision"];
+    return {
+      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+      text: ["Not done yet: a person has to agree first.", ...hints, confirmationText(confirmation)].join("\n"),
+      isError: false,
+    };
+  };
+  const onPage = () =>
+    decideWishOnPage(
+      {
+        call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
+        ...{ name: kept.suiteId, effect },
+        after: (wish) => reportAgreed(wish, { kept, place }, context),
+        otherwise: () => {
+          if (context.confirm === "strict") throw nobodyCame(effect);
+          return token([NOBODY_CAME_HINT]);
+        },
+      },
+      context,
+    );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: true, digest: yes, message: effect, effect },
+      ...{ needsYes: true, digest: yes, message: effect, effect, onPage },
+      closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"
           ? answerOf({ kept, target: "configured", place, asked }, await reportOf(kept, "configured", context), context)
           : runOnce(yes, { kept, place, asked }, context),
       declined: () => notRun(kept, context),
-      token: async () => {
-        // What the token stands for is kept, so that it is enough by itself.
-        const run = ulidOfBytes(randomBytes(16));
-        await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
-        const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
-        const nextSteps = ["show the effect to the person and wait for their decision"];
-        return {
-          structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
-          text: ["Not done yet: a person has to agree first.", confirmationText(confirmation)].join("\n"),
-          isError: false,
-        };
-      },
+      token: () => token(),
       refusal: () =>
-        new ToolError(
-          `this needs a person's yes, and this client cannot ask one. ${effect}`,
-          "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), or run the tests against the sandbox.",
-        ),
+        new ToolError(`this needs a person's yes, and this client cannot ask one. ${effect}`, STRICT_REMEDY),
     },
     context,
   );
+}
+
+/** Answers once a person decided on the page: the report of the tests, whichever process sent them. */
+async function reportAgreed(
+  wish: Run,
+  { kept, place }: Pick<Told, "kept" | "place">,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  await atMostOneWait(wish.rest, context);
+  if (wish.status() !== "succeeded") return reportRun(wish, context);
+  const found = await context.suites.runOnce(wish.header.runId, () => reportOf(kept, "configured", context));
+  const told = { ...about(kept, context), report: found, asked: "agreed_on_page" as const };
+  return suiteReportAnswer({ ...told, ...(place !== undefined && { savedTo: place.path }) });
+}
+
+/** Sends the tests that a person agreed to on the page; `yes` is the run that waited for it. */
+export async function runAgreed(
+  yes: string,
+  { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
+  context: ToolContext,
+): Promise<void> {
+  const kept = await context.suites.find(context.caller, suiteId);
+  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again.");
+  const place = await placeOf(saveTo, context);
+  const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
+  if (place !== undefined) await saveFile(place, inOnePiece(junitXml(report, `event tests ${suiteId}`)));
 }
 
 /** What a person agrees to, beside the suite that the planned run names. */

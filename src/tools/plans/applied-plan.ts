@@ -4,14 +4,11 @@ import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
-import { isApplicable } from "../../plans/diff/plan.ts";
-import { exceededThresholds } from "../../plans/diff/thresholds.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
-import { limitLine } from "../../render/plans/words.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -24,6 +21,7 @@ import { decidePlanOnPage, nobodyCame } from "../writing/confirmation/on-page.ts
 import { undecided } from "../writing/confirmation/undecided.ts";
 import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
 import { planInTime } from "../writing/planning.ts";
+import { checkApplicable } from "./applicable.ts";
 import { documentOf } from "./kept-plan.ts";
 
 /** A planned run of `plan_targeting` or `undo_run`. Throws a ToolError where the run is none. */
@@ -79,7 +77,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
       },
       onPage: () =>
         decidePlanOnPage(header, plan, { changes, context }, async () => {
-          if (context.confirm === "strict") throw nobodyCame(plan);
+          if (context.confirm === "strict") throw nobodyCame(effectText(plan.losses));
           return needsYes(header, plan, context, [NOBODY_CAME_HINT]);
         }),
       start,
@@ -92,26 +90,6 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
         ),
     },
     context,
-  );
-}
-
-/** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
-export function checkApplicable(
-  { plan, wayBack }: PlanDocument,
-  { maxChangePercent, maxDeletes }: Pick<ToolContext, "maxChangePercent" | "maxDeletes">,
-): void {
-  const thresholds = { maxChangePercent, maxDeletes };
-  // What the undone run changed and created does not count, and a way back changes and deletes nothing else.
-  const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
-  if (isApplicable(plan) && exceeded.length === 0) return;
-  const why = [
-    plan.conflicts.length > 0 && `${plan.conflicts.length} conflicts`,
-    plan.problems.length > 0 && `${plan.problems.length} problems`,
-    ...[...plan.limits, ...exceeded].map(limitLine),
-  ].filter((part) => part !== false);
-  throw new ToolError(
-    `this plan cannot be applied: ${[...new Set(why)].join("; ")}; nothing was sent`,
-    "Mend the state and plan it again; get_run shows the plan.",
   );
 }
 

@@ -4,6 +4,8 @@ import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
+import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
+import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -11,6 +13,8 @@ import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type Unde
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { decideWishOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { atMostOneWait } from "../writing/follow-run.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
 /**
@@ -42,7 +46,7 @@ export async function resumeChange(
 }
 
 /** Throws a ToolError where a run was never started. */
-async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
+export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation" && run.state.objects.length === 0) {
     throw new ToolError(
       "this run was never started: its server ended before, and nothing was sent",
@@ -75,6 +79,24 @@ async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void>
   }
 }
 
+/**
+ * What a person has to agree to before a run goes on: what they agreed to more than ten minutes ago, where it deletes.
+ * Undefined where they need not.
+ */
+export function yesToGoOn(run: ChangeRun, { clock }: Pick<ToolContext, "clock">): string | undefined {
+  const { call, createdAt } = run.header;
+  const { planned } = run.state;
+  const { deletes, mayTakeAway } = changeOf(call);
+  // What was not planned yet would be planned anew: that may be something else than what they agreed to.
+  const isRecent = clock.now() - createdAt < CONFIRMATION_MS && planned;
+  const { pending, unattempted, unknown } = run.state.counts();
+  const open = pending + unattempted + unknown;
+  if (!(deletes || (!planned && mayTakeAway)) || isRecent || (planned && open === 0)) return undefined;
+  return planned
+    ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
+    : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
+}
+
 /** Goes on with a run; a deletion that a person agreed to more than ten minutes ago is asked about anew. */
 async function askedAgain(
   run: ChangeRun,
@@ -82,14 +104,10 @@ async function askedAgain(
   context: ToolContext,
   goOn: (asked: Asked) => Promise<ToolAnswer>,
 ): Promise<ToolOutcome> {
-  const { runId, call, createdAt } = run.header;
-  const { planned } = run.state;
-  const { deletes, mayTakeAway } = changeOf(call);
-  // What was not planned yet would be planned anew: that may be something else than what they agreed to.
-  const isRecent = context.clock.now() - createdAt < CONFIRMATION_MS && planned;
-  const { pending, unattempted, unknown } = run.state.counts();
-  const open = pending + unattempted + unknown;
-  const asks = (deletes || (!planned && mayTakeAway)) && !isRecent && !(planned && open === 0);
+  const { runId } = run.header;
+  const message = yesToGoOn(run, context);
+  const asks = message !== undefined;
+  const effect = message ?? "";
   const digest = `resume ${runId}`;
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
@@ -97,12 +115,33 @@ async function askedAgain(
     if (given.standsFor(digest)) return goOn("agreed_by_token");
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
-  const message = planned
-    ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
-    : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
+  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> =>
+    renderReport({
+      ...reported(run, context.environment),
+      status: "needs_confirmation",
+      confirmation: await askFor({ run: runId, digest }, effect, context),
+      nextSteps: [
+        ...hints,
+        `show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`,
+      ],
+    });
+  const onPage = () =>
+    decideWishOnPage(
+      {
+        call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
+        ...{ name: runId, effect },
+        after: (wish) => reportGoneOn(wish, runId, context),
+        otherwise: () => {
+          if (context.confirm === "strict") throw nobodyCame(effect);
+          return token([NOBODY_CAME_HINT]);
+        },
+      },
+      context,
+    );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: asks, digest, message, effect: message, start: goOn },
+      ...{ needsYes: asks, digest, message: effect, effect, start: goOn, onPage },
+      closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),
       declined: () =>
         renderReport({
@@ -112,23 +151,22 @@ async function askedAgain(
           tellsAsked: true,
           nextSteps: [
             "the person did not agree: nothing more was sent; do not try again unless they ask for it",
-            `they were shown: ${message}`,
+            `they were shown: ${effect}`,
           ],
         }),
-      token: async () =>
-        renderReport({
-          ...reported(run, context.environment),
-          status: "needs_confirmation",
-          confirmation: await askFor({ run: runId, digest }, message, context),
-          nextSteps: [
-            `show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`,
-          ],
-        }),
+      token: () => token(),
       refusal: () =>
-        new ToolError("this needs a person's yes, and this client cannot ask one", "Use a client that can ask."),
+        new ToolError(`this needs a person's yes, and this client cannot ask one. ${effect}`, STRICT_REMEDY),
     },
     context,
   );
+}
+
+/** Reports the run that was to go on, once a person decided about that on the page. */
+async function reportGoneOn(wish: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
+  await atMostOneWait(wish.rest, context);
+  if (wish.status() !== "succeeded") return reportRun(wish, context);
+  return reportRun(await context.runs.find(runId), context, [], { asked: "agreed_on_page", tellsAsked: true });
 }
 
 /** The answer where nobody has decided whether a run may go on. A later yes to an open question takes it up. */

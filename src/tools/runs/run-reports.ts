@@ -7,11 +7,13 @@ import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
 import { savedAnswer } from "../../render/changes/saved-run.ts";
+import { suiteReportUri } from "../../render/events/suite-reading.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { declinedNote, staleNote } from "../../render/page-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
+import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
@@ -93,6 +95,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
 /** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
   const report = reported(run, context.environment);
+  if (isWish(run)) return { ...report, ...wishReport(run) };
   return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
 }
 
@@ -105,15 +108,22 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
   const onPage = pageReport(run);
-  if (onPage !== undefined) return { ...report, ...onPage };
   const losses = context.changes?.asks(run);
-  if (losses === undefined) return report;
+  if (losses === undefined) return { ...report, ...onPage };
   const planned = { run: header.runId, digest: lossDigest(losses) };
   return { ...report, confirmation: await askFor(planned, effectText(losses), context) };
 }
 
+/** What is told of something else than a change that a person was asked for on the page. */
+function wishReport(wish: WishRun): Partial<ReportedRun> {
+  const { facts } = wish.state;
+  const { tool, input } = wish.header.call;
+  const where = tool === "resume_run" ? `the run is ${input.about}` : `the report is at ${suiteReportUri(input.about)}`;
+  return { ...(facts.asked && { asked: facts.asked, notes: [where] }), ...pageReport(wish) };
+}
+
 /** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
-function pageReport({ state, status }: ChangeRun): Partial<ReportedRun> | undefined {
+function pageReport({ state, status }: ChangeRun | WishRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
   if (status() === "needs_confirmation" && waits !== undefined) {
     const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };

@@ -10,6 +10,7 @@ import type { ListedRun, Run } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
+import { isWish } from "../../wishes/wishes.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
@@ -46,7 +47,7 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
       "Give one of them. outcome chooses among the items of one run.",
     );
   }
-  const run = await atRestOrTime(await ownRun(runId, context), query.waitMs, context);
+  const run = await atRestOrTime(await wishedFor(await ownRun(runId, context), context), query.waitMs, context);
   if (isChangeRun(run) && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
     const { shownPlan } = await import("../plans/kept-plan.ts");
     return shownPlan(run, context);
@@ -85,18 +86,28 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   if (waitMs === undefined) return run;
   const { clock } = context;
   const until = clock.now() + Math.min(waitMs, timeLeft(context));
+  const restOf = (some: Run): Promise<void> => restOrTime(some, Math.max(0, until - clock.now()), context);
+  if (run.status() === "running") await restOf(run);
   let found = run;
   if (waitsOnPage(run)) {
     const { untilDecided } = await import("../writing/confirmation/on-page.ts");
     await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
-    found = await ownRun(run.header.runId, context);
+    found = await wishedFor(await ownRun(run.header.runId, context), context);
   }
-  if (found.status() === "running") await restOrTime(found, Math.max(0, until - clock.now()), context);
+  if (found.status() === "running") await restOf(found);
   return found;
 }
 
+/** The run that goes on, where a person agreed to that; else the run itself. */
+async function wishedFor(run: Run, context: ToolContext): Promise<Run> {
+  const goesOn = isWish(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
+  return goesOn ? ownRun(run.header.call.input.about, context) : run;
+}
+
 function waitsOnPage(run: Run): boolean {
-  return isChangeRun(run) && run.status() === "needs_confirmation" && run.state.facts.waits !== undefined;
+  return (
+    (isChangeRun(run) || isWish(run)) && run.status() === "needs_confirmation" && run.state.facts.waits !== undefined
+  );
 }
 
 /** A group of failures with its first places only. */

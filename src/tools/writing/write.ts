@@ -17,7 +17,7 @@ import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn } from "./confirmation/agreement.ts";
 import { startAgreed } from "./confirmation/deciding.ts";
-import { decideOnPage, nobodyCame } from "./confirmation/on-page.ts";
+import { askLater, decideOnPage, nobodyCame } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
 import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
@@ -93,7 +93,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       onPage: () =>
         decideOnPage(given, plan, { changes, context }, async (header) => {
-          if (context.confirm === "strict") throw nobodyCame(plan);
+          if (context.confirm === "strict") throw nobodyCame(effectText(plan.losses));
           return needsYes(header, plan, context, [...hints, NOBODY_CAME_HINT]);
         }),
       start: async (asked, more) => {
@@ -137,8 +137,9 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     if (!("isOurs" in made)) planning.stop();
     return { run: made.run };
   }
+  const isPage = context.page?.isOffered() ?? false;
   // No token is given where it is strict, and the call cannot be there to ask.
-  if (confirm === "strict" && reply === undefined) {
+  if (confirm === "strict" && reply === undefined && !isPage) {
     planning.stop();
     throw tookTooLong();
   }
@@ -148,7 +149,8 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
     return isAgreed || !needsConfirmation(plan);
   };
-  return { run: await changes.prepare(header, planning, mayStart) };
+  const ask = isPage ? askLater(changes, context) : undefined;
+  return { run: await changes.prepare(header, planning, mayStart, { ask }) };
 }
 
 function unasked(plan: Plan): Plan {

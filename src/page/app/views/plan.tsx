@@ -19,7 +19,7 @@ const MOST_DIFFERENCES = 70;
 
 /** The diff of a plan as a tree: kinds, and in them groups and their options; then conflicts and drift. */
 export function Plan({ plan }: { readonly plan: PlanView }) {
-  const { targeting, changes, conflicts, drift, refused, omitted = {} } = plan;
+  const { targeting, changes, conflicts, drift, refused, differs, omitted = {} } = plan;
   const kinds = Object.keys(KINDS).filter((name): name is PlanChange["kind"] => Object.hasOwn(KINDS, name));
   return (
     <section aria-labelledby="plan">
@@ -38,6 +38,8 @@ export function Plan({ plan }: { readonly plan: PlanView }) {
           />
         ))}
       </ul>
+      <Sentences title="What does not come back as it was" of={differs} />
+      {omitted.differs !== undefined && <p>and {number(omitted.differs)} more</p>}
       <Differences caption="Conflicts" of={conflicts} omitted={omitted.conflicts ?? 0} />
       <Differences caption="Drift" of={drift} omitted={omitted.drift ?? 0} />
     </section>

@@ -13,9 +13,14 @@ const EVERY_MS = 1000;
 /** The run whose detail is wanted, and whether a read of one is under way or was a moment ago. */
 let wanted: RunRow | undefined;
 let isBusy = false;
+/** The row for which it was read last: every update of the stream brings all rows. */
+let looked = "";
 
 /** Reads what is beneath the row of a run, and reads it again as the row changes. */
 export function look(run: RunRow): void {
+  const row = JSON.stringify(run);
+  if (row === looked) return;
+  looked = row;
   wanted = run;
   if (!isBusy) void readWanted();
 }
@@ -27,7 +32,10 @@ async function readWanted(): Promise<void> {
   isBusy = true;
   const answer = await read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(run.runId)}`);
   if ("data" in answer) detail.value = answer.data;
-  else outcome.value = answer.message;
+  else {
+    outcome.value = answer.message;
+    looked = "";
+  }
   await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
   isBusy = false;
   await readWanted();

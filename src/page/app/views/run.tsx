@@ -35,7 +35,7 @@ const OUTCOMES = {
   pending: "Pending",
 } as const satisfies Partial<Record<keyof RunCounts, string>>;
 
-const FILES = { results: "Results", rejects: "Rejected rows", removed: "What was taken away" } as const;
+const FILES = { results: "Results", rejects: "Rejected rows", removed: "What was taken away", plan: "Plan" } as const;
 
 /** What the page shows of many. */
 const MOST_FAILURES = 100;

@@ -66,6 +66,9 @@ function OneRun({ id }: { readonly id: string }) {
   const run = runs.value.get(id);
   if (run === undefined) return <h1>There is no such run</h1>;
   const known = detail.value?.run.runId === id ? detail.value : { run, failures: [], downloads: [] };
+  // What was read of this very state of the run says more than its row.
+  const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
+  const shown = isFresh ? known.run : { ...known.run, ...run };
   return (
     <>
       <h1>
@@ -80,9 +83,9 @@ function OneRun({ id }: { readonly id: string }) {
         )}
         . <a href="#/runs">All runs</a>
       </p>
-      <Buttons run={run} act={actOnRun} />
+      <Buttons run={shown} act={actOnRun} />
       {run.waiting !== undefined && <Effect waiting={run.waiting} />}
-      <RunBody detail={{ ...known, run }} />
+      <RunBody detail={{ ...known, run: shown }} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { askedTwiceHint, changedQuestion } from "../../../render/changes/effect.ts";
 import type { Asked } from "../../../runs/outcome.ts";
 import type { ToolContext } from "../../context.ts";
-import type { ToolOutcome, ToolQuestion } from "../../definition.ts";
+import type { ToolAnswer, ToolOutcome, ToolQuestion } from "../../definition.ts";
 import { readQuestion, writeQuestion } from "./question-token.ts";
 
 /** Something that may need a person's yes, and what follows from each way in which it can be decided. */
@@ -16,6 +16,8 @@ export interface Wish<R> {
   /** Says how the effect differs from the one that a person was asked about before. */
   readonly changedFrom?: (effect: string) => string;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
+  /** Lets a person decide on the page where they closed the question; absent where `undecided` does that. */
+  readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   /** Goes ahead; `hints` are for the answer. */
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   /** Answers a no. */
@@ -75,12 +77,13 @@ export async function decided<R>(
 }
 
 /** The question to a person; `changed` says what has changed since they were asked the last time. */
-function question<R>({ digest, effect, message, undecided }: Wish<R>, changed?: string): ToolQuestion {
+function question<R>({ digest, effect, message, undecided, closed }: Wish<R>, changed?: string): ToolQuestion {
   return {
     ask: {
       message: changed === undefined ? message : changedQuestion(changed, message),
       token: writeQuestion({ digest, effect, ...(changed !== undefined && { changed }) }),
       ...(undecided && { undecided }),
+      ...(closed && { onPage: closed }),
     },
   };
 }

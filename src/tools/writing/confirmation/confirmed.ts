@@ -66,7 +66,8 @@ async function startConfirmed(
   if (plan === "started") return reportStarted(await changes.runs.find(header.runId), context);
   if (isGoing(plan)) {
     const waiting = await changes.runs.find(header.runId);
-    return reportRun(await changes.prepare(header, plan, isAsAgreed, waiting?.state), context);
+    const meanwhile = waiting?.state;
+    return reportRun(await changes.prepare(header, plan, isAsAgreed, { meanwhile }), context);
   }
   if (isAsAgreed(plan)) {
     const isAgreed = plan.facts.asked === "agreed_by_token";

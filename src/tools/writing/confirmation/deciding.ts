@@ -4,7 +4,11 @@ import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import type { Decided } from "../../../changes/rows/entries.ts";
 import { changedEffect } from "../../../render/changes/effect.ts";
+import { staleText } from "../../../render/failures/words.ts";
+import type { Run } from "../../../runs/kind.ts";
+import type { Asked } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
+import { isWish, type Wishes, type WishRun } from "../../../wishes/wishes.ts";
 import { changesOf } from "../../apis.ts";
 import type { DecisionLine, ToolContext, ToolServices } from "../../context.ts";
 import { checkAllowed } from "../allowed-targetings.ts";
@@ -13,7 +17,7 @@ import { checkAllowed } from "../allowed-targetings.ts";
 export type Decider = Pick<Decided, "who" | "where">;
 
 /** What a decision came to: it counts, another one came first, or what it is about has changed. */
-type DecisionOutcome = "done" | "decided" | "stale";
+export type DecisionOutcome = "done" | "decided" | "stale";
 
 /**
  * A run that waits for a person's decision; undefined where it does not, or no longer. One that waited too long is
@@ -23,8 +27,18 @@ export async function waitingRun(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
 ): Promise<ChangeRun | undefined> {
+  const run = await waitingOfAnyKind(runId, { runs, clock });
+  return run !== undefined && isChangeRun(run) ? run : undefined;
+}
+
+/** The same for a change, or for what else a person is asked for. */
+export async function waitingOfAnyKind(
+  runId: string,
+  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
+): Promise<ChangeRun | WishRun | undefined> {
   const run = await runs.find(runId);
-  if (run === undefined || !isChangeRun(run) || run.status() !== "needs_confirmation") return undefined;
+  if (run === undefined || run.status() !== "needs_confirmation" || !(isChangeRun(run) || isWish(run)))
+    return undefined;
   const { waits } = run.state.facts;
   if (waits === undefined) return undefined;
   if (waits.until > clock.now()) return run;
@@ -42,23 +56,29 @@ export async function approve(run: ChangeRun, by: Decider, changes: Changes, ser
   const { waits } = state.facts;
   if (waits === undefined) return "decided" satisfies DecisionOutcome;
   if (waits.stale !== undefined) return "stale" satisfies DecisionOutcome;
-  const context = contextOf(run, services);
+  const context = callerContext(run, services);
   const bytes = services.runs.part(runId, "input");
   await checkAllowed(call, bytes, context);
   const plan = await changes.plan(call, services.stopping, bytes);
   if ((await changes.runs.stored(runId))?.started !== false) return "decided" satisfies DecisionOutcome;
-  if (lossDigest(plan.losses) !== waits.digest) {
-    const stale = changedEffect(state.facts.effect ?? "", plan.losses);
+  const gone = plan.facts.stale;
+  if (gone !== undefined || lossDigest(plan.losses) !== waits.digest) {
+    const stale = gone === undefined ? changedEffect(state.facts.effect ?? "", plan.losses) : staleText(gone);
     plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: { ...waits, stale } };
     await changes.propose(header, plan);
     return "stale" satisfies DecisionOutcome;
   }
   const decided = { ...by, at: services.clock.now() };
-  const asked = by.where === "view" ? "agreed_in_view" : "agreed_on_page";
+  const asked = askedAt(by);
   plan.facts = { ...plan.facts, asked, decided };
   if ((await changes.start(header, plan)) === undefined) return "decided" satisfies DecisionOutcome;
   note(run, "approved", decided, services);
   return "done" satisfies DecisionOutcome;
+}
+
+/** Where a person agreed, as answers tell it. */
+export function askedAt({ where }: Decider): Asked {
+  return where === "view" ? "agreed_in_view" : "agreed_on_page";
 }
 
 /** Starts a run that a person agreed to in their client or by a token; where it was started before, gives that. */
@@ -77,18 +97,24 @@ export async function startAgreed(
   return started;
 }
 
+/** What ends waiting runs of a kind. */
+interface Withdrawing {
+  readonly runs: Pick<Changes["runs"] | Wishes["runs"], "withdraw">;
+}
+
 /** Ends a waiting run for a person's no, once in all processes: the no stands in its journal. */
-export async function decline(run: ChangeRun, by: Decider, changes: Changes, services: ToolServices) {
+export async function decline(run: Run, by: Decider, { runs }: Withdrawing, services: ToolServices) {
   const decided = { ...by, at: services.clock.now() };
   const ending = { cause: "cancelled", reason: ownReason("DECLINED", decided) } as const;
-  const ended = await changes.runs.withdraw(run.header.runId, ending);
+  const ended = await runs.withdraw(run.header.runId, ending);
   if (ended === undefined) return "decided" satisfies DecisionOutcome;
   note(run, "declined", decided, services);
   return "done" satisfies DecisionOutcome;
 }
 
-function note(
-  { header: { runId, caller, project } }: ChangeRun,
+/** Writes a decision on a run into the audit. */
+export function note(
+  { header: { runId, caller, project } }: Pick<Run, "header">,
   decision: DecisionLine["decision"],
   { who, where, at }: Decided,
   { noteDecision }: ToolServices,
@@ -96,8 +122,8 @@ function note(
   noteDecision?.({ at: new Date(at).toISOString(), runId, decision, where, who, caller, project });
 }
 
-/** What checks of a call need that is carried out for the one who made it. */
-function contextOf({ header }: ChangeRun, services: ToolServices): ToolContext {
+/** What is needed to carry out a call for the one who made it. */
+export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
 }

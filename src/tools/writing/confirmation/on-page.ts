@@ -4,6 +4,9 @@ import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
 import { NOBODY_CAME, waitsOnPage } from "../../../render/page-words.ts";
+import type { RunHeader } from "../../../runs/backend/store.ts";
+import type { Run } from "../../../runs/kind.ts";
+import type { WishCall } from "../../../wishes/wish-state.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
@@ -11,8 +14,8 @@ import { atMostOneWait } from "../follow-run.ts";
 import type { Given } from "../planned.ts";
 
 /** Where a person's yes is needed and nobody came to the page. */
-export function nobodyCame({ losses }: Plan): ToolError {
-  return new ToolError(`this needs a person's yes, and nobody came to the page. ${effectText(losses)}`, NOBODY_CAME);
+export function nobodyCame(effect: string): ToolError {
+  return new ToolError(`this needs a person's yes, and nobody came to the page. ${effect}`, NOBODY_CAME);
 }
 
 /** How long a run waits for a decision on the page, in milliseconds. */
@@ -20,19 +23,20 @@ const PAGE_WAIT_MS = 24 * 3_600_000;
 /** How often a call looks whether a person has decided, in whatever process, in milliseconds. */
 const LOOK_MS = 100;
 
-/** Keeps a run as one that waits for a person's decision on the page. */
-async function keepWaiting(
+/** Keeps a run as one that waits for a person's decision on the page; `effect` where it is not only what goes. */
+export async function keepWaiting(
   header: ChangeHeader,
   plan: Plan,
   { changes, clock }: { readonly changes: Changes } & Pick<ToolContext, "clock">,
+  effect?: string,
 ): Promise<void> {
   const { losses } = plan;
   plan.facts = {
     ...plan.facts,
-    effect: effectSentence(losses),
+    effect: effect ?? effectSentence(losses),
     waits: {
       digest: lossDigest(losses),
-      effect: effectText(losses),
+      effect: effect ?? effectText(losses),
       parts: effectParts(losses),
       until: clock.now() + PAGE_WAIT_MS,
     },
@@ -55,6 +59,24 @@ export async function decideOnPage(
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
 }
 
+/**
+ * Lets a person decide on the page about a run whose call has answered. Where nobody comes there, a token is given for
+ * it, unless that is not enough.
+ */
+export function askLater(changes: Changes, context: ToolContext) {
+  return async (header: ChangeHeader, plan: Plan): Promise<void> => {
+    await keepWaiting(header, plan, { changes, clock: context.clock });
+    const { runId } = header;
+    const shown = context.page?.show(runId) ?? Promise.resolve(false);
+    // Nothing waits for it: a page that cannot be opened is one that nobody came to.
+    void shown
+      .catch(() => false)
+      .then((came) => {
+        if (!came && context.confirm !== "strict") changes.remember(runId, plan.losses);
+      });
+  };
+}
+
 /** The same for a plan, which is a run already. */
 export async function decidePlanOnPage(
   header: ChangeHeader,
@@ -66,14 +88,38 @@ export async function decidePlanOnPage(
   return askOnPage(header, context, otherwise);
 }
 
+/** What a person is asked for on the page beside changes, and how the call is answered. */
+interface AskedWish {
+  readonly call: WishCall;
+  /** What it is about, in a few words, and what exactly a yes leads to. */
+  readonly name: string;
+  readonly effect: string;
+  /** Answers once it was decided on. */
+  readonly after: (wish: Run) => Promise<ToolAnswer>;
+  /** Answers where nobody came to the page. */
+  readonly otherwise: () => Promise<ToolAnswer>;
+}
+
+/** Lets a person decide on the page whether something is done that is no change of its own, and waits for it. */
+export async function decideWishOnPage(
+  { call, name, effect, after, otherwise }: AskedWish,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { wishes, caller, clock } = context;
+  if (wishes === undefined) return otherwise();
+  const waits = { digest: "", effect, parts: [], until: clock.now() + PAGE_WAIT_MS };
+  return askOnPage(await wishes.keep(call, caller, name, { effect, waits }), context, otherwise, after);
+}
+
 /**
  * Shows a waiting run to a person, and waits for the decision as long as the call may. Gives `otherwise` where nobody
- * came to the page.
+ * came to the page, and `after` once there is a decision; else the run is reported.
  */
 async function askOnPage(
-  { runId }: ChangeHeader,
+  { runId }: Pick<RunHeader, "runId">,
   context: ToolContext,
   otherwise: () => Promise<ToolAnswer>,
+  after?: (run: Run) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
   let came: boolean | undefined;
   const coming = (context.page?.show(runId) ?? Promise.resolve(false)).then((shown) => {
@@ -83,7 +129,9 @@ async function askOnPage(
   if (came === false && !(await isDecided(runId, context))) return otherwise();
   await atMostOneWait(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
-  return reportRun(await context.runs.find(runId), context, isWaiting ? [waitsOnPage(runId)] : []);
+  const run = await context.runs.find(runId);
+  if (after !== undefined && run !== undefined && !isWaiting) return after(run);
+  return reportRun(run, context, isWaiting ? [waitsOnPage(runId)] : []);
 }
 
 /** Resolves when a waiting run was decided, or the call is over. */
@@ -93,6 +141,10 @@ export async function untilDecided(runId: string, context: ToolContext): Promise
   while (!(isOver() || (await isDecided(runId, context)))) await clock.sleep(LOOK_MS);
 }
 
-async function isDecided(runId: string, { changes }: Pick<ToolContext, "changes">): Promise<boolean> {
-  return (await changes?.runs.stored(runId))?.started !== false;
+async function isDecided(
+  runId: string,
+  { changes, wishes }: Pick<ToolContext, "changes" | "wishes">,
+): Promise<boolean> {
+  const stored = (await changes?.runs.stored(runId)) ?? (await wishes?.runs.stored(runId));
+  return stored?.started !== false;
 }

@@ -51,7 +51,7 @@ export async function undecided(
         made.askedBy("agreed_in_client");
         return lossDigest(made.losses) === digest || !needsConfirmation(made);
       };
-      await changes.prepare(header, planning, isAgreed, state);
+      await changes.prepare(header, planning, isAgreed, { meanwhile: state });
     },
   };
 }

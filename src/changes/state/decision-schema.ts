@@ -1,0 +1,26 @@
+import * as z from "zod";
+
+/** Who agreed, as it is read back. */
+export const asked = z.enum(["agreed_in_client", "agreed_in_view", "agreed_on_page", "agreed_by_token", "not_needed"]);
+
+/** What a run waits for, as it is read back. */
+export const waits = z.object({
+  digest: z.string(),
+  effect: z.string(),
+  parts: z.array(
+    z.object({
+      title: z.string(),
+      count: z.number(),
+      objects: z.array(z.object({ name: z.string(), says: z.string() })),
+    }),
+  ),
+  until: z.number(),
+  stale: z.string().exactOptional(),
+});
+
+/** A decision about a run, as it is read back. */
+export const decided = z.object({
+  who: z.string(),
+  where: z.enum(["client", "view", "page", "token"]),
+  at: z.number(),
+});

@@ -1,0 +1,272 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { browserOfTest, personAt } from "../support/page-person.ts";
+import { startCommand } from "../support/server-process.ts";
+import { optionItems } from "../support/service.ts";
+import { checkedReport, startSession } from "../support/writing.ts";
+
+const detail = z.looseObject({
+  run: z.looseObject({
+    status: z.string(),
+    actions: z.array(z.string()),
+    disabled: z.record(z.string(), z.string()).optional(),
+    decided: z.string().optional(),
+  }),
+  failures: z.array(z.looseObject({ message: z.string(), remedy: z.string(), places: z.string() })),
+  downloads: z.array(z.string()),
+  plan: z.looseObject({ changes: z.array(z.looseObject({ kind: z.string(), name: z.string() })) }).optional(),
+});
+
+type Person = Awaited<ReturnType<typeof personAt>>;
+
+async function detailOf(person: Person, runId: string) {
+  const answer = await fetch(`${person.origin}/page/runs/${runId}`, { headers: { cookie: person.cookie } });
+  return detail.parse(await answer.json());
+}
+
+/** The run that waits by now, apart from one that waited before: the page is told of changes twice a second. */
+async function waitingAfter(person: Person, before: string) {
+  const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && runId !== before);
+  await expect.poll(found, { timeout: 10_000 }).toBeDefined();
+  const run = found();
+  if (run === undefined) throw new Error("no run waits");
+  return run;
+}
+
+async function download(person: Person, runId: string, file: string) {
+  const answer = await fetch(`${person.origin}/page/runs/${runId}/${file}`, { headers: { cookie: person.cookie } });
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+}
+
+/** A session with a group and two options of which two are deleted by a decision on the page. */
+async function deleted(given: { live?: boolean; env?: Record<string, string> } = {}) {
+  const browser = browserOfTest();
+  const session = await startSession({ ...given, env: { ...browser.env, ...given.env } });
+  const made = await session.write("create_targetings", { items: [{ name: "Sports fans" }] });
+  const targetingId = made.results[0]?._id ?? "";
+  const items = [
+    { name: "Shoes", contexts: ["s"], children: [{ name: "Running", contexts: ["r1", "r2"] }] },
+    { name: "Hats", contexts: ["h"] },
+  ];
+  await session.write("bulk_add_options", { targetingId, items });
+  const answer = session.client.callTool("delete_options", { targetingId, names: ["Running", "Hats"] });
+  const person = await personAt(await browser.address());
+  const { runId } = await person.waiting();
+  expect((await person.press(runId, "approve")).status).toBe(200);
+  expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  return { ...session, person, browser, targetingId, runId };
+}
+
+describe("a run on the page", () => {
+  test("what a run did is downloaded, and what belongs to nobody here is not there", async () => {
+    const { person, runId } = await deleted();
+    const { run, downloads } = await detailOf(person, runId);
+    expect(run).toMatchObject({ status: "succeeded", actions: ["undo"] });
+    expect(run.decided).toContain("on the page");
+    expect(downloads).toEqual(["results", "removed"]);
+    const results = await download(person, runId, "results");
+    expect(results.headers.get("content-disposition")).toBe(`attachment; filename="${runId}-results.ndjson"`);
+    expect(results.headers.get("x-content-type-options")).toBe("nosniff");
+    const rows = results.text.trim().split("\n");
+    expect(rows.map((row): unknown => JSON.parse(row))).toMatchObject([
+      { index: 0, name: "Running", outcome: "succeeded" },
+      { index: 1, name: "Hats", outcome: "succeeded" },
+    ]);
+    expect((await download(person, runId, "removed")).text).toContain('"r2"');
+    for (const file of ["rejects", "plan", "journal", "input"]) {
+      expect((await download(person, runId, file)).status).toBe(404);
+    }
+    expect((await download(person, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "results")).status).toBe(404);
+  });
+
+  test("failures come with their remedies, and rejected rows as a file", async () => {
+    const session = await deleted();
+    const { person, targetingId } = session;
+    const { runId = "" } = await session.write("bulk_add_options", {
+      targetingId,
+      items: [
+        { name: "Shoes", contexts: ["x"] },
+        { name: "New", contexts: ["n"] },
+      ],
+    });
+    const { run, failures } = await detailOf(person, runId);
+    expect(run.status).toBe("partial");
+    expect(failures).toMatchObject([{ places: "item 1", message: expect.any(String) }]);
+    expect(failures[0]?.remedy.length).toBeGreaterThan(5);
+  });
+
+  test("Undo plans the way back, which is approved on the page, and brings back what was deleted", async () => {
+    const session = await deleted();
+    const { person, runId, targetingId } = session;
+    expect((await person.press(runId, "undo")).status).toBe(200);
+    const back = await waitingAfter(person, runId);
+    expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
+    expect(back.waiting?.effect).toMatch(new RegExp(`Takes back run ${runId} \\(delete_options\\): 2 go back`));
+    const { plan, downloads } = await detailOf(person, back.runId);
+    expect(downloads).toEqual(["plan"]);
+    expect(plan?.changes).toMatchObject([
+      { kind: "created", name: "Running", group: "Shoes", added: 2 },
+      { kind: "created", name: "Hats", added: 1 },
+    ]);
+    const whole: unknown = JSON.parse((await download(person, back.runId, "plan")).text);
+    expect(whole).toMatchObject({ version: 1, exitCode: 2 });
+    expect((await person.press(back.runId, "approve")).status).toBe(200);
+    await expect.poll(async () => (await detailOf(person, back.runId)).run.status).toBe("succeeded");
+    const there = await session.client.callTool("list_options", { targetingId, all: true });
+    expect(JSON.stringify(there.structuredContent)).toMatch(/Running.*Hats|Hats.*Running/);
+    expect((await detailOf(person, back.runId)).run.actions).toEqual(["undo"]);
+    expect((await person.press(back.runId, "approve")).status).toBe(409);
+  });
+
+  test("a way back that no longer fits is stale, and is not approved", async () => {
+    const session = await deleted();
+    const { person, runId, targetingId } = session;
+    await person.press(runId, "undo");
+    const back = await waitingAfter(person, runId);
+    await session.write("bulk_add_options", { targetingId, items: [{ name: "Hats", contexts: ["mine"] }] });
+    expect((await person.press(back.runId, "approve")).status).toBe(409);
+    await expect
+      .poll(() =>
+        person
+          .runs()
+          .find((run) => run.runId === back.runId)
+          ?.waiting?.stale?.join(),
+      )
+      .toContain("Hats");
+    expect((await person.press(back.runId, "decline")).status).toBe(200);
+  });
+
+  test("without the project's key nothing is undone; read-only shows no buttons", async () => {
+    const session = await deleted({ live: true });
+    const { runId, environment } = session;
+    const other = browserOfTest();
+    startCommand(["page"], { ...environment, ...other.env, TARGETING_MCP_PROJECT: "another" });
+    const there = await personAt(await other.address());
+    const ended = "The server that asked has ended: ask the agent again.";
+    expect((await detailOf(there, runId)).run).toMatchObject({ actions: ["undo"], disabled: { undo: ended } });
+    const refused = await there.press(runId, "undo");
+    expect([refused.status, await refused.json()]).toEqual([409, { message: ended }]);
+    const reading = browserOfTest();
+    startCommand(["page"], { ...environment, ...reading.env, TARGETING_MCP_READ_ONLY: "true" });
+    const reader = await personAt(await reading.address());
+    expect((await detailOf(reader, runId)).run.actions).toEqual([]);
+    expect((await reader.press(runId, "undo")).status).toBe(403);
+  });
+
+  test("a run goes by live, and Cancel stops it, also from another process", async () => {
+    const session = await deleted({ live: true });
+    const { environment, targetingId } = session;
+    const other = browserOfTest();
+    startCommand(["page"], { ...environment, ...other.env });
+    const there = await personAt(await other.address());
+    await session.control("/faults", { faults: [{ kind: "slow", on: "addOptions", delayMs: 900, times: 100 }] });
+    const items = optionItems(20_000);
+    const answer = session.client.callTool("bulk_add_options", { targetingId, items });
+    const seen = new Set<number>();
+    const running = () => there.runs().find(({ tool, status }) => tool === "bulk_add_options" && status === "running");
+    await expect
+      .poll(() => {
+        const succeeded = running()?.counts.succeeded;
+        if (succeeded !== undefined) seen.add(succeeded);
+        return seen.size;
+      })
+      .toBeGreaterThanOrEqual(2);
+    const run = running();
+    expect(run?.actions).toEqual(["cancel"]);
+    expect((await there.press(run?.runId ?? "", "cancel")).status).toBe(200);
+    expect(checkedReport(await answer).status).toBe("cancelled");
+    await expect.poll(() => there.runs().find(({ runId }) => runId === run?.runId)?.status).toBe("cancelled");
+  });
+});
+
+describe("what goes to the page besides changes", () => {
+  /** A deletion that was cut short more than ten minutes ago, and a server that finds it. */
+  async function cutShort() {
+    const session = await deleted({ live: true });
+    const { targetingId, environment, person } = session;
+    const group = { name: "Group", contexts: ["g"], children: optionItems(300) };
+    await session.write("bulk_add_options", { targetingId, items: [group] });
+    await session.control("/faults", { faults: [{ kind: "slow", on: "deleteOptions", delayMs: 3000, times: 9 }] });
+    const names = optionItems(300).map(({ name }) => name);
+    const answer = session.client.callTool("delete_options", { targetingId, names });
+    const run = await waitingAfter(person, session.runId);
+    await session.writesSent();
+    await person.press(run.runId, "approve");
+    await expect.poll(() => session.writesSent(), { interval: 20 }).toContain("deleteOptions");
+    expect((await person.press(run.runId, "cancel")).status).toBe(200);
+    expect(checkedReport(await answer).status).toBe("cancelled");
+    const file = join(environment.TARGETING_MCP_STATE_DIR ?? "", "runs", run.runId, "run.json");
+    const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
+    await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - 600_000 }));
+    await session.control("/faults", { faults: [] });
+    await expect.poll(() => person.runs().find(({ runId }) => runId === run.runId)?.status).toBe("cancelled");
+    return { ...session, cut: run.runId };
+  }
+
+  test("resume_run of an old deletion waits there for a yes, and goes on with it", async () => {
+    const { client, person, cut } = await cutShort();
+    const answer = client.callTool("resume_run", { runId: cut });
+    const wish = await waitingAfter(person, cut);
+    expect(wish).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
+    expect(wish.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
+    expect((await person.press(wish.runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer)).toMatchObject({ runId: cut, status: "succeeded", asked: "agreed_on_page" });
+    const later = await client.callTool("get_run", { runId: wish.runId });
+    expect(later.structuredContent).toMatchObject({ runId: cut, asked: "agreed_on_page" });
+    expect((await person.press(wish.runId, "approve")).status).toBe(409);
+  });
+
+  test("a no to resume_run sends nothing more, and Resume run on the page is a yes of its own", async () => {
+    const { client, person, cut } = await cutShort();
+    const answer = client.callTool("resume_run", { runId: cut });
+    const wish = await waitingAfter(person, cut);
+    expect((await person.press(wish.runId, "decline")).status).toBe(200);
+    expect(checkedReport(await answer)).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+    expect((await person.press(cut, "resume")).status).toBe(200);
+    await expect.poll(async () => (await detailOf(person, cut)).run.status).toBe("succeeded");
+    expect((await detailOf(person, cut)).run.decided).toContain("on the page");
+  });
+
+  test("live event tests are sent once a person agreed there", async () => {
+    const { client, person, control, runId } = await deleted({ live: true });
+    const made = await client.callTool("generate_event_tests", { eventNames: ["purchase"] });
+    const { suiteId } = z.looseObject({ suiteId: z.string() }).parse(made.structuredContent);
+    const sent = async () => z.object({ total: z.number() }).parse(await control("/events")).total;
+    const answer = client.callTool("run_event_tests", { suiteId, target: "configured" });
+    const wish = await waitingAfter(person, runId);
+    expect(wish.waiting?.effect).toMatch(/sends \d+ test events to the LIVE event API/);
+    expect(await sent()).toBe(0);
+    expect((await person.press(wish.runId, "approve")).status).toBe(200);
+    expect((await answer).structuredContent).toMatchObject({ suiteId, target: "configured", asked: "agreed_on_page" });
+    const count = await sent();
+    expect(count).toBeGreaterThan(0);
+    expect((await person.press(wish.runId, "approve")).status).toBe(409);
+    expect(await sent()).toBe(count);
+    const told = await client.callTool("get_run", { runId: wish.runId });
+    expect(told.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  });
+
+  test.for(["ask", "strict"])(
+    "a deletion whose planning outlasts its call comes there once it is planned, %s",
+    async (confirm) => {
+      const session = await deleted({
+        live: true,
+        env: { TARGETING_MCP_WAIT_MS: "4000", TARGETING_MCP_CONFIRM: confirm },
+      });
+      const { client, person, targetingId } = session;
+      await session.control("/faults", { faults: [{ kind: "slow", on: "listOptions", delayMs: 3000, times: 3 }] });
+      const told = checkedReport(await client.callTool("delete_options", { targetingId, names: ["Shoes"] }));
+      expect(told.status).toBe("running");
+      const run = await waitingAfter(person, session.runId);
+      expect(run).toMatchObject({ runId: told.runId, actions: ["approve", "decline"] });
+      const waiting = checkedReport(await client.callTool("get_run", { runId: told.runId }));
+      expect(waiting.status).toBe("needs_confirmation");
+      expect(waiting.confirmation?.token).toBeUndefined();
+      expect((await person.press(run.runId, "approve")).status).toBe(200);
+      const done = await client.callTool("get_run", { runId: told.runId, waitMs: 3900 });
+      expect(checkedReport(done)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    },
+  );
+});
