@@ -11,8 +11,8 @@ export interface CsvRecord {
 }
 
 /**
- * The records of a CSV file in order, the header first; empty lines are skipped. Throws a FileError that names the
- * line where quotes do not match or bytes are not of the encoding.
+ * The records of a CSV file in order, the header first; an empty line is a record of one empty cell. Throws a FileError
+ * that names the line where quotes do not match or bytes are not of the encoding.
  */
 export async function* csvRecords(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly CsvRecord[]> {
   // Not papaparse's `parse`: that keeps its last result in memory, its Parser does not.
@@ -37,17 +37,17 @@ function recordsIn(
   const hasReturns = text.includes("\r");
   const records: CsvRecord[] = [];
   let line = from;
+  // After the last line break the parser sees one more, empty line.
+  const isClosed = text.endsWith("\n");
   for (let row = 0; row < data.length; row += 1) {
     const cells = data[row] ?? [];
     if (faulty?.row === row) throw malformed(faulty, line);
     if (hasReturns) withoutReturn(cells);
-    const isEmpty = cells.length === 1 && cells[0] === "";
-    if (!isEmpty) records.push({ line, cells });
+    if (!isClosed || row < data.length - 1) records.push({ line, cells });
     line += isQuoted ? 1 + newlinesInside(cells) : 1;
   }
   if (faulty !== undefined) throw malformed(faulty, line);
-  // After the last line break the parser sees one more, empty line.
-  return { records, nextLine: text.endsWith("\n") ? line - 1 : line };
+  return { records, nextLine: isClosed ? line - 1 : line };
 }
 
 /** Cuts a text where a record ends, so that each piece can be parsed by itself: at line breaks outside of quotes. */

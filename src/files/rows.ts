@@ -65,7 +65,7 @@ export interface Row<Item> {
   readonly index: number;
   /** Where it came from a file: the line on which it begins, counted from 1. */
   readonly line?: number;
-  /** How many empty rows were passed over right before it; absent where none was. */
+  /** How many empty rows were passed over before it, or behind the last; absent where none was. */
   readonly skipped?: number;
 }
 
@@ -108,21 +108,27 @@ async function* csvRows<Item>(
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   let columns: Columns<Item> | undefined;
   let index = 0;
+  const passed = { empty: 0 };
+  // Held back, since empty rows may end the file: what is behind the last row is told with it.
+  let last: readonly FileRow<Item>[] = [];
   for await (const batch of csvRecords(bytes, encoding)) {
-    const [first] = batch;
-    if (columns === undefined && first !== undefined) {
-      onHeader(first.cells);
-      columns = { count: first.cells.length, read: shape.fromCells(headerOf(first.cells, shape.columns)) };
-      const rows = rowsIn(batch.slice(1), index, columns);
-      index += rows.length;
-      yield rows;
-    } else if (columns !== undefined) {
-      const rows = rowsIn(batch, index, columns);
-      index += rows.length;
-      yield rows;
+    let records = batch;
+    if (columns === undefined) {
+      const begin = batch.findIndex(({ cells }) => !isEmptyRow(cells));
+      const header = batch[begin]?.cells;
+      if (header === undefined) continue;
+      onHeader(header);
+      columns = { count: header.length, read: shape.fromCells(headerOf(header, shape.columns)) };
+      records = batch.slice(begin + 1);
     }
+    const rows = rowsIn(records, index, columns, passed);
+    index += rows.length;
+    if (rows.length === 0) continue;
+    yield [...last, ...rows.slice(0, -1)];
+    last = rows.slice(-1);
   }
   if (columns === undefined) throw new FileError("the file is empty", `Its first line names ${listed(shape.columns)}.`);
+  yield last.map((row) => (passed.empty === 0 ? row : { ...row, skipped: (row.skipped ?? 0) + passed.empty }));
 }
 
 /** How many columns a file has, and what reads its rows. */
@@ -131,26 +137,30 @@ interface Columns<Item> {
   readonly read: (cells: readonly string[]) => RowContent<Item>;
 }
 
-/** The rows of records, counted from `from`; empty ones are skipped. */
+/** The rows of records, counted from `from`; empty ones are skipped, and counted in `passed` until a row tells them. */
 function rowsIn<Item>(
   records: readonly CsvRecord[],
   from: number,
   { count, read }: Columns<Item>,
+  passed: { empty: number },
 ): readonly FileRow<Item>[] {
   const rows: FileRow<Item>[] = [];
-  let skipped = 0;
   for (const { line, cells } of records) {
-    if (cells[0] === "" && cells.every(isEmpty)) {
-      skipped += 1;
+    if (isEmptyRow(cells)) {
+      passed.empty += 1;
       continue;
     }
     const tooMany = cells.length > count && !cells.slice(count).every(isEmpty);
     const content = tooMany ? invalidRow("tooManyCells", { columns: count }) : read(cells);
     const row = { content, index: from + rows.length, line, raw: cells };
-    rows.push(skipped === 0 ? row : { ...row, skipped });
-    skipped = 0;
+    rows.push(passed.empty === 0 ? row : { ...row, skipped: passed.empty });
+    passed.empty = 0;
   }
   return rows;
+}
+
+function isEmptyRow(cells: readonly string[]): boolean {
+  return cells[0] === "" && cells.every(isEmpty);
 }
 
 function isEmpty(cell: string): boolean {
@@ -235,7 +245,7 @@ export async function itemsIn<Item>(
   shape: RowShape<Item>,
 ): Promise<readonly GivenItem<Item>[]> {
   const given: GivenItem<Item>[] = [];
-  const merged = new Map<number, number>();
+  const merged = new Map<number, { merged: number; skipped: number }>();
   const byKey = new Map<string, number>();
   const spoilt = new Map<string, number>();
   for await (const rows of rowsOf(bytes, file, shape)) {
@@ -256,7 +266,10 @@ export async function itemsIn<Item>(
       }
       const clash = shape.merge(before.item, content.item);
       if (clash !== undefined) given.push({ index, line, ...passed, reason: clash });
-      else merged.set(owner, (merged.get(owner) ?? 0) + 1);
+      else {
+        const sums = merged.get(owner) ?? { merged: 0, skipped: before.skipped ?? 0 };
+        merged.set(owner, { merged: sums.merged + 1, skipped: sums.skipped + (skipped ?? 0) });
+      }
     }
   }
   for (const [key, line] of spoilt) {
@@ -271,9 +284,9 @@ export async function itemsIn<Item>(
       reason,
     };
   }
-  for (const [position, rows] of merged) {
+  for (const [position, sums] of merged) {
     const whole = given[position];
-    if (whole !== undefined) given[position] = { ...whole, merged: rows };
+    if (whole !== undefined) given[position] = { ...whole, ...sums };
   }
   return given;
 }

@@ -182,36 +182,35 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
   ]);
 }
 
-/** What a targeting or a group holds, counted. */
-export interface SavedCounts {
-  readonly options: number;
-  readonly contextIds: number;
-  readonly groups: number;
-  readonly subOptions: number;
-  readonly withoutContexts: number;
-}
-
 /** What was saved to a file, in words. */
 export function savedText(saved: {
   readonly savedTo: string;
   /** The base that was saved beside a whole targeting. */
   readonly base?: string | undefined;
-  readonly counts: SavedCounts | { readonly options: number; readonly contextIds: number };
+  readonly counts: {
+    readonly options: number;
+    readonly contextIds: number;
+    readonly groups?: number;
+    readonly subOptions?: number;
+    readonly withoutContexts?: number;
+  };
   readonly largest?: readonly OptionRow[];
-  readonly note?: string | undefined;
+  /** The one option whose Context IDs were saved. */
+  readonly option?: OptionRow;
 }): string {
-  const { savedTo, base, counts, largest = [], note } = saved;
+  const { savedTo, base, counts, largest = [], option } = saved;
   const { options, contextIds } = counts;
+  const what = option === undefined ? `${options} options with ${contextIds} Context IDs` : `${contextIds} Context IDs`;
+  const of = option === undefined ? "" : ` of the option ${shown(option.name)} (${option._id})`;
   const kinds =
-    "groups" in counts &&
+    counts.groups !== undefined &&
     `${counts.groups} of them are groups, ${counts.subOptions} are sub-options, ` +
       `${counts.withoutContexts} hold no Context IDs (a group: and no sub-options).`;
   return lines([
-    `Saved ${options} options with ${contextIds} Context IDs to ${shown(savedTo)}.`,
+    `Saved ${what}${of} to ${shown(savedTo)}.`,
     base !== undefined && `Its base, by which changes of others are told, is ${shown(base)}.`,
     kinds,
     largest.length > 0 && `The largest (ID, name, number of Context IDs):\n${fenced(largest.map(listLine))}`,
-    note,
   ]);
 }
 

@@ -1,5 +1,5 @@
 import type { RunHeader, RunSummary } from "./backend/store.ts";
-import type { Did, KnownChange, Outcome, Reason, ReportedObject, Standing, StopCause } from "./outcome.ts";
+import type { Did, KnownChange, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "./outcome.ts";
 import { type Counts, OUTCOMES } from "./outcome.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
@@ -29,8 +29,11 @@ export interface ReportedState {
   readonly stopped: { readonly cause: StopCause } | undefined;
   /** Milliseconds since 1970. */
   readonly updatedAt: number;
-  /** The one targeting in which all is that it changes; the tool that it is told under, where the call says another. */
-  readonly facts?: { readonly within?: string; readonly tool?: string };
+  /**
+   * The one targeting in which all is that it changes; the tool that it is told under, where the call says another; what
+   * the rows of its file came to.
+   */
+  readonly facts?: { readonly within?: string; readonly tool?: string; readonly rows?: RowCounts };
   counts(): Counts;
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;

@@ -1,17 +1,31 @@
 import { findFreePlace, type Place } from "../files/folders.ts";
 import { inPieces } from "../files/pieces.ts";
-import { freePlaceFor, saveFiles } from "../files/save-file.ts";
+import { freePlaceFor, saveFile, saveFiles } from "../files/save-file.ts";
+import { readOptionContents } from "../reading/option-contents.ts";
 import { isEmpty, scanOptions } from "../reading/option-scan.ts";
 import { steadily } from "../reading/pages.ts";
 import { type PlacedOption, type SavedOption, withContexts } from "../reading/saved-options.ts";
-import { optionLines } from "../reading/saved-rows.ts";
-import type { SaveCall, Saved } from "./save-state.ts";
+import { contextLines, optionLines } from "../reading/saved-rows.ts";
+import type { OptionRecord } from "../spec/records.ts";
+import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save-state.ts";
 import { type SavingWorld, type WholeTargeting, wholeTargeting } from "./save-whole.ts";
 
 /** How many of the largest options are named. */
 const LARGEST = 5;
 
-type Asked = SaveCall["input"];
+/** Saves what a call asks for. Throws ApiErrors, and a FileError where a file may not be written. */
+export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
+  return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
+}
+
+/** Saves all Context IDs of an option to a file that `update_contexts` reads. */
+async function saveContexts({ optionId, saveTo, folders }: OptionAsked, { api, signal }: SavingWorld): Promise<Saved> {
+  const place = await freePlaceFor(saveTo, folders);
+  const { option, contexts } = await readOptionContents(api, optionId, signal);
+  await saveFile(place, contextLines(option, contexts, place.format));
+  const contextIds = contexts.length;
+  return { savedTo: place.path, option: toldOption(option), total: contextIds, counts: { options: 1, contextIds } };
+}
 
 /**
  * Saves options, sub-options included, with their Context IDs, and tells what is in the file: rows that
@@ -19,7 +33,7 @@ type Asked = SaveCall["input"];
  * Context IDs that were read before are not read again, unless `fresh`. Throws ApiErrors, and a FileError where a file
  * may not be written.
  */
-export async function saveOptions(asked: Asked, world: SavingWorld): Promise<Saved> {
+async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
   const { place, whole, lines } = await formOf(asked, world);
   const options = await placed(asked, world);
@@ -48,7 +62,7 @@ export async function saveOptions(asked: Asked, world: SavingWorld): Promise<Sav
 }
 
 /** Whether a part of a targeting is asked for. */
-export function isPart({ parent, search, contextIds, empty }: Asked): boolean {
+export function isPart({ parent, search, contextIds, empty }: ListAsked): boolean {
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
 
@@ -66,7 +80,7 @@ interface SavedForm {
 }
 
 /** The form that the name of the file asks for. Throws a FileError where a file is there. */
-async function formOf(asked: Asked, world: SavingWorld): Promise<SavedForm> {
+async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders } = asked;
   if (!asksDesired(saveTo)) {
     const place = await freePlaceFor(saveTo, folders);
@@ -89,19 +103,23 @@ function countsOf(options: readonly PlacedOption[], contextIds: number): Saved["
   };
 }
 
-function largestOf(options: readonly PlacedOption[]): Saved["largest"] {
+function largestOf(options: readonly PlacedOption[]): readonly ToldOption[] {
   const held = options.flatMap(({ option }) => ((option.contextCount ?? 0) > 0 ? [option] : []));
   return held
     .sort((one, other) => (other.contextCount ?? 0) - (one.contextCount ?? 0))
     .slice(0, LARGEST)
-    .map(({ _id, name, type, contextCount, childCount, parent }) => ({
-      ...{ _id, name, type, contextCount, childCount },
-      ...(typeof parent === "string" && { parent }),
-    }));
+    .map(toldOption);
+}
+
+function toldOption({ _id, name, type, contextCount, childCount, parent }: OptionRecord): ToldOption {
+  return { ...{ _id, name, type, contextCount, childCount }, ...(typeof parent === "string" && { parent }) };
 }
 
 /** The options with the names of their groups, which files have instead of IDs. */
-async function placed(asked: Asked, { api, contents: store, signal }: SavingWorld): Promise<readonly PlacedOption[]> {
+async function placed(
+  asked: ListAsked,
+  { api, contents: store, signal }: SavingWorld,
+): Promise<readonly PlacedOption[]> {
   const { targetingId, parent, fresh } = asked;
   const steps = await steadily(async (options) => {
     const walk = { targetingId, parent, signal, ...options };

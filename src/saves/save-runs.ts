@@ -23,30 +23,41 @@ const at = z.number();
 const text = z.string().optional();
 const count = z.number();
 
+const some = count.exactOptional();
+
+const option = z.object({
+  ...{ _id: z.string(), name: z.string(), type: text, parent: text },
+  ...{ contextCount: count.optional(), childCount: count.optional() },
+});
+
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
-  counts: z.object({ options: count, contextIds: count, groups: count, subOptions: count, withoutContexts: count }),
-  largest: z.array(
-    z.object({
-      ...{ _id: z.string(), name: z.string(), type: text, parent: text },
-      ...{ contextCount: count.optional(), childCount: count.optional() },
-    }),
-  ),
+  counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
+  largest: z.array(option).exactOptional(),
+  option: option.exactOptional(),
+  total: some,
+});
+
+const place = { saveTo: z.string(), folders: z.array(z.string()) };
+
+const list = z.object({
+  ...{ targetingId: z.string(), parent: text, search: text, contextIds: z.array(z.string()).optional() },
+  ...{ empty: z.boolean().optional(), fresh: z.boolean().optional() },
+  ...place,
 });
 
 /** How saved reads are kept. */
 const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   name: "saves",
-  tools: ["list_options"],
-  call: z.object({
-    tool: z.literal("list_options"),
-    input: z.object({
-      ...{ targetingId: z.string(), parent: text, search: text, contextIds: z.array(z.string()).optional() },
-      ...{ empty: z.boolean().optional(), fresh: z.boolean().optional() },
-      ...{ saveTo: z.string(), folders: z.array(z.string()) },
+  tools: ["list_options", "get_option"],
+  call: z.discriminatedUnion("tool", [
+    z.object({ tool: z.literal("list_options"), input: list }),
+    z.object({
+      tool: z.literal("get_option"),
+      input: z.object({ optionId: z.string(), targetingId: text, ...place }),
     }),
-  }),
+  ]),
   entry: z.discriminatedUnion("t", [
     z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
     z.object({ t: z.literal("saved"), saved, at }),
@@ -66,7 +77,7 @@ export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Saves what lists read to files, each call as one run: one that is resumed reads anew. */
+/** Saves what is read to files, each call as one run: one that is resumed reads anew. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 
@@ -75,10 +86,10 @@ export class SaveRuns {
   }
 
   /** Starts a run and drives it in the background; `onError` is told what ends it, where that is an error. */
-  start(input: SaveCall["input"], caller: string, onError: OnError): SaveRun {
-    const first = (now: number) => ({ t: "begin", saveTo: input.saveTo, at: now }) as const;
+  start(call: SaveCall, caller: string, onError: OnError): SaveRun {
+    const first = (now: number) => ({ t: "begin", saveTo: call.input.saveTo, at: now }) as const;
     const nothing = { bytes: () => none(), digest: NOTHING_DIGEST };
-    return this.runs.startAtOnce({ tool: "list_options", input }, caller, { input: nothing, first, given: onError });
+    return this.runs.startAtOnce(call, caller, { input: nothing, first, given: onError });
   }
 }
 
@@ -124,9 +135,9 @@ async function save(
   await run.markStarted();
   try {
     // Loaded late: a server that saves nothing does not need it.
-    const { saveOptions } = await import("./save-options.ts");
+    const { saveAsked } = await import("./save-options.ts");
     const world = { api: api.forCall?.() ?? api, contents, clock, signal: run.signal };
-    run.record({ t: "saved", saved: await saveOptions(run.header.call.input, world), at: clock.now() });
+    run.record({ t: "saved", saved: await saveAsked(run.header.call, world), at: clock.now() });
     run.record({ t: "stop", cause: "finished", at: clock.now() });
   } catch (thrown) {
     const ending = run.signal.aborted ? { cause: run.cause() } : endingOf(thrown, "NOT_SAVED");

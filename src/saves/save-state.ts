@@ -2,21 +2,43 @@ import type { RunView } from "../runs/kind.ts";
 import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 
-/** A list_options whose answer goes to a file: all that is needed to save it without its caller. */
-export interface SaveCall {
-  readonly tool: "list_options";
-  readonly input: {
-    readonly targetingId: string;
-    readonly parent?: string | undefined;
-    readonly search?: string | undefined;
-    readonly contextIds?: readonly string[] | undefined;
-    readonly empty?: boolean | undefined;
-    readonly fresh?: boolean | undefined;
-    readonly saveTo: string;
-    /** The folders that the caller may use. */
-    readonly folders: readonly string[];
-  };
+/** A read whose answer goes to a file: all that is needed to save it without its caller. */
+export type SaveCall =
+  | { readonly tool: "list_options"; readonly input: ListAsked }
+  | { readonly tool: "get_option"; readonly input: OptionAsked };
+
+/** Where a read is saved to. */
+interface SavePlace {
+  readonly saveTo: string;
+  /** The folders that the caller may use. */
+  readonly folders: readonly string[];
 }
+
+/** Which options of a targeting are saved. */
+export interface ListAsked extends SavePlace {
+  readonly targetingId: string;
+  readonly parent?: string | undefined;
+  readonly search?: string | undefined;
+  readonly contextIds?: readonly string[] | undefined;
+  readonly empty?: boolean | undefined;
+  readonly fresh?: boolean | undefined;
+}
+
+/** Whose Context IDs are saved. */
+export interface OptionAsked extends SavePlace {
+  readonly optionId: string;
+  readonly targetingId?: string | undefined;
+}
+
+/** An option as an answer about a file tells it. */
+export type ToldOption = {
+  readonly _id: string;
+  readonly name: string;
+  readonly type?: string | undefined;
+  readonly contextCount?: number | undefined;
+  readonly childCount?: number | undefined;
+  readonly parent?: string | undefined;
+};
 
 /** What was saved: where, and what is in the file. */
 export interface Saved {
@@ -26,19 +48,16 @@ export interface Saved {
   readonly counts: {
     readonly options: number;
     readonly contextIds: number;
-    readonly groups: number;
-    readonly subOptions: number;
-    readonly withoutContexts: number;
+    /** What follows is told of lists. */
+    readonly groups?: number;
+    readonly subOptions?: number;
+    readonly withoutContexts?: number;
   };
   /** The options with the most Context IDs. */
-  readonly largest: readonly {
-    readonly _id: string;
-    readonly name: string;
-    readonly type?: string | undefined;
-    readonly contextCount?: number | undefined;
-    readonly childCount?: number | undefined;
-    readonly parent?: string | undefined;
-  }[];
+  readonly largest?: readonly ToldOption[];
+  /** The option whose Context IDs were saved, and how many these are. */
+  readonly option?: ToldOption;
+  readonly total?: number;
 }
 
 /** One line of the journal of a saved read. Applying all lines in order gives the state of the run. */

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir } from "node:fs/promises";
+import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -45,7 +45,7 @@ const page = z.looseObject({
 
 describe("an API that hangs", () => {
   test("every read answers within the wait, in our own words", async () => {
-    const { targetingId, ids, folder, faults, connect } = await service();
+    const { targetingId, ids, faults, connect } = await service();
     const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
     await faults(HUNG);
     const [optionId] = ids;
@@ -54,7 +54,6 @@ describe("an API that hangs", () => {
       ["list_options", { targetingId }],
       ["list_options", { targetingId, search: "On" }],
       ["get_option", { optionId }],
-      ["get_option", { optionId, saveTo: join(folder, "one.csv") }],
     ];
     for (const [tool, args] of reads) {
       const before = Date.now();
@@ -93,22 +92,55 @@ describe("an API that hangs", () => {
     expect(structuredContent).toMatchObject({ runs: [{ runId, tool: "list_options", status: "succeeded" }] });
   }, 120_000);
 
-  test("saving that a crash cut off is done anew by resume_run", async () => {
-    const { targetingId, folder, faults, connect, env } = await service();
+  test("saving one option goes on behind the answer, too", async () => {
+    const { targetingId, ids, folder, faults, connect } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
     await faults(HUNG);
-    const killed = startCommand([], env({ TARGETING_MCP_WAIT_MS: "1200" }));
-    const saves = toolCall("save", "list_options", { targetingId, saveTo: join(folder, "all.yaml") });
-    for (const message of [...OPENING, saves]) killed.send(message);
-    const going = z.looseObject({ result: z.looseObject({}) }).parse(await killed.answer("save"));
-    const { runId } = saving.parse(toolResult.parse(going.result).structuredContent);
-    killed.child.kill("SIGKILL");
-    await killed.exited;
+    const args = { optionId: ids[0], targetingId, saveTo: join(folder, "one.csv") };
+    const first = await client.callTool("get_option", args);
+    const { runId } = saving.parse(first.structuredContent);
+    expect(textOf(first)).toContain("get_run");
+    expect(await readdir(folder)).toEqual([]);
     await faults();
-    const client = await connect({});
-    const resumed = await client.callTool("resume_run", { runId });
-    expect(resumed.structuredContent).toMatchObject({ runId, status: "succeeded", counts: { options: 2 } });
-    expect((await readdir(folder)).sort()).toEqual(["all.base.ndjson", "all.yaml"]);
+    const look = async () => (await client.callTool("get_run", { runId, waitMs: 1000 })).structuredContent;
+    await expect.poll(look, { timeout: 60_000 }).toMatchObject({
+      ...{ runId, tool: "get_option", status: "succeeded", total: 1, counts: { options: 1, contextIds: 1 } },
+      option: { _id: ids[0], name: "One" },
+      savedTo: expect.stringMatching(/one\.csv$/),
+    });
+    expect(await readdir(folder)).toEqual(["one.csv"]);
+    expect(await readFile(join(folder, "one.csv"), "utf8")).toContain(`${ids[0]},One,set,a`);
+    const runs = await client.callTool("get_run", { tool: "get_option", targetingId });
+    expect(runs.structuredContent).toMatchObject({ runs: [{ runId, status: "succeeded" }] });
+    const again = await client.callTool("get_option", args);
+    expect(again.isError).toBe(true);
+    expect(textOf(again)).toContain("exists already");
   }, 120_000);
+
+  test.each([
+    ["a list", "list_options", "all.yaml", ["all.base.ndjson", "all.yaml"]],
+    ["one option", "get_option", "one.ndjson", ["one.ndjson"]],
+  ] as const)(
+    "saving %s that a crash cut off is done anew by resume_run",
+    async (_, tool, file, files) => {
+      const { targetingId, ids, folder, faults, connect, env } = await service();
+      await faults(HUNG);
+      const killed = startCommand([], env({ TARGETING_MCP_WAIT_MS: "1200" }));
+      const read = tool === "get_option" ? { optionId: ids[0] } : { targetingId };
+      const saves = toolCall("save", tool, { ...read, saveTo: join(folder, file) });
+      for (const message of [...OPENING, saves]) killed.send(message);
+      const going = z.looseObject({ result: z.looseObject({}) }).parse(await killed.answer("save"));
+      const { runId } = saving.parse(toolResult.parse(going.result).structuredContent);
+      killed.child.kill("SIGKILL");
+      await killed.exited;
+      await faults();
+      const client = await connect({});
+      const resumed = await client.callTool("resume_run", { runId });
+      expect(resumed.structuredContent).toMatchObject({ runId, tool, status: "succeeded", counts: { contextIds: 1 } });
+      expect((await readdir(folder)).sort()).toEqual(files);
+    },
+    120_000,
+  );
 
   test("a write that may change only some targetings answers within the wait, too", async () => {
     const { targetingId, ids, faults, connect } = await service();

@@ -127,7 +127,8 @@ describe("Context IDs of an option", () => {
   test("saving them ends, too", async () => {
     const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
     const { api } = service(holding(ids(2 * CONTEXT_PAGE)), { get: deaf });
-    const context = { ...toolContext(api).context, allowedDirs: [folder] };
+    const now = { clock: systemClock, arrivedAt: systemClock.now(), waitMs: 10_000 };
+    const context = { ...toolContext(api).context, ...now, allowedDirs: [folder] };
     const given = getOption.input().parse({ optionId: ulidOf(1), saveTo: join(folder, "all.csv") });
     await expect(getOption.handler(given, context)).rejects.toMatchObject({ problem: "repeats" });
     expect(await readdir(folder)).toEqual([]);

@@ -43,7 +43,7 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
     input: z.object({ events: keptEvents, onUnknown: z.enum(["report", "resend"]) }),
   }),
   entry: z.discriminatedUnion("t", [
-    z.object({ t: z.literal("begin"), items: z.number(), at }),
+    z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
     z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
     z.object({ t: z.literal("leave"), objects: z.array(object), at }),
     z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),

@@ -7,7 +7,7 @@ import { type EventWorld, SEND_ANEW, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { eventRows } from "./event-rows.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
-import { type EventSource, eventsIn, onlyKept } from "./event-source.ts";
+import { countEvents, type EventSource, eventsIn, onlyKept } from "./event-source.ts";
 
 /**
  * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
@@ -86,10 +86,9 @@ async function beginAnew({
   if (succeeded + unknown > 0) {
     throw new RunStoreError(`the journal of run ${runId} is lost: it cannot be resumed`, SEND_ANEW);
   }
-  let items = 0;
   const kept = { kept: call.input.events, bytes: part("input") };
-  if (await holdsAnything(kept.bytes)) for await (const batch of eventsIn(kept)) items += batch.length;
-  return items > 0 ? { t: "begin", items, at: createdAt } : undefined;
+  const counts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
+  return counts.items > 0 ? { t: "begin", ...counts, at: createdAt } : undefined;
 }
 
 /** After a crash the answers about events that had left are lost. */

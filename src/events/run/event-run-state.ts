@@ -1,5 +1,5 @@
 import type { RunView } from "../../runs/kind.ts";
-import type { Counts, Outcome, Reason, ReportedObject, Standing, StopCause } from "../../runs/outcome.ts";
+import type { Counts, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { eventReason } from "./event-reason.ts";
@@ -15,7 +15,7 @@ export interface EventCall {
 
 /** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
 export type EventEntry =
-  | { readonly t: "begin"; readonly items: number; readonly at: number }
+  | { readonly t: "begin"; readonly items: number; readonly skipped?: number; readonly at: number }
   /** Events as reports show them, in the order in which they are read. */
   | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
   /** These are about to be sent: an event without a later line is unknown. */
@@ -77,6 +77,8 @@ export class EventRunState implements RunView<EventEntry> {
   described = 0;
   /** Events that were sent although it is uncertain whether the service records them. */
   uncertain = 0;
+  /** Where the file has empty rows: what its rows came to. */
+  facts: { readonly rows?: RowCounts } = {};
   /** Events that may have been recorded twice. */
   maybeTwice = 0;
 
@@ -99,6 +101,7 @@ export class EventRunState implements RunView<EventEntry> {
           this.objects.push({ index });
           this.#standing.push("pending");
         }
+        this.#countSkipped(entry.skipped);
         this.#verdicts.begin(entry.items);
         this.#counts.pending += entry.items;
         this.requests.planned += entry.items;
@@ -210,6 +213,11 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /** Whatever is sent again was sent before in this call or, by what the journal says, in an earlier one. */
+  #countSkipped(more = 0): void {
+    const skipped = (this.facts.rows?.skipped ?? 0) + more;
+    if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
+  }
+
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;

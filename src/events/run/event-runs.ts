@@ -11,6 +11,8 @@ import type { EventSource } from "./event-source.ts";
 export interface PlannedEvents {
   readonly source: EventSource;
   readonly items: number;
+  /** How many empty rows its file has. */
+  readonly skipped?: number | undefined;
   readonly onUnknown: "report" | "resend";
   /** The tool that was called; `track_events` where absent. */
   readonly tool?: EventCall["tool"];
@@ -50,9 +52,9 @@ export class EventRuns {
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
-    const { source, items } = planned;
+    const { source, items, skipped = 0 } = planned;
     const call = callOf(planned);
-    const first = (at: number) => ({ t: "begin", items, at }) as const;
+    const first = (at: number) => ({ t: "begin", items, ...(skipped > 0 && { skipped }), at }) as const;
     const input = { bytes: source.bytes, digest: source.kept.digest };
     return (
       this.runs.drivenLike(this.runs.fingerprint(call, caller)) ??

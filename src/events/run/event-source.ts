@@ -34,6 +34,8 @@ export interface GivenEvent {
   readonly text?: string;
   /** Why a row cannot be read as an event. */
   readonly reason?: Reason;
+  /** How many empty rows of the file were passed over beside it. */
+  readonly skipped?: number;
   /** The names that were corrected. */
   readonly mended?: readonly string[];
 }
@@ -82,9 +84,12 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
 export async function* eventsAsGiven({ kept: { file }, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
   if (file !== undefined) {
     for await (const rows of rowsOf(bytes, file, eventRows)) {
-      yield rows.map(({ index, line, content }) =>
-        "item" in content ? { index, line, event: content.item } : { index, line, event: null, reason: content.reason },
-      );
+      yield rows.map(({ index, line, content, skipped }) => {
+        const place = skipped === undefined ? { index, line } : { index, line, skipped };
+        return "item" in content
+          ? { ...place, event: content.item }
+          : { ...place, event: null, reason: content.reason };
+      });
     }
     return;
   }
@@ -150,6 +155,18 @@ export async function* onlyKept(
     yield lines.join("");
   }
   if (isArray) yield before === "[" ? "[]" : "]";
+}
+
+/** How many events there are, and how many empty rows were passed over between them. */
+export async function countEvents(
+  events: AsyncIterable<readonly GivenEvent[]>,
+): Promise<{ readonly items: number; readonly skipped: number }> {
+  const counts = { items: 0, skipped: 0 };
+  for await (const batch of events) {
+    counts.items += batch.length;
+    for (const { skipped = 0 } of batch) counts.skipped += skipped;
+  }
+  return counts;
 }
 
 async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {

@@ -75,7 +75,7 @@ export function askedOf({ asked, tool, status, tellsAsked }: ReportedRun): Asked
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
-    `the file's ${rows(read)} came to ${thousands(read - merged)} items`,
+    `the file's ${rows(read)} came to ${thousands(read - merged)} ${read - merged === 1 ? "item" : "items"}`,
     merged > 0 && `${rows(merged)} went into an item that an earlier row began`,
     skipped > 0 && `${skipped === 1 ? "1 empty row was" : `${rows(skipped, "empty ")} were`} passed over`,
   ].filter((part) => part !== false);

@@ -1,8 +1,9 @@
 import type { Finding } from "../../events/check/rules.ts";
 import type { VerdictGroup } from "../../events/run/verdict-kinds.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
+import type { PlaceRange } from "../../runs/report.ts";
 import { plain } from "../fence.ts";
-import { placeWords } from "../places.ts";
+import { placesWords, placeWords } from "../places.ts";
 
 /** The verdict of events that share it, as answers show it. */
 export interface VerdictRow {
@@ -11,6 +12,8 @@ export interface VerdictRow {
   readonly count: number;
   /** Of the first events. */
   readonly indexes: readonly number[];
+  /** The lines of these, where they came from a file. */
+  readonly lines?: readonly number[];
   readonly predicted: string;
   readonly basis: string;
   readonly observed?: string;
@@ -19,15 +22,17 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** A kind of verdict with its events, whose places are their indexes. */
-export function verdictRow(group: VerdictGroup): VerdictRow {
+/** A kind of verdict with its events, whose places are their indexes in `events`. */
+export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
   // Why an event is not sent stands among the failures.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
+  const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
     index: objects[0] ?? 0,
     count,
     indexes: objects,
+    ...(lines.length > 0 && { lines }),
     predicted,
     basis,
     ...(observed !== undefined && { observed }),
@@ -45,10 +50,10 @@ export function verdictRow(group: VerdictGroup): VerdictRow {
 
 /** A verdict as a line of text. */
 export function verdictLine(row: VerdictRow): string {
-  const { index, count, indexes, predicted, basis, observed, findings, ofFirst } = row;
-  const more = count > indexes.length ? ", …" : "";
-  const items = indexes.map((place) => place + 1).join(", ");
-  const place = count === 1 ? `item ${index + 1}` : `${count} events (items ${items}${more})`;
+  const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
+  const places = (lines ?? indexes.map((index) => index + 1)).map((at): PlaceRange => [at, at]);
+  const words = placesWords(places, { byLine: lines !== undefined, omitted: count > indexes.length });
+  const place = count === 1 ? words : `${count} events (${words})`;
   const seen = observed === undefined ? "" : `, observed ${observed}`;
   const found = findings.map(({ path, message, fix }) => `${path === "" ? "event" : path}: ${message}; ${fix}`);
   const first = ofFirst ? " (so the first; the others break the same rule in another way)" : "";

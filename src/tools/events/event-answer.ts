@@ -48,7 +48,8 @@ function eventReport(about: {
     ...(status !== "planned" && { requests: state.requests }),
     failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
-    verdicts: state.verdicts().map(verdictRow),
+    verdicts: state.verdicts().map((group) => verdictRow(group, state.objects)),
+    ...state.facts,
     notes: [...mended, ...predictedNotes(state.verdicts(), status)],
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
@@ -66,7 +67,8 @@ export async function plannedEventReport(
   const uids = new Map<number, string>();
   const requests = { items: 0, bytes: 0 };
   for await (const batch of events) {
-    state.apply({ t: "begin", items: batch.length, at: 0 });
+    const skipped = batch.reduce((sum, one) => sum + (one.skipped ?? 0), 0);
+    state.apply({ t: "begin", items: batch.length, skipped, at: 0 });
     state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
     for (const { index, event, text, reason } of batch) {
       const predicted = validateEvent(event, nearest);

@@ -7,8 +7,8 @@ export const inspectEvents = {
   name: "inspect_events",
   title: "Look at the events that arrived",
   description:
-    "Shows the events that the sandbox received, with their verdicts; checks expectations (of the users, platform and " +
-    "since given, whatever eventName and verdict are).",
+    "Shows the events that the sandbox received, with their verdicts; checks expectations: that they arrive, in order, " +
+    "in time (whatever eventName and verdict are).",
   toolset: "events",
   effect: "reads",
   idempotent: true,

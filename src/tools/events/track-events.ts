@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { asMeant } from "../../events/check/as-meant.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
-import { eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
+import { countEvents, eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
 import type { MadeBefore } from "../../runs/processes/same-call.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
@@ -52,9 +52,9 @@ export const trackEvents = {
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, mend) : sourceOfFile(opened, mend);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
-    const items = opened === undefined ? meant.length : await countOf(checked(eventsIn(source)));
-    if (items === 0) throw noEvents();
-    const { run, before } = await sendingOf(context).once({ source, items, onUnknown }, caller, arrivedAt);
+    const counts = opened === undefined ? { items: meant.length } : await countEvents(checked(eventsIn(source)));
+    if (counts.items === 0) throw noEvents();
+    const { run, before } = await sendingOf(context).once({ source, ...counts, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
     const others = await interruptedHints(context, run.header.runId);
     return eventRunReport(run, context, [...beforeWords(before), ...others], source);
@@ -74,12 +74,6 @@ function beforeWords({ going, ended }: MadeBefore<EventRun>): readonly string[] 
   return [
     `the same call was made before and ended ${status} (run ${runId}): this is a new run of all its events${left}`,
   ];
-}
-
-async function countOf(events: AsyncIterable<readonly GivenEvent[]>): Promise<number> {
-  let count = 0;
-  for await (const batch of events) count += batch.length;
-  return count;
 }
 
 function noEvents(): ToolError {

@@ -155,6 +155,7 @@ export function reported({ header, state, status }: Run, environment: "live" | "
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
+    ...(state.facts?.rows && { rows: state.facts.rows }),
     hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
   };
 }

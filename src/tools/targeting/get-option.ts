@@ -8,8 +8,8 @@ const input = () =>
     optionId: z.string().optional().describe("ULID"),
     name: z.string().optional().describe("Or its name, with targetingId"),
     ...targetingArguments(),
-    compareWith: z.string().optional().describe("ID or name of another: what both hold, and only one"),
-    limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs of one answer"),
+    compareWith: z.string().optional().describe("ID or name of another"),
+    limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs"),
     cursor: z.string().optional().describe("From the last answer"),
     saveTo: z.string().optional().describe("New .csv or .ndjson file for all, as update_contexts reads"),
   });
@@ -19,7 +19,7 @@ export const getOption = {
   name: "get_option",
   title: "Get or compare options",
   description:
-    "Reads one option, group or sub-option with its Context IDs, page by page, or compares it with another in one call. " +
+    "Reads one option, group or sub-option with its Context IDs, page by page, or compares it with another: what both hold, and only one. " +
     "Names match exactly, else whatever the case.",
   toolset: "targeting",
   effect: "reads",

@@ -15,7 +15,7 @@ export const getTargeting = {
   name: "get_targeting",
   title: "Get a targeting",
   description:
-    "Reads one targeting; a part of a name lists those that have it. Without arguments: all seen before (the service " +
+    "Shows one targeting; a part of a name lists those that have it. Without arguments: all seen before (the service " +
     "cannot list targetings).",
   toolset: "targeting",
   effect: "reads",

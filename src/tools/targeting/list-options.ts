@@ -13,7 +13,7 @@ const MOST_CONTEXT_IDS = 50;
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    parent: z.string().optional().describe("ULID of a group: its sub-options"),
+    parent: z.string().optional().describe("ULID of a group"),
     all: z.boolean().optional().describe("Sub-options too"),
     search: z.string().optional().describe("Part of a name, any case"),
     contextIds: z
@@ -21,14 +21,14 @@ const input = () =>
       .min(1)
       .max(MOST_CONTEXT_IDS)
       .optional()
-      .describe("Options that hold any of these, and which"),
+      .describe("Options that hold any, and which"),
     contextId: z.string().optional().describe("One of them"),
-    empty: z.boolean().optional().describe("Only those without Context IDs (and sub-options)"),
-    sortBy: z.enum(["contextCount", "name"]).optional().describe("contextCount: the largest first"),
+    empty: z.boolean().optional().describe("A group: without sub-options, too"),
+    sortBy: z.enum(["contextCount", "name"]).optional(),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
     cursor: z.string().optional().describe("With the same arguments"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
-    fresh: z.boolean().optional().describe("Read all Context IDs anew"),
+    fresh: z.boolean().optional().describe("Read all anew"),
     saveTo: z
       .string()
       .optional()
@@ -40,8 +40,9 @@ export const listOptions = {
   name: "list_options",
   title: "List or find options",
   description:
-    "Lists the top-level options of a targeting. all, search, contextIds, empty and sortBy, also together, include " +
-    "sub-options. An answer holds some 50 options, and goes on by cursor.",
+    "Lists the top-level options of a targeting or the sub-options of a group. all, search, contextIds, empty (options " +
+    "without Context IDs) and sortBy (contextCount: the largest first) combine, and include sub-options. An answer holds " +
+    "some 50, and goes on by cursor.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,
@@ -69,7 +70,7 @@ async function answerOf(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   if (saveTo) {
-    const { savedList } = await import("./reads/saved-list.ts");
+    const { savedList } = await import("./reads/saved-read.ts");
     return savedList(query, saveTo, form.fresh, context);
   }
   const { listedOptions } = await import("./reads/option-list.ts");

@@ -29,9 +29,9 @@ export interface Given {
 
 /** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
 export function toldUnstarted({ tool }: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
-  const { takenFor, stale } = state.facts;
+  const { takenFor, stale, rows } = state.facts;
   const told = { environment, tool, counts: countsOf(state), failures: toldFailures(state), results: [] };
-  return { ...told, ...(takenFor && { takenFor }), ...(stale && { stale }) };
+  return { ...told, ...(takenFor && { takenFor }), ...(stale && { stale }), ...(rows && { rows }) };
 }
 
 /** Says what a call would do and what it would meet, and sends no write. */

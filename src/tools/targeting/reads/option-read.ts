@@ -1,11 +1,8 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
-import { freePlaceFor, saveFile } from "../../../files/save-file.ts";
-import { readOptionContents } from "../../../reading/option-contents.ts";
-import { contextLines } from "../../../reading/saved-rows.ts";
 import { shown } from "../../../render/fence.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../../render/page.ts";
-import { optionRow, optionText, savedText } from "../../../render/reading.ts";
+import { optionRow, optionText } from "../../../render/reading.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
@@ -14,6 +11,7 @@ import { optionsNamed } from "../option-name.ts";
 import { findTargeting, noting, type TargetingReference, ulidArgument } from "../targeting-name.ts";
 import { compareOptions, otherOption } from "./compare-options.ts";
 import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
+import { savedContexts } from "./saved-read.ts";
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 
@@ -41,7 +39,7 @@ export async function readOption(
 ): Promise<ToolAnswer> {
   const api = managementOf(context);
   const found = await optionAsked(given, api, context);
-  if (saveTo) return noting(found.note, await saveContexts(found._id, saveTo, api, context));
+  if (saveTo) return noting(found.note, await savedContexts(found, saveTo, context));
   if (!compareWith) return noting(found.note, await pageOf(found._id, { limit, cursor }, api, context));
   const other = await otherOption(compareWith, found, api, context);
   const compared = await compareOptions(found._id, other._id, { limit, cursor }, api, context);
@@ -96,24 +94,6 @@ async function pageOf(
       ...(cursor !== undefined && { cursor }),
     },
     text: optionText({ row, contexts, total, note, cursor }),
-    isError: false,
-  };
-}
-
-/** Saves all Context IDs of an option to a file that `update_contexts` reads. */
-async function saveContexts(
-  optionId: string,
-  saveTo: string,
-  api: ManagementApi,
-  { environment, signal, allowedDirs }: ToolContext,
-): Promise<ToolAnswer> {
-  const place = await freePlaceFor(saveTo, allowedDirs);
-  const { option, contexts } = await readOptionContents(api, optionId, signal);
-  await saveFile(place, contextLines(option, contexts, place.format));
-  const saved = { savedTo: place.path, counts: { options: 1, contextIds: contexts.length } };
-  return {
-    structured: { environment, option: optionRow(option, "concise"), total: contexts.length, ...saved },
-    text: savedText(saved),
     isError: false,
   };
 }

@@ -1,12 +1,13 @@
 import { findFreePlace } from "../../../files/folders.ts";
 import { freePlaceFor } from "../../../files/save-file.ts";
 import { asksDesired, isPart } from "../../../saves/save-options.ts";
-import type { SaveCall } from "../../../saves/save-state.ts";
+import type { ListAsked, SaveCall } from "../../../saves/save-state.ts";
 import { savesOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportedRun } from "../../runs/run-reports.ts";
 import { followRun } from "../../writing/follow-run.ts";
+import type { AskedOption } from "./option-asked.ts";
 import type { OptionsQuery } from "./option-query.ts";
 
 /**
@@ -20,8 +21,8 @@ export async function savedList(
   fresh: boolean | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { allowedDirs: folders, caller } = context;
-  const asked: SaveCall["input"] = { targetingId, parent, search, contextIds, empty, fresh, saveTo, folders };
+  const { allowedDirs: folders } = context;
+  const asked: ListAsked = { targetingId, parent, search, contextIds, empty, fresh, saveTo, folders };
   if (asksDesired(saveTo) && isPart(asked)) {
     throw new ToolError(
       "a .yaml or .json file holds a whole targeting as a desired state, and a part was asked for",
@@ -29,8 +30,23 @@ export async function savedList(
     );
   }
   await (asksDesired(saveTo) ? findFreePlace : freePlaceFor)(saveTo, folders);
+  return savedBy({ tool: "list_options", input: asked }, context);
+}
+
+/** Saves all Context IDs of an option to a file, as such a run. Throws as `savedList`. */
+export async function savedContexts(
+  { _id: optionId, targetingId }: AskedOption,
+  saveTo: string,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { allowedDirs: folders } = context;
+  await freePlaceFor(saveTo, folders);
+  return savedBy({ tool: "get_option", input: { optionId, targetingId, saveTo, folders } }, context);
+}
+
+async function savedBy(call: SaveCall, context: ToolContext): Promise<ToolAnswer> {
   const errors: unknown[] = [];
-  const run = savesOf(context).start(asked, caller, (thrown) => errors.push(thrown));
+  const run = savesOf(context).start(call, context.caller, (thrown) => errors.push(thrown));
   await followRun(run, context);
   if (errors.length > 0) throw errors[0];
   return reportedRun(run, context);
