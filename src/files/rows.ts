@@ -277,16 +277,11 @@ export async function itemsIn<Item>(
     const whole = given[position];
     if (whole === undefined) continue;
     const reason = ownReason("INVALID_ROW", { problem: "spoilt", line });
-    const { index, line: begin, skipped } = whole;
-    given[position] = {
-      ...placeOf({ index, ...(begin !== undefined && { line: begin }) }),
-      ...(skipped && { skipped }),
-      reason,
-    };
+    given[position] = { ...placeOf(whole), ...(whole.skipped && { skipped: whole.skipped }), reason };
   }
-  for (const [position, sums] of merged) {
+  for (const [position, { merged: further, skipped }] of merged) {
     const whole = given[position];
-    if (whole !== undefined) given[position] = { ...whole, ...sums };
+    if (whole !== undefined) given[position] = { ...whole, merged: further, ...(skipped > 0 && { skipped }) };
   }
   return given;
 }
