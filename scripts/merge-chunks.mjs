@@ -7,6 +7,8 @@ import { build } from "esbuild";
 
 const STATIC_IMPORT = /(?:\bfrom|\bimport)"\.\/([^"]+\.js)"/g;
 const DYNAMIC_IMPORT = /\bimport\("\.\/([^"]+\.js)"\)/g;
+/** What calls load that write, beside the commands: it must not bring along what only a page needs that is served. */
+const LOADED_BY_CALLS = /^decision-page-/;
 const NAMED_IMPORT = /\b(import|export)\{([^}]*)\}from"\.\/([^"]+\.js)"/g;
 
 /**
@@ -19,7 +21,8 @@ export async function mergeChunks(folder, main) {
     if (file.endsWith(".js")) texts.set(file, await readFile(join(folder, file), "utf8"));
   }
   const commands = [...texts.get(main).matchAll(DYNAMIC_IMPORT)].map(([, file]) => file);
-  const groups = groupsOf(texts, [main, ...commands]);
+  const byCalls = [...texts.keys()].filter((file) => LOADED_BY_CALLS.test(file));
+  const groups = groupsOf(texts, [main, ...commands, ...byCalls]);
   const merged = new Map();
   for (const group of groups) {
     for (const [at, chunk] of group.entries()) merged.set(chunk, { file: nameOf(group), prefix: `c${at}_` });

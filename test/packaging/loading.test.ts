@@ -26,6 +26,8 @@ test.each([
   ["doctor", 600_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["stdio", 440_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["http", 850_000, ["undici", "encodings and CSV", "the sandbox"]],
+  // What each call that writes loads beside stdio: no server of a page.
+  ["decision-page", 12_000, ["undici", "encodings and CSV", "the sandbox"]],
   ["sandbox-line", 450_000, ["undici", "encodings and CSV"]],
 ] as const)("%s loads no more than it needs", (command, most, later) => {
   const [file = ""] = BUILT.filter((one) => new RegExp(`^${command}(?:-[A-Z0-9]{8})?\\.js$`).test(one));
