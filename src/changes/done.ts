@@ -1,23 +1,10 @@
 import { parseJson } from "../platform/json.ts";
-import type { Done, DoneOption, DoneTargeting, OptionState } from "../runs/done.ts";
+import type { Done, DoneOption, DoneTargeting } from "../runs/done.ts";
 import type { OptionChanges } from "../spec/records.ts";
+import { changedOf, leftOf, stateOf, type Track } from "./option-track.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
 import type { RunState } from "./state/change-state.ts";
-
-/** What an option went through in a run. */
-interface Track {
-  /** As the run made it; undefined where it was there before. */
-  created?: OptionState & { readonly targeting: string };
-  isDeleted: boolean;
-  name?: string;
-  parent?: string | null;
-  /** The group that it was in until that was deleted, and the targeting of both. */
-  wasIn?: { readonly parent: string; readonly targeting: string | undefined };
-  exposeChildren?: boolean;
-  /** Of each Context ID that the run gave or took: whether the option holds it now. */
-  readonly contexts: Map<string, boolean>;
-}
 
 /** What was there before, by ID. */
 type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
@@ -83,6 +70,8 @@ class Tracks {
   /** The one targeting of all options, where the run knows that. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
+  /** By group: the options that the run put into it. */
+  readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
   constructor(former: Former, within: string | undefined) {
@@ -151,17 +140,20 @@ class Tracks {
     const isGroup = type === "collection" || children !== undefined;
     const expose = isGroup ? { exposeChildren: exposeChildren ?? false } : {};
     const kind = isGroup ? "collection" : "atomic";
-    this.#options.set(_id, newTrack({ name, type: kind, ...place, ...expose, contexts }));
+    this.#enter(_id, place.parent);
+    this.#options.set(_id, { created: { name, type: kind, ...place, ...expose, contexts }, isDeleted: false });
     for (const [position, child] of (children ?? []).entries()) {
       const childId = idAt(position + 1);
       if (childId === undefined) continue;
       const inside = { type: "atomic", targeting: place.targeting, parent: _id } as const;
-      this.#options.set(childId, newTrack({ ...inside, name: child.name, contexts: child.contexts ?? [] }));
+      const created = { ...inside, name: child.name, contexts: child.contexts ?? [] };
+      this.#options.set(childId, { created, isDeleted: false });
+      this.#enter(childId, _id);
     }
   }
 
   #track(_id: string): Track {
-    const track = this.#options.get(_id) ?? { isDeleted: false, contexts: new Map() };
+    const track = this.#options.get(_id) ?? { isDeleted: false };
     this.#options.set(_id, track);
     return track;
   }
@@ -170,15 +162,28 @@ class Tracks {
     const track = this.#track(_id);
     const place = group ?? parent;
     if (name !== undefined) track.name = name;
-    if (place !== undefined) track.parent = place;
-    if (exposeChildren !== undefined) track.exposeChildren = exposeChildren;
-    if (contexts?.set !== undefined) {
-      for (const id of this.#heldBefore(_id) ?? []) track.contexts.set(id, false);
-      for (const id of track.contexts.keys()) track.contexts.set(id, false);
-      for (const id of contexts.set) track.contexts.set(id, true);
+    if (place !== undefined) {
+      track.parent = place;
+      this.#enter(_id, place);
     }
-    for (const id of contexts?.add ?? []) track.contexts.set(id, true);
-    for (const id of contexts?.remove ?? []) track.contexts.set(id, false);
+    if (exposeChildren !== undefined) track.exposeChildren = exposeChildren;
+    if (contexts === undefined) return;
+    track.contexts ??= new Map(track.created?.contexts.map((id) => [id, true]));
+    const held = track.contexts;
+    if (contexts.set !== undefined) {
+      for (const id of this.#heldBefore(_id) ?? []) held.set(id, false);
+      for (const id of held.keys()) held.set(id, false);
+      for (const id of contexts.set) held.set(id, true);
+    }
+    for (const id of contexts.add ?? []) held.set(id, true);
+    for (const id of contexts.remove ?? []) held.set(id, false);
+  }
+
+  #enter(_id: string, group: string | null): void {
+    if (group === null) return;
+    const inside = this.#wentInto.get(group);
+    if (inside === undefined) this.#wentInto.set(group, new Set([_id]));
+    else inside.add(_id);
   }
 
   #heldBefore(_id: string): readonly string[] | undefined {
@@ -195,7 +200,10 @@ class Tracks {
     const type = former?.kind === "option" ? former.type : deleted.created?.type;
     if (type === "atomic") return;
     const inside = new Set(former?.kind === "option" ? former.subOptions : []);
-    for (const [id, track] of this.#options) if (this.#parentOf(id, track) === _id) inside.add(id);
+    for (const id of this.#wentInto.get(_id) ?? []) {
+      const track = this.#track(id);
+      if ((track.parent === undefined ? track.created?.parent : track.parent) === _id) inside.add(id);
+    }
     for (const id of inside) {
       const track = this.#track(id);
       if (track.isDeleted || (track.parent !== undefined && track.parent !== _id)) continue;
@@ -204,10 +212,6 @@ class Tracks {
       }
       track.parent = null;
     }
-  }
-
-  #parentOf(_id: string, track: Track): string | null | undefined {
-    return track.parent !== undefined ? track.parent : track.created?.parent;
   }
 
   #deleteTargeting(_id: string): void {
@@ -240,58 +244,4 @@ class Tracks {
     if (!isDeleted) return changedOf({ _id, targeting }, track, former);
     return [{ did: "deleted", _id, targeting, before: former && stateOf(former) }];
   }
-}
-
-function newTrack(created: OptionState & { readonly targeting: string }): Track {
-  return { created, isDeleted: false, contexts: new Map(created.contexts.map((id) => [id, true])) };
-}
-
-function leftOf(created: OptionState & { readonly targeting: string }, { name, parent, ...track }: Track) {
-  return {
-    ...created,
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent }),
-    ...(track.exposeChildren !== undefined && { exposeChildren: track.exposeChildren }),
-    contexts: [...track.contexts].flatMap(([id, isHeld]) => (isHeld ? [id] : [])),
-  };
-}
-
-/** An option that was deleted, where all of it was kept. */
-function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): OptionState | undefined {
-  if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
-  return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };
-}
-
-function changedOf(
-  about: { readonly _id: string; readonly targeting: string | undefined },
-  track: Track,
-  former: FormerOption | undefined,
-): readonly DoneOption[] {
-  const { name, parent, exposeChildren, wasIn } = track;
-  const place = former?.parent === undefined ? wasIn?.parent : former.parent;
-  const contexts = contextsOf(track, former?.held);
-  const fields = {
-    ...(name !== undefined && name !== former?.name && { name: { from: former?.name, to: name } }),
-    ...(parent !== undefined && parent !== place && { parent: { from: place, to: parent } }),
-    ...(exposeChildren !== undefined &&
-      exposeChildren !== former?.exposeChildren && {
-        exposeChildren: { from: former?.exposeChildren, to: exposeChildren },
-      }),
-    ...(contexts !== undefined && { contexts }),
-  };
-  if (Object.keys(fields).length === 0) return [];
-  return [{ did: "changed", ...about, ...fields }];
-}
-
-function contextsOf({ contexts }: Track, held: readonly string[] | undefined) {
-  const before = new Set(held);
-  const added: string[] = [];
-  const removed: string[] = [];
-  let unsure = 0;
-  for (const [id, isHeld] of contexts) {
-    if (held === undefined) unsure += 1;
-    else if (isHeld && !before.has(id)) added.push(id);
-    else if (!isHeld && before.has(id)) removed.push(id);
-  }
-  return added.length + removed.length + unsure === 0 ? undefined : { added, removed, unsure };
 }

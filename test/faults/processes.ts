@@ -1,10 +1,12 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { Changes } from "../../src/changes/changes.ts";
+import { lookAgainAt } from "../../src/plans/look-again.ts";
 import type { ProjectLock } from "../../src/runs/backend/project-lock.ts";
 import type { RunStore } from "../../src/runs/backend/store.ts";
 import { processLock } from "../../src/runs/file/leases/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { Runs } from "../../src/runs/registry.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidOf } from "./model/facts.ts";
 import type { ModelService } from "./model/service.ts";
@@ -18,6 +20,7 @@ import type { VirtualTime } from "./virtual-time.ts";
 /** A process with an engine in it. */
 export interface Process {
   readonly changes: Changes;
+  readonly runs: Runs;
   readonly mortal: MortalProcess;
 }
 
@@ -38,7 +41,10 @@ export interface Machine {
 }
 
 /** Makes processes one after the other, or side by side. */
-export function processesFor({ seed, settings }: Schedule, { store, lock, time }: Machine) {
+export function processesFor(
+  { seed, settings }: Pick<Schedule, "seed"> & { readonly settings: Pick<Schedule["settings"], "retryBudgetMs"> },
+  { store, lock, time }: Machine,
+) {
   const random = randomFrom(seed * 31 + 7);
   const stills = randomFrom(seed * 613 + 5);
   const standsStill = stills.chance(0.3);
@@ -52,7 +58,7 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
     const still = standingStill({ lock, api: watched.api }, { time, random: stills, isOn });
     // Nobody tells a new process what the one before it was told.
     service.notBefore = 0;
-    const changes = new Changes({
+    const world = {
       ...watched,
       ...still,
       routes: ROUTES,
@@ -65,10 +71,12 @@ export function processesFor({ seed, settings }: Schedule, { store, lock, time }
       project: "project",
       environment: "sandbox",
       retryBudgetMs: settings.retryBudgetMs,
-      words: ({ code }) => code,
+      words: ({ code }: { readonly code: string }) => code,
       memory,
-    });
-    return { changes, mortal };
+      lookAgain: lookAgainAt,
+    } as const;
+    const changes = new Changes(world);
+    return { changes, runs: new Runs(world, [changes.runs]), mortal };
   };
 }
 

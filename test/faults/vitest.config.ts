@@ -21,6 +21,7 @@ export default defineConfig({
           "test/plans/plan-meaning.test.ts",
           "test/plans/applying.test.ts",
           "test/plans/way-back-properties.test.ts",
+          "test/plans/undone.test.ts",
         ],
         testTimeout: 300_000,
         provide: { faultSchedules: { from: 1 + (part * SCHEDULES) / PARTS, count: SCHEDULES / PARTS } },

@@ -29,6 +29,8 @@ const newId = (random: Random): string => `01J${Array.from({ length: 23 }, () =>
 export function randomWorld(random: Random): World {
   const world = new Map<string, Thing>();
   for (let tries = 0; tries < 10; tries += 1) edit(world, random, addOne);
+  // Groups that have sub-options alone come of changes.
+  for (let tries = 0; tries < 6; tries += 1) edit(world, random, change);
   return world;
 }
 

@@ -10,7 +10,7 @@ import { targetOf } from "./defer.ts";
  * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
  * did is taken back, so that `failed` keeps meaning "nothing was applied". A new option is deleted again; Context IDs
  * that were added or removed are put back, which is exact because parts are planned against what the option held.
- * Undefined when there is nothing to take back; `unknown` when others already build on it.
+ * Undefined when there is nothing to take back; `unknown` when others already build on it, or it was moved or renamed.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -29,6 +29,8 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
+  // What was there before a move, a rename or a setting is not known here.
+  if (done.some(wantsMoreThanContexts)) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
     const last = earlier === done.at(-1);
@@ -58,6 +60,10 @@ function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): 
 /** Whether a step changes more than the name: that was applied with the temporary name, and stays. */
 function wantsMore({ item }: Step): boolean {
   return Object.keys(item ?? {}).some((field) => field !== "name");
+}
+
+function wantsMoreThanContexts({ item, bindings }: Step): boolean {
+  return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((one) => one !== "contexts");
 }
 
 /** Taking back failed: a resumed run tries it again, or continues where only the name is missing. */

@@ -93,20 +93,31 @@ function findGroups(all: Intended, present: Present): boolean {
   return found;
 }
 
+/** An option that keeps its present name may hold one that another one wants: each loss is looked at in turn. */
 function checkNames(all: Intended, present: Present): boolean {
-  const holders = new Map<string, After>();
+  const holders = new Map<string, After[]>();
+  const hold = (name: string, one: After): number => {
+    const list = holders.get(name);
+    if (list === undefined) holders.set(name, [one]);
+    return list?.push(one) ?? 1;
+  };
+  const doubled: string[] = [];
+  for (const one of afterAll(all, present).values()) if (hold(one.name, one) > 1) doubled.push(one.name);
   let found = false;
-  for (const one of afterAll(all, present).values()) {
-    const other = holders.get(one.name);
-    holders.set(one.name, one);
-    if (other === undefined) continue;
-    const taker = [one, other].find(({ intent }) => intent?.kind === "create" || intent?.name !== undefined)?.intent;
+  for (let name = doubled.pop(); name !== undefined; name = doubled.pop()) {
+    const list = holders.get(name) ?? [];
     // Names that were double before are not the way back's doing.
-    if (taker === undefined || !all.intents.has(taker.key)) continue;
+    const at = list.findLastIndex(({ intent }) => intent?.kind === "create" || intent?.name === name);
+    const one = list[at];
+    if (list.length < 2 || one?.intent === undefined) continue;
     found = true;
-    const { name } = taker;
-    if (taker.kind === "change") taker.name = undefined;
-    leave(all, present, taker, { ...impossible("nameTaken"), field: "name", now: name });
+    list.splice(at, 1);
+    doubled.push(name);
+    const { intent } = one;
+    if (intent.kind === "change") intent.name = undefined;
+    leave(all, present, intent, { ...impossible("nameTaken"), field: "name", now: name });
+    const kept = intent.kind === "change" ? intent.there?.name : undefined;
+    if (kept !== undefined && hold(kept, one) > 1) doubled.push(kept);
   }
   return found;
 }

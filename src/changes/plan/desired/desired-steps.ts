@@ -12,7 +12,7 @@ import type {
   DesiredPlace,
   DesiredUpdate,
 } from "./desired-changes.ts";
-import { type Emptying, emptyingOf } from "./emptying.ts";
+import { type Emptying, emptyingOf, push } from "./emptying.ts";
 import {
   type Freeing,
   freeingOf,
@@ -41,10 +41,14 @@ interface Making {
   readonly freed: Map<number, number>;
   /** By item: its last step so far. */
   readonly done: Map<number, number>;
+  /** By item: the step that moves its option. What else it changes may have to wait for what waits for the move. */
+  readonly moved: Map<number, number>;
   /** By group: the step that gives it a spare Context ID. */
   readonly spared: Map<string, number>;
   /** By option: its last step so far. The next one waits for it, since a request may name an option once. */
   readonly last: Map<string, number>;
+  /** The IDs of the options that are there, by name. */
+  readonly names: ReadonlyMap<string, string>;
 }
 
 /** Adds the steps of the items that are open, each after the steps that it needs. */
@@ -55,13 +59,14 @@ export function addSteps(
 ): void {
   const open = openItems(changes);
   const freeing = freeingOf(changes, open);
-  const emptying = emptyingOf(changes, open, freeing);
-  const maps = { freed: new Map(), done: new Map(), spared: new Map(), last: new Map() };
+  const early = earlyDeletions(changes, open, freeing);
+  const emptying = emptyingOf(changes, open, freeing, early);
+  const names = new Map([...changes.there].map(([id, { name }]) => [name, id]));
+  const maps = { freed: new Map(), done: new Map(), moved: new Map(), spared: new Map(), last: new Map(), names };
   const making: Making = { plan, changes, open, freeing, emptying, ...place, ...maps };
   addTargeting(making);
-  const early = earlyDeletions(making);
+  addSpares(making, early);
   addDeletions(making, (at) => early.has(at));
-  addSpares(making);
   for (const update of open.updates) addEarly(making, update);
   addCreations(making);
   addUpdates(making);
@@ -75,19 +80,31 @@ function addTargeting({ plan, own, changes: { targeting } }: Making): void {
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** The deletions that something else needs: all of them where the targeting would be too large meanwhile. */
-function earlyDeletions({ open, changes, freeing }: Making): ReadonlySet<number> {
-  const { creations, updates, deletions } = open;
-  if (changes.there.size + creations.length > LIMITS.targetingOptions.value) {
-    return new Set(deletions.map(({ at }) => at));
-  }
+/**
+ * The deletions that something else needs, those of a group and its sub-options together: all of them where the targeting
+ * would be too large meanwhile.
+ */
+function earlyDeletions(
+  { there }: DesiredChanges,
+  { creations, updates, deletions }: OpenItems,
+  freeing: Freeing,
+): ReadonlySet<number> {
+  if (there.size + creations.length > LIMITS.targetingOptions.value) return new Set(deletions.map(({ at }) => at));
   const needed = new Set([...creations, ...updates].flatMap(({ at }) => freeing.needsOf(at)));
-  return new Set(deletions.flatMap(({ at }) => (needed.has(at) ? [at] : [])));
+  const trees = new Set(deletions.flatMap(({ at, item }) => (needed.has(at) ? treeOf(item) : [])));
+  return new Set(deletions.flatMap(({ at, item }) => (treeOf(item).some((id) => trees.has(id)) ? [at] : [])));
 }
 
-function addDeletions({ plan, open, first, freed }: Making, isMeant: (at: number) => boolean): void {
+/** The group that an option is or is in, besides itself. */
+function treeOf({ _id, seen: { parent } }: DesiredDeletion): readonly string[] {
+  return parent === null ? [_id] : [_id, parent];
+}
+
+function addDeletions({ plan, open, first, freed, spared }: Making, isMeant: (at: number) => boolean): void {
   for (const { at, item } of groupsBeforeTheirLast(open.deletions.filter((one) => isMeant(one.at)))) {
-    const step = plan.add(plan.make.deleteOption({ id: item._id }, isInTree(item), { objects: [first + at] }));
+    const spare = spared.get(item.seen.parent ?? "");
+    const given = { objects: [first + at], ...(spare !== undefined && { after: [spare] }) };
+    const step = plan.add(plan.make.deleteOption({ id: item._id }, isInTree(item), given));
     freed.set(at, step.id);
   }
 }
@@ -107,9 +124,10 @@ function groupsBeforeTheirLast(deletions: readonly Placed<DesiredDeletion>[]): r
   });
 }
 
-function addSpares(making: Making): void {
+function addSpares(making: Making, early: ReadonlySet<number>): void {
+  const gone = new Set(making.open.deletions.flatMap(({ at, item }) => (early.has(at) ? item._id : [])));
   for (const { group, contextId, about } of making.emptying.spared) {
-    if (typeof group !== "string") continue;
+    if (typeof group !== "string" || gone.has(group)) continue;
     addUpdate(making, about, group, { contexts: { add: [contextId] } });
     const step = making.last.get(group);
     if (step !== undefined) making.spared.set(group, step);
@@ -119,6 +137,7 @@ function addSpares(making: Making): void {
 function removeSpares(making: Making): void {
   const { plan, first, done, last } = making;
   for (const { group, contextId, about, until } of making.emptying.spared) {
+    if (until.length === 0) continue;
     const own = typeof group === "string" ? last.get(group) : undefined;
     const after = [...until.flatMap((at) => done.get(at) ?? []), ...(own === undefined ? [] : [own])];
     const option = typeof group === "string" ? { id: group } : { object: first + group };
@@ -153,14 +172,15 @@ function addCreations(making: Making): void {
   const inside = new Map<number, Placed<DesiredCreation>[]>();
   for (const one of open.creations) {
     const group = groupOfNew(one);
-    if (group !== undefined) inside.set(group, [...(inside.get(group) ?? []), one]);
+    if (group !== undefined) push(inside, group, one);
   }
+  const spares = new Map(emptying.spared.map(({ group, contextId }) => [group, contextId]));
   for (const creation of open.creations) {
     if (groupOfNew(creation) !== undefined) continue;
     const children = inside.get(creation.at) ?? [];
-    const spare = emptying.spared.find(({ group }) => group === creation.at);
+    const spare = spares.get(creation.at);
     const option = newOption(creation, first);
-    const contexts = spare === undefined ? option.contexts : [spare.contextId];
+    const contexts = spare === undefined ? option.contexts : [spare];
     const whole = { ...option, contexts, children: children.map((child) => newOption(child, first)) };
     const after = [creation, ...children].flatMap(({ at }) => neededSteps(at, making));
     const parent = groupOf(creation.item.parent, making);
@@ -174,12 +194,12 @@ function newOption({ at, item }: Placed<DesiredCreation>, first: number): NewOpt
 }
 
 /** The group that an option goes into; undefined at the top level. */
-function groupOf(place: DesiredPlace | undefined, { changes, first }: Making): Bound | undefined {
+function groupOf(place: DesiredPlace | undefined, { changes, first, names }: Making): Bound | undefined {
   if (place === undefined || place === null) return undefined;
   if ("_id" in place) return { id: place._id };
   if (!changes.alreadyDone.has(place.item)) return { object: first + place.item };
   const group = changes.items[place.item];
-  const [id] = [...changes.there].find(([, { name }]) => group?.kind === "create" && name === group.name) ?? [];
+  const id = group?.kind === "create" ? names.get(group.name) : undefined;
   return id === undefined ? undefined : { id };
 }
 
@@ -196,7 +216,7 @@ function addUpdates(making: Making): void {
 }
 
 function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
-  const { freeing, changes, emptying, done, spared } = making;
+  const { freeing, changes, emptying, moved, spared } = making;
   const { _id, name, parent, exposeChildren, contexts, seen } = item;
   const moving = freeing.movingFrom(at);
   const held = new Set(changes.there.get(_id)?.contexts);
@@ -209,7 +229,7 @@ function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: 
   const left = parent === undefined ? undefined : spared.get(seen.parent ?? "");
   const after = [
     ...neededSteps(at, making),
-    ...emptying.arrivalsBefore(_id).flatMap((one) => done.get(one) ?? []),
+    ...emptying.arrivalsBefore(_id).flatMap((one) => moved.get(one) ?? []),
     ...(left === undefined ? [] : [left]),
   ];
   const rest: OptionChanges = {
@@ -232,7 +252,7 @@ function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: 
 
 /** Adds one update of an option, where it changes anything. */
 function addUpdate(
-  { plan, first, last, done }: Making,
+  { plan, first, last, done, moved }: Making,
   at: number,
   id: string,
   fields: OptionChanges,
@@ -245,4 +265,5 @@ function addUpdate(
   const step = plan.add(plan.make.updateOption({ id }, fields, given, group)).id;
   last.set(id, step);
   done.set(at, step);
+  if (group !== undefined || fields.parent !== undefined) moved.set(at, step);
 }

@@ -12,7 +12,7 @@ interface SparedGroup {
   readonly contextId: string;
   /** The item in whose outcome it counts. */
   readonly about: number;
-  /** The items after which it is taken away again. */
+  /** The items after which it is taken away again; none where it stays, or goes with the group. */
   readonly until: readonly number[];
 }
 
@@ -23,17 +23,17 @@ export interface Emptying {
   arrivalsBefore(groupId: string): readonly number[];
 }
 
-/** Finds the groups that would be empty for a moment. */
-export function emptyingOf(changes: DesiredChanges, open: OpenItems, freeing: Freeing): Emptying {
+/** Finds the groups that would be empty for a moment; `early` are the deletions that come before everything else. */
+export function emptyingOf(
+  changes: DesiredChanges,
+  open: OpenItems,
+  freeing: Freeing,
+  early: ReadonlySet<number>,
+): Emptying {
   const { there } = changes;
-  const { creations, updates, deletions } = open;
-  const arrivals = new Map<string | number, number[]>();
-  const leavers = new Map<string, number[]>();
-  for (const { at, item } of updates) {
-    if (item.parent === undefined) continue;
-    if (item.seen.parent !== null) push(leavers, item.seen.parent, at);
-    if (item.parent !== null) push(arrivals, "_id" in item.parent ? item.parent._id : item.parent.item, at);
-  }
+  const { creations, updates } = open;
+  const traffic = trafficOf(open, early);
+  const { arrivals, leavers, deleted } = traffic;
   const filled = new Set(
     creations.flatMap(({ item: { parent } }) => (parent === null ? [] : ["_id" in parent ? parent._id : parent.item])),
   );
@@ -49,11 +49,19 @@ export function emptyingOf(changes: DesiredChanges, open: OpenItems, freeing: Fr
   const subOptions = new Map<string, number>();
   for (const { parent } of there.values())
     if (parent !== null) subOptions.set(parent, (subOptions.get(parent) ?? 0) + 1);
-  for (const [group, leaving] of leavers) {
+  const gains = gainsOf(open, freeing);
+  for (const [group, { first, isEarly, count }] of goingOf(traffic)) {
+    if (there.get(group)?.contexts.length !== 0 || count !== subOptions.get(group)) continue;
     const moved = arrivals.get(group) ?? [];
-    const [first] = moved;
-    const isEmptied = there.get(group)?.contexts.length === 0 && leaving.length === subOptions.get(group);
-    if (isEmptied && first !== undefined && !filled.has(group)) spare(group, first, [...moved, ...leaving]);
+    const leaving = leavers.get(group) ?? [];
+    const gain = gains.get(group);
+    if (traffic.gone.has(group)) {
+      // Its sub-options that are deleted too are deleted around it.
+      if (leaving.length === count) spare(group, first, []);
+    } else if (gain?.free !== undefined) spared.push({ group, contextId: gain.free, about: gain.at, until: [] });
+    else if (gain !== undefined) spare(group, gain.at, [gain.at, ...moved, ...leaving]);
+    else if (filled.has(group) ? isEarly : moved.length > 0)
+      spare(group, moved[0] ?? first, [first, ...moved, ...leaving]);
   }
   const losing = new Set<string>();
   for (const { at, item } of updates) {
@@ -63,8 +71,7 @@ export function emptyingOf(changes: DesiredChanges, open: OpenItems, freeing: Fr
     if (item.contexts.add.length === 0 && held.every((id) => removed.has(id))) losing.add(item._id);
     const moving = freeing.movingFrom(at);
     const leaving = leavers.get(item._id) ?? [];
-    const deleted = deletions.filter(({ item: { seen } }) => seen.parent === item._id).length;
-    const isLeft = leaving.length + deleted === (subOptions.get(item._id) ?? 0);
+    const isLeft = leaving.length + (deleted.get(item._id)?.length ?? 0) === (subOptions.get(item._id) ?? 0);
     if (moving.size > 0 && isLeft && held.every((id) => moving.has(id))) {
       spare(item._id, at, [at, ...(arrivals.get(item._id) ?? []), ...leaving]);
     }
@@ -72,7 +79,59 @@ export function emptyingOf(changes: DesiredChanges, open: OpenItems, freeing: Fr
   return { spared, arrivalsBefore: (id) => (losing.has(id) ? (arrivals.get(id) ?? []) : []) };
 }
 
-function push<Key>(lists: Map<Key, number[]>, key: Key, value: number): void {
+/** The items that move options into groups and out of them, or delete them there; and the groups that are deleted. */
+interface Traffic {
+  readonly arrivals: ReadonlyMap<string | number, number[]>;
+  readonly leavers: ReadonlyMap<string, number[]>;
+  readonly deleted: ReadonlyMap<string, number[]>;
+  readonly early: ReadonlySet<number>;
+  readonly gone: ReadonlySet<string>;
+}
+
+function trafficOf({ updates, deletions }: OpenItems, early: ReadonlySet<number>): Traffic {
+  const arrivals = new Map<string | number, number[]>();
+  const leavers = new Map<string, number[]>();
+  for (const { at, item } of updates) {
+    if (item.parent === undefined) continue;
+    if (item.seen.parent !== null) push(leavers, item.seen.parent, at);
+    if (item.parent !== null) push(arrivals, "_id" in item.parent ? item.parent._id : item.parent.item, at);
+  }
+  const deleted = new Map<string, number[]>();
+  const gone = new Set<string>();
+  for (const { at, item } of deletions) {
+    const { parent, type } = item.seen;
+    if (parent !== null) push(deleted, parent, at);
+    if (type === "collection") gone.add(item._id);
+  }
+  return { arrivals, leavers, deleted, early, gone };
+}
+
+/** By group: how many sub-options go before anything comes, or are deleted, and the first item that does so. */
+function* goingOf({ leavers, deleted, early }: Traffic) {
+  for (const group of new Set([...leavers.keys(), ...deleted.keys()])) {
+    const inside = deleted.get(group) ?? [];
+    const going = [...(leavers.get(group) ?? []), ...inside];
+    const isEarly = inside.some((at) => early.has(at));
+    const [first] = going;
+    if (first !== undefined && (isEarly || going.length > inside.length))
+      yield [group, { first, isEarly, count: going.length }] as const;
+  }
+}
+
+/** By group: the item that gives it Context IDs, and one of them that no other group has to give up before. */
+function gainsOf({ updates, deletions }: OpenItems, { movingFrom }: Freeing) {
+  const moving = new Set([...updates, ...deletions].flatMap(({ at }) => [...movingFrom(at)]));
+  return new Map(
+    updates.flatMap(({ at, item: { _id, contexts } }) =>
+      contexts === undefined || contexts.add.length === 0
+        ? []
+        : [[_id, { at, free: contexts.add.find((id) => !moving.has(id)) }] as const],
+    ),
+  );
+}
+
+/** Adds a value to the list of a key. */
+export function push<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [value]);
   else list.push(value);

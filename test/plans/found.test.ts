@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import type { Thing } from "./meaning.ts";
+import { byNames, CALM, modelled, put } from "./modelled.ts";
+import { desiredOf } from "./plan-properties.ts";
+import { appliedTo, checkUndone, sharedServices } from "./undone-properties.ts";
+
+// What random plans and their undos found, as small as it can be.
+
+function thing(id: string, fields: Partial<Thing> = {}): Thing {
+  return { id, name: `Option ${id}`, parent: null, isGroup: false, expose: false, contexts: new Set(), ...fields };
+}
+
+/** Applies options of a file to a targeting, checks that it is undone and redone, and gives what was applied. */
+async function applied(things: readonly Thing[], options: (idOf: (name: string) => string) => object): Promise<string> {
+  const scene = modelled(1, sharedServices());
+  const targetingId = put(new Map(things.map((one) => [one.id, one])), "Spring", scene);
+  const { project } = scene;
+  const idOf = (name: string): string => project.optionsNamed(targetingId, name)[0]?.id ?? "";
+  const state = { version: 1, targeting: { _id: targetingId }, options: options(idOf) };
+  const before = byNames(project);
+  const { run } = await appliedTo(targetingId, await desiredOf(JSON.stringify(state)), scene);
+  const after = byNames(project);
+  await checkUndone(run, { before, after }, scene, () => CALM);
+  expect(scene.improper).toEqual([]);
+  return `${run.status()}\n${after.join("\n")}`;
+}
+
+test("names that two exchange, one of which goes into the other, which loses its last Context ID", async () => {
+  const things = [thing("A", { isGroup: true, contexts: new Set(["own"]) }), thing("B", { contexts: new Set(["b"]) })];
+  const told = await applied(things, (idOf) => [
+    {
+      _id: idOf("Option A"),
+      name: "Option B",
+      contexts: [],
+      children: [{ _id: idOf("Option B"), name: "Option A" }],
+    },
+  ]);
+  expect(told).toBe(
+    [
+      "succeeded",
+      '["Spring","Option A","Option B",false,false,["b"]]',
+      '["Spring","Option B",null,true,false,[]]',
+      '["Spring","context"]',
+    ].join("\n"),
+  );
+});
+
+test("a new group goes again, into which nothing but an option went that was there", async () => {
+  const told = await applied([thing("A")], (idOf) => [
+    { name: "Group", children: [{ _id: idOf("Option A"), name: "Option A" }] },
+  ]);
+  expect(told).toContain('["Spring","Option A","Group",false,false,[]]');
+});

@@ -1,0 +1,119 @@
+import { expect } from "vitest";
+import { baseOf } from "../../src/plans/base/base.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import { isApplicable, itemCount } from "../../src/plans/diff/plan.ts";
+import { readTargeting } from "../../src/plans/read-targeting.ts";
+import type { ToolContext } from "../../src/tools/context.ts";
+import { isPossible, type Thing, type World } from "./meaning.ts";
+import { CALM, type Modelled, modelled, overwrite, put, randomTrouble, worldIn } from "./modelled.ts";
+import { desiredOf, fileOf } from "./plan-properties.ts";
+import { editedFile, editedWorld, type Random, randomOf, randomWorld } from "./random-edits.ts";
+import { kept } from "./undone-properties.ts";
+
+const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
+const AT = "2026-01-01T00:00:00.000Z";
+const signal = new AbortController().signal;
+
+/** How the states between plan and apply are compared. */
+interface Sides {
+  /** When it was planned, right before it was applied, and after that. */
+  readonly planned: World;
+  readonly found: World;
+  readonly left: World;
+}
+
+const FIELDS = ["name", "parent", "expose"] as const;
+
+const same = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =>
+  one.size === other.size && [...one].every((each) => other.has(each));
+
+function areSame(one: Thing, other: Thing): boolean {
+  return FIELDS.every((field) => one[field] === other[field]) && same(one.contexts, other.contexts);
+}
+
+/** Whatever was changed is as it was when that was planned; what is deleted as a whole. */
+function checkNothingOverwritten({ planned, found, left }: Sides): void {
+  for (const [id, now] of found) {
+    const [before, then] = [planned.get(id), left.get(id)];
+    if (then === undefined) {
+      expect(before, `${id} was deleted, and not there when it was planned`).toBeDefined();
+      if (before !== undefined) expect(areSame(before, now), `${id} changed before it was deleted`).toBe(true);
+      continue;
+    }
+    for (const field of FIELDS) {
+      // The sub-options of a deleted group go to the top level.
+      if (now[field] === then[field] || (field === "parent" && !left.has(now.parent ?? ""))) continue;
+      expect(before?.[field], `${field} of ${id}`).toBe(now[field]);
+    }
+    const lost = [...now.contexts].filter((context) => !then.contexts.has(context));
+    if (lost.length > 0)
+      expect([...now.contexts].sort(), `contexts of ${id}`).toEqual([...(before?.contexts ?? [])].sort());
+  }
+}
+
+/** The IDs that the run under test deleted, from an entry of the log on. */
+function deletedIn({ project }: Modelled, from: number): readonly string[] {
+  return project.log
+    .slice(from)
+    .flatMap((change) => (change.actor === "run" && change.what === "optionDeleted" ? [change.id] : []));
+}
+
+/** Another writer's edits, of a possible targeting. */
+function editAsOther(scene: Modelled, targetingId: string, random: Random): void {
+  const now = worldIn(scene.project, targetingId);
+  overwrite(scene.project, targetingId, editedWorld(now, random, 1 + random.below(3)));
+}
+
+/**
+ * Another writer edits between a plan and its applying, and meanwhile where there is trouble; then the same for its undo.
+ * Nothing is deleted that the base, or the undone run, did not hold, and nothing is written over what changed since.
+ */
+export async function checkOtherWriter(seed: number, withTrouble: boolean, services: ToolContext): Promise<boolean> {
+  const random = randomOf(seed);
+  const scene = modelled(seed, services);
+  const { project, api } = scene;
+  const targetingId = put(randomWorld(random), "Spring", scene);
+  const troubleWith = () =>
+    withTrouble
+      ? {
+          ...randomTrouble(random),
+          others: () => {
+            if (random.chance(0.5)) editAsOther(scene, targetingId, random);
+          },
+        }
+      : CALM;
+  const there = await readTargeting(api, targetingId, { signal });
+  const exported = worldIn(project, targetingId);
+  const desired = await desiredOf(fileOf(editedFile(exported, random, 1 + random.below(8)), there.targeting));
+  const plan = planOf({ desired, base: baseOf(there, AT), there, prune: true, byName: false, thresholds: LOOSE });
+  if (!isApplicable(plan) || itemCount(plan) === 0) return false;
+  const header = await kept(plan, there, scene);
+  const isEdited = random.chance(0.8);
+  if (isEdited) editAsOther(scene, targetingId, random);
+  const found = worldIn(project, targetingId);
+  const from = project.log.length;
+  const run = await scene.carriedOut(header, troubleWith());
+  const left = worldIn(project, targetingId);
+  for (const id of deletedIn(scene, from)) expect(exported.has(id), `${id} was not in the base`).toBe(true);
+  const wrote = project.log.slice(from).some(({ actor }) => actor === "run");
+  if (!withTrouble) {
+    if (!isEdited) expect(run.status()).toBe("succeeded");
+    if ((run.state.facts.stale ?? []).length > 0) expect(wrote, "a stale plan sends nothing").toBe(false);
+    checkNothingOverwritten({ planned: exported, found, left });
+  }
+  if (!isPossible(left) || run.state.facts.stale !== undefined) return true;
+  const created = new Set(
+    project.log.slice(from).flatMap((one) => (one.actor === "run" && one.what === "optionCreated" ? [one.id] : [])),
+  );
+  if (random.chance(0.3)) editAsOther(scene, targetingId, random);
+  const back = (await scene.wayBack(run.header.runId)).header;
+  if (back === undefined) return true;
+  const planned = worldIn(project, targetingId);
+  if (random.chance(0.7)) editAsOther(scene, targetingId, random);
+  const foundThen = worldIn(project, targetingId);
+  const since = project.log.length;
+  await scene.carriedOut(back, troubleWith());
+  for (const id of deletedIn(scene, since)) expect(created.has(id), `${id} was not made by the undone run`).toBe(true);
+  if (!withTrouble) checkNothingOverwritten({ planned, found: foundThen, left: worldIn(project, targetingId) });
+  return true;
+}

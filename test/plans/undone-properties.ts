@@ -1,0 +1,172 @@
+import { expect } from "vitest";
+import type { ChangeRun } from "../../src/changes/change-run.ts";
+import type { ChangeHeader } from "../../src/changes/changes.ts";
+import { endingsOf } from "../../src/changes/finish-run.ts";
+import { wroteBy } from "../../src/plans/applied.ts";
+import { baseOf, renewedBase } from "../../src/plans/base/base.ts";
+import type { ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import { isApplicable, itemCount, type StatePlan } from "../../src/plans/diff/plan.ts";
+import type { Desired } from "../../src/plans/file/desired.ts";
+import { asPlanned } from "../../src/plans/look-again.ts";
+import { planDocument } from "../../src/plans/plan-document.ts";
+import { readTargeting } from "../../src/plans/read-targeting.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { objectResults } from "../../src/runs/report.ts";
+import type { ToolContext } from "../../src/tools/context.ts";
+import { randomCall } from "../faults/calls.ts";
+import { randomFrom } from "../faults/random.ts";
+import { fillWorld } from "../faults/world.ts";
+import { readingApi, testServices } from "../support/tool-context.ts";
+import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
+import {
+  byNames,
+  CALM,
+  type Modelled,
+  modelled,
+  overwrite,
+  put,
+  randomTrouble,
+  type Trouble,
+  worldIn,
+} from "./modelled.ts";
+import { comparable, desiredOf, fileOf } from "./plan-properties.ts";
+import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.ts";
+
+const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
+const AT = "2026-01-01T00:00:00.000Z";
+const signal = new AbortController().signal;
+
+/** What all seeds share of a context. */
+export function sharedServices(): ToolContext {
+  const { api } = readingApi([]);
+  return {
+    ...testServices(systemClock, 600_000),
+    management: api,
+    caller: "",
+    arrivedAt: 0,
+    signal,
+    canAsk: () => false,
+  };
+}
+
+/** Keeps a plan as a run. */
+export async function kept(plan: StatePlan, there: ServiceTargeting, scene: Modelled): Promise<ChangeHeader> {
+  const origin = { environment: "sandbox", apiUrl: "test", fileDigest: "", prune: false, byName: false } as const;
+  const text = JSON.stringify(planDocument(plan, origin, {}));
+  const { changes } = scene.tools();
+  const by = { text, plannedBy: "plan_targeting", caller: "tester" } as const;
+  return (await changes.keepPlan(asPlanned(plan, there), by)).header;
+}
+
+/** New options are named by the model as `new NAME`. */
+function asModel(world: World, before: World): World {
+  const idOf = (thing: Thing): string => (before.has(thing.id) ? thing.id : `new ${thing.name}`);
+  const ids = new Map([...world.values()].map((thing) => [thing.id, idOf(thing)]));
+  return new Map(
+    [...world.values()].map((thing): [string, Thing] => {
+      const parent = thing.parent === null ? null : (ids.get(thing.parent) ?? thing.parent);
+      return [idOf(thing), { ...thing, id: idOf(thing), parent }];
+    }),
+  );
+}
+
+function toldOf({ state, status }: ChangeRun): string {
+  return JSON.stringify({ status: status(), stopped: state.stopped, results: objectResults(state) });
+}
+
+/** Plans a desired state onto a targeting, and carries that out. */
+export async function appliedTo(targetingId: string, desired: Desired, scene: Modelled) {
+  const there = await readTargeting(scene.api, targetingId, { signal });
+  const plan = planOf({ desired, there, prune: false, byName: false, thresholds: LOOSE });
+  expect(plan.problems).toEqual([]);
+  return { plan, run: await scene.carriedOut(await kept(plan, there, scene), CALM) };
+}
+
+/**
+ * Undoes a run, and undoes that: the state before the run, and the one after it, are there again, by names. Gives how
+ * many objects went back.
+ */
+export async function checkUndone(
+  run: ChangeRun,
+  sides: { readonly before: readonly string[]; readonly after: readonly string[] },
+  scene: Modelled,
+  trouble: () => Trouble,
+): Promise<void> {
+  const { before, after } = sides;
+  let runId = run.header.runId;
+  for (const [what, wanted] of [
+    ["undone", before],
+    ["undone twice", after],
+    ["undone three times", before],
+  ] as const) {
+    const { answer, header } = await scene.wayBack(runId);
+    expect(answer.structured.undo, `${what}: ${answer.text}`).toMatchObject({ notOurs: 0, impossible: 0 });
+    if (header === undefined) {
+      expect(byNames(scene.project), what).toEqual(wanted);
+      return;
+    }
+    const back = await scene.carriedOut(header, trouble());
+    expect(back.status(), `${what}: ${toldOf(back)}\n${answer.text}`).toBe("succeeded");
+    expect(byNames(scene.project), `${what}: ${answer.text}`).toEqual(wanted);
+    runId = header.runId;
+  }
+}
+
+/**
+ * Applies the plan of a random file, which others may have changed the targeting for since its base, and undoes it; gives
+ * whether there was anything to apply. Throws where anything is not as an independent model says.
+ */
+export async function checkPlanUndone(seed: number, withTrouble: boolean, services: ToolContext): Promise<boolean> {
+  const random = randomOf(seed);
+  const scene = modelled(seed, services);
+  const trouble = (): Trouble => (withTrouble ? randomTrouble(random) : CALM);
+  const { project, api } = scene;
+  const targetingId = put(randomWorld(random), "Spring", scene);
+  const base = baseOf(await readTargeting(api, targetingId, { signal }), AT);
+  const exported = worldIn(project, targetingId);
+  if (random.chance(0.4)) overwrite(project, targetingId, editedWorld(exported, random, 1 + random.below(3)));
+  scene.time.advance(1000);
+  const there = await readTargeting(api, targetingId, { signal });
+  const before = worldIn(project, targetingId);
+  const rows = editedFile(exported, random, 1 + random.below(8));
+  const prune = random.chance(0.5);
+  const { world: wanted, conflicts, refused } = meaningOf(rows, exported, before, prune);
+  if (refused || conflicts > 0 || !isPossible(wanted)) return false;
+  const desired = await desiredOf(fileOf(rows, there.targeting));
+  const plan = planOf({ desired, base, there, prune, byName: false, thresholds: LOOSE });
+  if (!isApplicable(plan) || itemCount(plan) === 0) return false;
+  const first = byNames(project);
+  const run = await scene.carriedOut(await kept(plan, there, scene), trouble());
+  expect(run.status(), toldOf(run)).toBe("succeeded");
+  expect(comparable(asModel(worldIn(project, targetingId), before))).toEqual(comparable(wanted));
+  const now = await readTargeting(api, targetingId, { signal });
+  const renewed = renewedBase(base, now, wroteBy(plan, endingsOf(run.state)), false);
+  const again = planOf({ desired, base: renewed, there: now, prune, byName: false, thresholds: LOOSE });
+  expect(itemCount(again), JSON.stringify(again.items)).toBe(0);
+  await checkUndone(run, { before: first, after: byNames(project) }, scene, trouble);
+  expect(scene.improper).toEqual([]);
+  return true;
+}
+
+/** Makes a random call of any tool and undoes it; gives whether it changed anything of which all is known. */
+export async function checkCallUndone(seed: number, withTrouble: boolean, services: ToolContext): Promise<boolean> {
+  const random = randomOf(seed);
+  const scene = modelled(seed, services);
+  const trouble = (): Trouble => (withTrouble ? randomTrouble(random) : CALM);
+  const { project, time } = scene;
+  fillWorld(project, time, randomFrom(seed));
+  // What campaigns use does not go back into groups.
+  for (const one of [...project.targetings.values(), ...project.options.values()])
+    Object.assign(one, { locked: false });
+  const call = randomCall(project, randomFrom(seed * 7919 + 13), random.chance(0.05) ? "many" : "small");
+  const before = byNames(project);
+  const { changes } = scene.tools();
+  const header = await changes.keep(call, "tester");
+  const run = await scene.carriedOut(header, trouble());
+  const after = byNames(project);
+  if (run.state.counts().unknown > 0 || JSON.stringify(after) === JSON.stringify(before)) return false;
+  await checkUndone(run, { before, after }, scene, trouble);
+  expect(scene.improper).toEqual([]);
+  return true;
+}
