@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
+import * as z from "zod";
 import { toolCall } from "../support/server-process.ts";
 import { answer, type Report, type Server, started, tool } from "./deadly-server.ts";
 import { type DeadlyRequest, openGate } from "./gate.ts";
@@ -29,7 +30,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   const gate = await openGate(service.url, {
     deadly: deadlyRequest(death),
     onWrite: (writes) => {
-      if (sendsIn(runs) < writes) unjournaled.push(`request ${writes} left before it was on the disk`);
+      if (sendsIn(runs) - sentBefore < writes) unjournaled.push(`request ${writes} left before it was on the disk`);
     },
     kill: async () => {
       dying?.child.kill("SIGKILL");
@@ -37,12 +38,6 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
     },
   });
   const unjournaled: string[] = [];
-  const call = await scenario.prepare(service, async (name, text) => {
-    await writeFile(join(folder, name), text);
-    return join(folder, name);
-  });
-  const before = await service.lines();
-  if (death.at === "lateRequest") await service.late(death.nth);
   const environment = {
     TARGETING_API_URL: gate.url,
     TARGETING_API_KEY: "sandbox-key",
@@ -52,6 +47,11 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
     TARGETING_MCP_ALLOWED_DIRS: folder,
     TARGETING_MCP_LOG_LEVEL: "silent",
   };
+  const call = await prepared(scenario, service, folder, environment);
+  const sentBefore = sendsIn(runs);
+  gate.arm();
+  const before = await service.lines();
+  if (death.at === "lateRequest") await service.late(death.nth);
   const deadly = death.at === "operation" || death.at === "line" ? { DEADLY: `${death.at}:${death.nth}` } : {};
   dying = started({ ...environment, ...deadly });
   dying.send(toolCall("call", call.tool, call.args));
@@ -68,7 +68,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   });
   expect(await service.lines()).toEqual(scenario.after);
   expect(resumed).toMatchObject({ status: "succeeded", counts: { items: scenario.items, pending: 0, unknown: 0 } });
-  const isDelete = call.tool.startsWith("delete");
+  const isDelete = call.tool.startsWith("delete") || call.tool === "apply_plan";
   const names = await service.names();
   for (const { outcome, _id, name } of resumed.results) {
     expect(isDelete ? ["succeeded", "alreadyDone"] : ["succeeded"]).toContain(outcome);
@@ -84,6 +84,30 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   return isDead;
 }
 
+/** Prepares a scenario, where it needs tools by a process that ends before the one that dies begins. */
+async function prepared(
+  scenario: Scenario,
+  service: Awaited<ReturnType<typeof startService>>,
+  folder: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<Prepared> {
+  let helper: Server | undefined;
+  const call = await scenario.prepare(
+    service,
+    async (name, text) => {
+      await writeFile(join(folder, name), text);
+      return join(folder, name);
+    },
+    (name, args) => {
+      helper ??= started(environment);
+      return tool(helper, name, args);
+    },
+  );
+  helper?.child.stdin.end();
+  await helper?.exited;
+  return call;
+}
+
 function deadlyRequest(death: Death): DeadlyRequest | undefined {
   if (death.at === "request") return death.request;
   return death.at === "lateRequest" ? { nth: death.nth, moment: "applied" } : undefined;
@@ -96,8 +120,10 @@ async function takeUp(
   call: Prepared,
   checkUntouched: () => Promise<void>,
 ): Promise<Report> {
-  for (const runId of runsIn(runs)) {
+  const planned = z.string().safeParse(call.args.runId).data;
+  for (const runId of planned === undefined ? runsIn(runs) : [planned]) {
     const resumed = await tool(server, "resume_run", { runId });
+    if (resumed.status === "planned") break;
     if (resumed.runId !== undefined) return resumed;
     // Nobody was asked anything: what died before it was started says that, and not that it waits for a yes.
     expect(JSON.stringify(resumed.refused)).toMatch(/nothing was sent|there is no run/);

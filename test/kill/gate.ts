@@ -15,8 +15,10 @@ export interface DeadlyRequest {
 /** What stands between a server and the service: it passes requests on, looks at each write, and may kill at one. */
 export interface Gate {
   readonly url: string;
-  /** Write requests that arrived so far. */
+  /** Write requests that arrived so far, since it was armed. */
   writes(): number;
+  /** Writes count from now on. */
+  arm(): void;
 }
 
 /** Opens a gate in front of a service. `onWrite` is called with every write request before it is passed on. */
@@ -25,9 +27,10 @@ export async function openGate(
   at: { readonly deadly?: DeadlyRequest | undefined; onWrite(writes: number): void; kill(): Promise<void> },
 ): Promise<Gate> {
   let writes = 0;
+  let isArmed = false;
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await bodyOf(request);
-    const isWrite = request.method !== "GET";
+    const isWrite = isArmed && request.method !== "GET";
     if (isWrite) {
       writes += 1;
       at.onWrite(writes);
@@ -53,7 +56,13 @@ export async function openGate(
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${portOf(server.address())}`, writes: () => writes };
+  return {
+    url: `http://127.0.0.1:${portOf(server.address())}`,
+    writes: () => writes,
+    arm() {
+      isArmed = true;
+    },
+  };
 }
 
 function portOf(address: AddressInfo | string | null): number {

@@ -1,13 +1,20 @@
+import type { Report } from "./deadly-server.ts";
 import type { Service } from "./service.ts";
 
 /** A call into a service, and what has to be there once it is done, however often its process died. */
 export interface Scenario {
   readonly name: string;
-  /** Puts into the service what the call needs; gives the call. `file` writes a file that the call may name. */
-  prepare(service: Service, file: (name: string, text: string) => Promise<string>): Promise<Prepared>;
+  /**
+   * Puts into the service what the call needs; gives the call. `file` writes a file that the call may name, and `tool`
+   * calls a tool of a process that lives.
+   */
+  prepare(service: Service, file: (name: string, text: string) => Promise<string>, tool: CallTool): Promise<Prepared>;
   readonly items: number;
   readonly after: readonly string[];
 }
+
+/** Calls a tool, and gives what it answered. */
+type CallTool = (name: string, args: Readonly<Record<string, unknown>>) => Promise<Report>;
 
 /** A call of a tool. */
 export interface Prepared {
@@ -179,5 +186,84 @@ export const SCENARIOS: readonly Scenario[] = [
     },
     items: 2,
     after: ["Autumn"],
+  },
+  {
+    name: "a plan in which names and Context IDs change hands, and a group is filled",
+    async prepare(service, _, tool) {
+      const targetingId = await service.targeting("Spring");
+      const [red, blue, north, south] = await service.options(targetingId, [
+        { name: "Red", contexts: ["r"] },
+        { name: "Blue", contexts: ["b"] },
+        { name: "North", type: "collection", contexts: ["n"] },
+        { name: "South", type: "collection", contexts: ["s"] },
+      ]);
+      const options = [
+        { _id: red, name: "Blue", contexts: ["r", "x"] },
+        { _id: north, name: "North", contexts: ["s"] },
+        { _id: south, name: "South", contexts: ["n"] },
+        {
+          name: "East",
+          children: [
+            { _id: blue, name: "Red" },
+            { name: "New", contexts: ["new"] },
+          ],
+        },
+      ];
+      const desired = { version: 1, targeting: { _id: targetingId }, options };
+      const { runId } = await tool("plan_targeting", { desired });
+      return { tool: "apply_plan", args: { runId } };
+    },
+    items: 6,
+    after: [
+      "Spring",
+      "Spring / Blue: r x",
+      "Spring / East (group): ",
+      "Spring / East / New: new",
+      "Spring / East / Red: b",
+      "Spring / North (group): s",
+      "Spring / South (group): n",
+    ],
+  },
+  {
+    name: "the undo of an import, into groups and options that were there, too",
+    async prepare(service, _, tool) {
+      const targetingId = await service.targeting("Spring");
+      await service.options(targetingId, [
+        { name: "Old", contexts: ["o"] },
+        { name: "Group", type: "collection", contexts: ["g"] },
+      ]);
+      const items = [
+        { name: "Old", contexts: ["o", "more"] },
+        { name: "Plain", contexts: ["p"] },
+        { name: "Inside", parentName: "Group" },
+        { name: "Bare", children: [{ name: "First" }, { name: "Second", contexts: ["s"] }] },
+      ];
+      const made = await tool("bulk_add_options", { targetingId, items, onExisting: "addContexts" });
+      const { runId } = await tool("undo_run", { runId: made.runId });
+      return { tool: "apply_plan", args: { runId } };
+    },
+    items: 6,
+    after: ["Spring", "Spring / Group (group): g", "Spring / Old: o"],
+  },
+  {
+    name: "the undo of a deletion, whose sub-options go back into their group",
+    async prepare(service, _, tool) {
+      const targetingId = await service.targeting("Spring");
+      const [red, group] = await service.options(targetingId, [
+        { name: "Red", contexts: ids(11_000) },
+        { name: "Group", type: "collection", children: [{ name: "First", contexts: ["f"] }, { name: "Second" }] },
+      ]);
+      const { runId: deleted } = await tool("delete_options", { ids: [red, group] });
+      const { runId } = await tool("undo_run", { runId: deleted });
+      return { tool: "apply_plan", args: { runId } };
+    },
+    items: 4,
+    after: [
+      "Spring",
+      "Spring / Group (group): ",
+      "Spring / Group / First: f",
+      "Spring / Group / Second: ",
+      "Spring / Red: 11000 IDs",
+    ],
   },
 ];

@@ -19,7 +19,6 @@ import type { Random } from "./random-edits.ts";
 
 // Runs over the model of the service, in virtual time: with faults, and in processes that die.
 
-const signal = new AbortController().signal;
 const CALLER = "tester";
 
 /** What goes wrong while a run is carried out: faults by the number of the write, and when processes die. */
@@ -60,6 +59,7 @@ export function randomTrouble(random: Random): Trouble {
 /** A project of the model, and processes that carry runs out in it. `context` is that of the tools. */
 export function modelled(seed: number, services: ToolContext) {
   const { project, time } = emptyWorld();
+  const { signal } = new AbortController();
   const store = memoryRunStore(time);
   const processOf = processesFor({ seed, settings: { retryBudgetMs: 120_000 } }, newMachine(store, time));
   const traffic: Traffic = { busyUntil: 0, isWriting: false };
