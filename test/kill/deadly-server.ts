@@ -47,6 +47,14 @@ export async function tool(server: Server, name: string, args: Readonly<Record<s
     : { results: [], counts: {}, refused: result.structuredContent };
 }
 
+/** Calls a tool, and gives the ID of its run, whatever else it answered. */
+export async function runOf(server: Server, name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
+  calls += 1;
+  server.send(toolCall(`call ${calls}`, name, args));
+  const { structuredContent } = answered.parse(await server.answer(`call ${calls}`)).result;
+  return z.looseObject({ runId: z.string() }).parse(structuredContent).runId;
+}
+
 /** Reads a resource of JSON lines, to its end. */
 export async function linesAt(server: Server, uri: string): Promise<readonly unknown[]> {
   const lines: unknown[] = [];

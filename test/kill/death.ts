@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import * as z from "zod";
 import { toolCall } from "../support/server-process.ts";
-import { answer, type Report, type Server, started, tool } from "./deadly-server.ts";
+import { answer, type Report, runOf, type Server, started, tool } from "./deadly-server.ts";
 import { type DeadlyRequest, openGate } from "./gate.ts";
 import { runsIn, sendsIn } from "./journals.ts";
 import type { Prepared, Scenario } from "./scenarios.ts";
@@ -100,7 +100,7 @@ async function prepared(
     },
     (name, args) => {
       helper ??= started(environment);
-      return tool(helper, name, args);
+      return runOf(helper, name, args);
     },
   );
   helper?.child.stdin.end();
