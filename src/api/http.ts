@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 import type { Method } from "../spec/routes.ts";
+import { type OnItsWay, onItsWay } from "./delivered.ts";
 import type { ProxyRoute, Sender } from "./dispatcher.ts";
 import { AmbiguousError, connectionReason, NotSentError, type Purpose, StoppedError } from "./errors.ts";
 
@@ -127,7 +128,8 @@ async function sendOnce(
     fence?.mayLeave();
     isComplete = true;
   };
-  const { body, headers: ofBody } = outgoing(request, complete);
+  const { body, headers: ofBody } = outgoing(request, complete, () => way);
+  const way = isSliced(body) ? onItsWay(body) : undefined;
   let stop = (_why: string): void => {};
   const onAbort = (): void => stop("the call was cancelled");
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -178,6 +180,7 @@ async function sendOnce(
     }
     throw new AmbiguousError({ operation, reason: connectionReason(cause) }, { cause });
   } finally {
+    way?.end();
     clearTimeout(timer);
     signal?.removeEventListener("abort", onAbort);
   }
@@ -194,24 +197,30 @@ function isSliced(body: Outgoing): body is Sliced {
 }
 
 /** The body as it goes out, and its headers. `complete` is called right before the last slice of a large one. */
-function outgoing({ body, fence }: HttpRequest, complete: () => void) {
+function outgoing({ body, fence }: HttpRequest, complete: () => void, way: () => OnItsWay | undefined) {
   if (body === undefined) return { body: null, headers: {} } satisfies { body: Outgoing; headers: object };
   const type = { "content-type": "application/json" };
   const bytes = typeof body === "string" && body.length > SLICE / 4 ? Buffer.from(body) : body;
   if (typeof bytes === "string" || bytes.length <= SLICE) return { body: bytes, headers: type };
   return {
-    body: sliced(bytes, fence, complete),
+    body: sliced(bytes, fence, complete, way),
     headers: { ...type, "content-length": String(bytes.length) },
   };
 }
 
 /**
  * The slices of a body. All but the last are as large as a socket's buffer or larger, so that the next one is asked for
- * when they have drained.
+ * when they have drained; the last one leaves when the other end has those before.
  */
-async function* sliced(bytes: Uint8Array, fence: Fence | undefined, complete: () => void): Sliced {
+async function* sliced(
+  bytes: Uint8Array,
+  fence: Fence | undefined,
+  complete: () => void,
+  way: () => OnItsWay | undefined,
+): Sliced {
   let at = 0;
   for (; bytes.length - at > SLICE; at += SLICE) yield bytes.subarray(at, at + SLICE);
+  if (fence !== undefined) await way()?.delivered();
   await fence?.renew();
   complete();
   yield bytes.subarray(at);

@@ -56,6 +56,8 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
+/** How long the turn to write is waited for before it is needed, in milliseconds. */
+const TURN_MS = 10_000;
 /** How many entries of a plan may wait in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
@@ -101,6 +103,9 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
+    // The turn is given back at once, with its wait behind it.
+    takenOver: () =>
+      void world.lock.hold(world.project, async () => {}, AbortSignal.timeout(TURN_MS)).catch(() => undefined),
     stop: (ending, at) => ({ t: "stop", ...ending, at }),
     reasonOf,
     finish: (run) => finishChange(run, world),

@@ -180,6 +180,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const lease = await store.lease(runId);
+    if (lease?.isTakenOver) this.kind.takenOver?.();
     return lease && this.#resume(runId, lease, (found) => this.kind.mayBeTakenUp?.(found, clock.now()) ?? true);
   }
 

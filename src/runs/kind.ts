@@ -64,6 +64,11 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   start(run: Driving<Call, Entry, State>, given: Given): Promise<void>;
   /** As `start`, for a run that continues where it stopped. */
   resume(run: Driving<Call, Entry, State>, given: Again | undefined): Promise<void>;
+  /**
+   * Called before a run is read that was taken over from a process that may still be there: what has to be waited for
+   * for that reason begins meanwhile.
+   */
+  takenOver?(): void;
   /** The entries that say what a crash left in doubt; absent: the state derives that by itself. */
   lost?(state: State): readonly Entry[];
   /** The line that says how a run stopped. */

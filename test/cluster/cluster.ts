@@ -99,10 +99,10 @@ export function reportOf({ structuredContent }: ToolResult): z.infer<typeof repo
 }
 
 /** Waits until a run rests, as a replica tells. */
-export async function restOf(url: string, runId: string, withinMs = 60_000) {
+export async function restOf(url: string, runId: string, withinMs = 60_000, token?: string) {
   const until = Date.now() + withinMs;
   for (;;) {
-    const told = reportOf(await call(url, "get_run", { runId, waitMs: 1000 }));
+    const told = reportOf(await call(url, "get_run", { runId, waitMs: 1000 }, token));
     if (told.status !== "running") return told;
     if (Date.now() > until) throw new Error(`run ${runId} does not rest: ${JSON.stringify(told)}`);
   }
@@ -124,6 +124,10 @@ export async function startService(managementKeys: readonly { readonly key: stri
     if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
     return answer.json();
   };
+  const optionsThere = async () => {
+    const all = state.parse(await (await fetch(`${sandbox.url}/_sandbox/state`)).json()).projects;
+    return all.flatMap(({ options }) => options);
+  };
   return {
     url: sandbox.url,
     close: () => sandbox.close(),
@@ -132,11 +136,14 @@ export async function startService(managementKeys: readonly { readonly key: stri
       return results[0]?.data._id ?? "";
     },
     faults: (...faults: readonly object[]) => send("/_sandbox/faults", { faults }),
+    /** Every option that is there. */
+    optionsThere,
     /** The names of the options of a targeting, as often as they are there. */
     async options(targeting: string): Promise<readonly string[]> {
-      const all = state.parse(await (await fetch(`${sandbox.url}/_sandbox/state`)).json()).projects;
-      return all.flatMap(({ options }) => options.filter((one) => one.targeting === targeting).map(({ name }) => name));
+      return (await optionsThere()).filter((one) => one.targeting === targeting).map(({ name }) => name);
     },
+    /** Takes all faults back. */
+    calm: () => fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" }),
   };
 }
 

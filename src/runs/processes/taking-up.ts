@@ -41,10 +41,11 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
     if (room <= 0) return;
     for (const run of await left.found([...projects.keys()], Math.min(room, AT_ONCE))) {
       if (stopping.aborted || driven.has(run.runId)) continue;
-      const taken = await takenUp(of, run);
-      if (taken === undefined) continue;
       driven.add(run.runId);
-      void taken.rest.then(() => driven.delete(run.runId));
+      // Side by side, so that of the runs of a process that was killed none waits until the others were read.
+      void takenUp(of, run)
+        .then((taken) => taken?.rest)
+        .finally(() => driven.delete(run.runId));
     }
   };
   const loop = async (): Promise<void> => {
@@ -71,9 +72,9 @@ async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): P
   try {
     return await runs.takeUpLeft(runId);
   } catch (problem) {
-    if (problem instanceof StoreUnavailableError) throw problem;
+    if (problem instanceof StoreUnavailableError) return undefined;
     onProblem(problem, runId);
-    await left.decline(runId);
+    await left.decline(runId).catch((thrown: unknown) => onProblem(thrown, runId));
     return undefined;
   }
 }

@@ -1,0 +1,59 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { readFile } from "node:fs/promises";
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** undici tells here which connection a request begins to leave by. */
+const LEAVING = "undici:client:sendHeaders";
+const LOOK_AGAIN_MS = 10;
+/** Both versions of IP. */
+const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+
+type Ports = Pick<Socket, "localPort" | "remotePort" | "destroyed">;
+
+/** How much of a request is still on its way. */
+export interface OnItsWay {
+  /**
+   * Resolves once the machine at the other end has all that was written, or the connection is gone. A system holds
+   * megabytes, and sends them although the process stands still. Resolves at once where the system does not tell:
+   * only Linux does.
+   */
+  delivered(): Promise<void>;
+  /** Stops looking. */
+  end(): void;
+}
+
+/** Looks at the connection of the request that has this body. */
+export function onItsWay(body: object): OnItsWay {
+  let socket: Ports | undefined;
+  const note = (told: unknown): void => {
+    if (isLeaving(told) && told.request.body === body) socket = told.socket;
+  };
+  subscribe(LEAVING, note);
+  return {
+    async delivered() {
+      while (socket !== undefined && !socket.destroyed && (await isQueued(socket))) await delay(LOOK_AGAIN_MS);
+    },
+    end: () => void unsubscribe(LEAVING, note),
+  };
+}
+
+interface Leaving {
+  readonly request: { readonly body?: unknown };
+  readonly socket: Ports;
+}
+
+function isLeaving(told: unknown): told is Leaving {
+  return typeof told === "object" && told !== null && "request" in told && "socket" in told;
+}
+
+/** Whether the system holds bytes that the other end has not acknowledged. */
+async function isQueued({ localPort = 0, remotePort = 0 }: Ports): Promise<boolean> {
+  const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
+  // The address of either end with its port, the state, and the bytes in the queue for sending.
+  const line = new RegExp(`:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} .. (?!0{8})[0-9A-F]{8}:`);
+  for (const table of TABLES) {
+    if (line.test(await readFile(table, "latin1").catch(() => ""))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,66 @@
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import type { SeenWrite } from "../service-gate.ts";
+
+/** Looks at each write whether its process has the right to write. */
+export interface LeaseWatch {
+  look(write: SeenWrite, pid: number | undefined): Promise<void>;
+  /** Writes of a process after the first one of the next holder of the lease. */
+  readonly late: readonly string[];
+  /** Writes of a process between the taking over of its lease and the first write of the next holder. */
+  readonly betweenHolders: number;
+  /** How many could be looked at. */
+  readonly looked: number;
+  close(): Promise<void>;
+}
+
+interface Holding {
+  readonly name: string;
+  readonly epoch: string;
+  readonly pid: number;
+}
+
+const TRIES = 40;
+const HELD = `
+  select l.name, l.epoch, split_part(w.name, ':', 2)::int as pid
+  from targeting_mcp.lease l join targeting_mcp.worker w on w.number = l.worker
+  where l.name = 'project:' || (select project from targeting_mcp.run where caller like '%' || $1 limit 1) and not l.released`;
+
+/** Watches the leases of projects in a store; a key's project has the runs of one caller. */
+export function leaseWatch(store: string, callerOf: (key: string) => string): LeaseWatch {
+  const pool = new pg.Pool({ connectionString: store, max: 8, connectionTimeoutMillis: 500 });
+  pool.on("error", () => undefined);
+  const written = new Set<string>();
+  const late: string[] = [];
+  const counted = { between: 0, looked: 0 };
+  /** Undefined where the store stays away, or has no lease: then nothing can be told. */
+  const holding = async (key: string): Promise<Holding | undefined> => {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      try {
+        return (await pool.query<Holding & pg.QueryResultRow>(HELD, [callerOf(key)])).rows[0];
+      } catch {
+        await delay(50);
+      }
+    }
+    return undefined;
+  };
+  return {
+    async look({ from, key, path }, pid) {
+      const held = await holding(key);
+      if (held === undefined) return;
+      counted.looked += 1;
+      const mark = `${held.name} ${held.epoch}`;
+      if (held.pid === pid) written.add(mark);
+      else if (written.has(mark)) late.push(`process ${from} (${pid}) ${path} beside ${held.pid} with ${key}`);
+      else counted.between += 1;
+    },
+    late,
+    get betweenHolders() {
+      return counted.between;
+    },
+    get looked() {
+      return counted.looked;
+    },
+    close: () => pool.end(),
+  };
+}

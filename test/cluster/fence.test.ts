@@ -1,0 +1,132 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { call, killAll, type Replica, reportOf, restOf, startReplica, startService, startWorker } from "./cluster.ts";
+import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { openServiceGate } from "./service-gate.ts";
+
+/** The bytes of the body that is under way when its process stops; up to eight million. */
+const BODY = Number(process.env.TARGETING_MCP_TEST_BODY ?? 3_000_000);
+/** 1 Mbit/s. */
+const BYTES_PER_SECOND = 125_000;
+/** What is left then takes longer than any lease: the system must not send it although the process stands still. */
+const LEFT = 2_800_000;
+/** Longer than a lease, and the wait of the process that takes it over. */
+const STOPPED_MS = { store: 13_000, files: 17_000 };
+const CONTEXT_IDS = 10_000;
+
+let postgres: TestPostgres;
+const closing: (() => unknown)[] = [];
+beforeAll(async () => {
+  postgres = await testPostgres();
+});
+afterEach(async () => {
+  killAll();
+  for (const close of closing.splice(0)) await close();
+});
+afterAll(() => postgres.stop());
+
+/** Items of one request with a body of so many bytes. */
+function largeItems(bytes: number) {
+  // A control character takes one byte in a Context ID, and six in JSON.
+  const each = Math.floor(bytes / CONTEXT_IDS) - 16;
+  const text = "\u0001".repeat(Math.floor(each / 6));
+  return Array.from({ length: 40 }, (_, option) => ({
+    name: `Large ${option}`,
+    contexts: Array.from({ length: CONTEXT_IDS / 40 }, (_, id) => `${option}-${id}${text}-`),
+  }));
+}
+
+/** Two processes that write to one project, and where they are called. */
+interface Pair {
+  readonly first: { readonly number: number; readonly signal: (signal: NodeJS.Signals) => void };
+  readonly callFirst: Replica["url"];
+  readonly callOther: Replica["url"];
+}
+
+async function upload(kind: "store" | "files", start: (settings: Record<string, string>, at: Gate) => Promise<Pair>) {
+  const service = await startService();
+  let arrivedAt = (_from: number, _arrived: number, _total: number): void => {};
+  const gate = await openServiceGate(service.url, {
+    onBytes: (from, arrived, total) => arrivedAt(from, arrived, total),
+  });
+  closing.push(gate.close, service.close);
+  const pair = await start(
+    {
+      TARGETING_MCP_MODE: "live",
+      TARGETING_API_URL: gate.url,
+      TARGETING_API_KEY: "sandbox-key",
+      TARGETING_MCP_WAIT_MS: "1500",
+      TARGETING_MCP_REQUEST_TIMEOUT_MS: "180000",
+    },
+    gate,
+  );
+  const targetingId = await service.targeting("Large");
+  const { first, callFirst, callOther } = pair;
+  gate.slowTo(first.number, BYTES_PER_SECOND);
+  const stopped = new Promise<number>((resolve) => {
+    arrivedAt = (from, arrived, total) => {
+      if (from !== first.number || total < BODY / 2 || total - arrived > LEFT) return;
+      arrivedAt = () => {};
+      first.signal("SIGSTOP");
+      resolve(total);
+    };
+  });
+  const large = reportOf(await call(callFirst, "bulk_add_options", { targetingId, items: largeItems(BODY) }));
+  expect(large.status).toBe("running");
+  const bytes = await stopped;
+  const small = { targetingId, items: [{ name: "Small", contexts: ["small"] }] };
+  const before = Date.now();
+  const theirs = reportOf(await call(callOther, "bulk_add_options", small));
+  await delay(STOPPED_MS[kind] - (Date.now() - before));
+  const byOthers = gate.writes.filter(({ from }) => from !== first.number).length;
+  // What the system still held of the body would go on arriving for as long as this.
+  await delay((1100 * LEFT) / BYTES_PER_SECOND - STOPPED_MS[kind]);
+  const late = gate.writes.filter(({ from }) => from === first.number).length;
+  gate.slowTo(first.number, undefined);
+  first.signal("SIGCONT");
+  const told = [await restOf(callOther, theirs.runId), await restOf(callOther, large.runId)];
+  process.stdout.write(`${kind}: a body of ${bytes} bytes was stopped; ${late} late, ${byOthers} writes of the next\n`);
+  expect({ late, overlaps: gate.overlaps }).toEqual({ late: 0, overlaps: [] });
+  expect(byOthers).toBeGreaterThan(0);
+  expect(told.map(({ status }) => status)).toEqual(["succeeded", "succeeded"]);
+  const names = [...largeItems(BODY).map(({ name }) => name), "Small"].sort();
+  expect([...(await service.options(targetingId))].sort()).toEqual(names);
+}
+
+type Gate = Awaited<ReturnType<typeof openServiceGate>>;
+
+test("a process of the store that stops in the middle of a slow upload sends nothing of its rest", async () => {
+  await upload("store", async (settings, gate) => {
+    const its = { ...settings, TARGETING_MCP_STORE: await postgres.database() };
+    const replica = await startReplica({ ...its, TARGETING_MCP_DRIVE: "off" });
+    const worker = await startWorker({ ...its, ...(await gate.routesOf(1)) });
+    closing.push(() => worker.child.kill("SIGKILL"));
+    return {
+      first: {
+        number: 1,
+        signal: (signal) => {
+          worker.child.kill(signal);
+          // From now on there is one that takes over.
+          if (signal === "SIGSTOP") void gate.routesOf(2).then((routes) => startWorker({ ...its, ...routes }));
+        },
+      },
+      callFirst: replica.url,
+      callOther: replica.url,
+    };
+  });
+});
+
+test("a process over files that stops in the middle of a slow upload sends nothing of its rest", async () => {
+  await upload("files", async (settings, gate) => {
+    const its = { ...settings, TARGETING_MCP_STATE_DIR: mkdtempSync(join(tmpdir(), "targeting-mcp-fence-")) };
+    const [one, other] = [
+      await startReplica({ ...its, ...(await gate.routesOf(1)) }),
+      await startReplica({ ...its, ...(await gate.routesOf(2)) }),
+    ];
+    const signal = (given: NodeJS.Signals): void => void one.child.kill(given);
+    return { first: { number: 1, signal }, callFirst: one.url, callOther: other.url };
+  });
+});

@@ -1,0 +1,98 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { call, killAll, optionItems, reportOf, restOf, startReplica, startService, startWorker } from "./cluster.ts";
+import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { openServiceGate } from "./service-gate.ts";
+import { type StoreProxy, storeProxy } from "./store-proxy.ts";
+
+/** Longer than a lease lasts, and than a statement is tried again. */
+const AWAY_MS = 11_000;
+/** A request that had left may still be on its way. */
+const IN_FLIGHT_MS = 700;
+
+let postgres: TestPostgres;
+const closing: (() => unknown)[] = [];
+beforeAll(async () => {
+  postgres = await testPostgres();
+});
+afterEach(async () => {
+  killAll();
+  for (const close of closing.splice(0)) await close();
+});
+afterAll(() => postgres.stop());
+
+/** How the store goes away, and comes back. */
+type Away = Readonly<Record<"go" | "back", (way: StoreProxy) => Promise<void> | void>>;
+const AWAY: Readonly<Record<string, Away>> = {
+  killed: { go: () => postgres.kill(), back: () => postgres.start() },
+  "cut off": { go: (way) => way.cut(), back: (way) => way.pass() },
+  hanging: { go: (way) => way.hang(), back: (way) => way.pass() },
+};
+
+const statusOf = async (url: string, path: string): Promise<number> =>
+  (await fetch(new URL(path, url), { signal: AbortSignal.timeout(10_000) })).status;
+
+describe.each(Object.entries(AWAY))("a store that is %s", (_, { go, back }) => {
+  test("lets no request leave, is told within ten seconds, and harms no run", async () => {
+    const service = await startService();
+    const gate = await openServiceGate(service.url);
+    const way = await storeProxy(postgres.port);
+    closing.push(way.close, gate.close, service.close);
+    const settings = {
+      TARGETING_MCP_STORE: way.through(await postgres.database()),
+      TARGETING_MCP_MODE: "live",
+      TARGETING_API_URL: gate.url,
+      TARGETING_API_KEY: "sandbox-key",
+      TARGETING_MCP_WAIT_MS: "20000",
+    };
+    const replica = await startReplica(settings);
+    const other = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off", TARGETING_MCP_WAIT_MS: "1000" });
+    await startWorker(settings);
+    const [mine, its] = [await service.targeting("Of the replica"), await service.targeting("Of the worker")];
+    await service.faults({ kind: "slow", delayMs: 300, on: "write", probability: 1 });
+    const items = Array.from({ length: 900 }, (_item, at) => ({ name: `Group ${at}`, type: "collection" }));
+    const driven = reportOf(await call(other.url, "bulk_add_options", { targetingId: its, items: withIds(items) }));
+    const waiting = call(replica.url, "bulk_add_options", { targetingId: mine, items: withIds(items) });
+    await expect.poll(() => gate.writes.length).toBeGreaterThan(3);
+
+    await go(way);
+    await delay(IN_FLIGHT_MS);
+    const sent = gate.writes.length;
+    const begin = Date.now();
+    const calls: readonly [string, Record<string, unknown>][] = [
+      ["bulk_add_options", { targetingId: mine, items: optionItems(3, "Later") }],
+      ["get_run", { runId: driven.runId }],
+      ["cancel_run", { runId: driven.runId }],
+    ];
+    for (const answer of await Promise.all(calls.map(([name, args]) => call(replica.url, name, args)))) {
+      expect(answer).toMatchObject({ isError: true, structuredContent: { error: { errorCode: "STORE_UNAVAILABLE" } } });
+      expect(JSON.stringify(answer.content)).toMatch(/TARGETING_MCP_STORE.*nothing was sent for this call/);
+    }
+    const answeredMs = Date.now() - begin;
+    expect(answeredMs).toBeLessThan(10_000);
+    expect([await statusOf(replica.url, "/healthz"), await statusOf(replica.url, "/readyz")]).toEqual([200, 503]);
+    expect((await call(replica.url, "list_options", { targetingId: mine })).isError).not.toBe(true);
+    await delay(AWAY_MS - (Date.now() - begin));
+    expect(gate.writes.length).toBe(sent);
+
+    await back(way);
+    const begun = reportOf(await waiting);
+    for (const [runId, targetingId] of [
+      [begun.runId, mine],
+      [driven.runId, its],
+    ] as const) {
+      expect(await restOf(other.url, runId)).toMatchObject({
+        status: "succeeded",
+        counts: { succeeded: items.length },
+      });
+      expect([...(await service.options(targetingId))].sort()).toEqual(items.map(({ name }) => name).sort());
+    }
+    await expect.poll(() => statusOf(replica.url, "/readyz"), { timeout: 10_000 }).toBe(200);
+    process.stdout.write(`told after ${answeredMs} ms; ${sent} writes before, none meanwhile\n`);
+  });
+});
+
+/** Every option with a Context ID of its own. */
+function withIds(items: readonly { readonly name: string }[]) {
+  return items.map((item) => ({ ...item, contexts: [item.name] }));
+}

@@ -1,0 +1,94 @@
+import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** A way to the store that a test cuts, delays and lets hang. */
+export interface StoreProxy {
+  /** The address of a database, by this way. */
+  through(store: string): string;
+  /** Breaks every connection, and refuses new ones. */
+  cut(): void;
+  /** Keeps connections, and takes new ones, but passes nothing on. */
+  hang(): void;
+  /** Passes everything on again, each piece so many milliseconds later. */
+  pass(delayMs?: number): void;
+  close(): void;
+}
+
+/** Opens a way to a port of this machine. */
+export async function storeProxy(port: number): Promise<StoreProxy> {
+  let mode: "pass" | "cut" | "hang" = "pass";
+  let delayMs = 0;
+  const sockets = new Set<Socket>();
+  let awake = (): void => {};
+  let hung = Promise.resolve();
+
+  /** Passes on what comes from one end, piece by piece, in order. */
+  const pipe = async (from: Socket, to: Socket): Promise<void> => {
+    for await (const piece of from) {
+      if (mode === "hang") await hung;
+      if (delayMs > 0) await delay(delayMs);
+      if (to.destroyed) return;
+      if (!to.write(piece)) await new Promise((resolve) => to.once("drain", resolve).once("close", resolve));
+    }
+    to.end();
+  };
+  const server = createServer((client) => {
+    if (mode === "cut") {
+      client.on("error", () => undefined).destroy();
+      return;
+    }
+    const store = connect(port, "127.0.0.1");
+    for (const [socket, other] of [
+      [client, store],
+      [store, client],
+    ] as const) {
+      sockets.add(socket);
+      socket
+        .on("error", () => undefined)
+        .on("close", () => {
+          sockets.delete(socket);
+          other.destroy();
+        });
+    }
+    for (const passed of [pipe(client, store), pipe(store, client)]) passed.catch(() => client.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the proxy has no port");
+  const breakAll = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const wake = (): void => {
+    awake();
+    awake = () => {};
+  };
+  return {
+    through(store) {
+      const url = new URL(store);
+      url.port = String(address.port);
+      return url.href;
+    },
+    cut() {
+      mode = "cut";
+      wake();
+      breakAll();
+    },
+    hang() {
+      mode = "hang";
+      hung = new Promise((resolve) => {
+        awake = resolve;
+      });
+    },
+    pass(ms = 0) {
+      mode = "pass";
+      delayMs = ms;
+      wake();
+    },
+    close() {
+      mode = "cut";
+      wake();
+      breakAll();
+      server.close();
+    },
+  };
+}
