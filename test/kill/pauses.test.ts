@@ -6,12 +6,12 @@ const SAMPLE: ReadonlySet<string> = new Set(["another busy", "same upload", "eve
 /** The quick part stops a few processes; `npm run test:kill` stops 200. */
 const isEvery = inject("everyDeath") ?? false;
 const KINDS = isEvery ? PAUSES : PAUSES.filter(({ run, moment }) => SAMPLE.has(`${run} ${moment}`));
-const COUNT = isEvery ? 200 : KINDS.length;
+const COUNT = Number(process.env.TARGETING_MCP_TEST_PAUSES ?? (isEvery ? 200 : KINDS.length));
 /** Pauses are waiting for the most part: many go side by side. */
-const AT_ONCE = isEvery ? 20 : KINDS.length;
+const AT_ONCE = Number(process.env.TARGETING_MCP_TEST_AT_ONCE ?? (isEvery ? 20 : KINDS.length));
 
 test("a process that stands still for longer than its lease lasts sends nothing beside its follower", async () => {
-  const seed = Date.now() % 1_000_000;
+  const seed = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
   const ends: string[] = [];
   let next = 0;
   let takenOver = 0;
@@ -24,8 +24,10 @@ test("a process that stands still for longer than its lease lasts sends nothing 
       try {
         const paused = await pauseOnce(kind, seed + number);
         takenOver += paused.takenOver ? 1 : 0;
-        process.stdout.write(`${about}: ${paused.late.length} late, ${paused.wrong.length} wrong\n`);
         const shown = [...new Set([...paused.late, ...paused.wrong])];
+        process.stdout.write(
+          `${about}: ${paused.late.length} late, ${paused.wrong.length} wrong ${shown.slice(0, 2).join("; ")}\n`,
+        );
         if (shown.length > 0) {
           ends.push(
             `${about}: ${paused.late.length} late, ${paused.wrong.length} wrong: ${shown.slice(0, 3).join("; ")}`,
