@@ -19,6 +19,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   http: statedFigures,
   load: statedFigures,
   reading: statedFigures,
+  plan: statedFigures,
   tokens: statedFigures,
   packing: (output) => [worstPacking(output)],
   sandbox: statedFigures,

@@ -1,5 +1,6 @@
-// A service of one targeting that answers every read after 30 ms: groups with sub-options, and plain options, all with
-// Context IDs and unchanged for long. Prints its address. `/count` tells how many reads it answered.
+// A service of one targeting that answers every request after 30 ms: groups with sub-options, and plain options, all with
+// Context IDs and unchanged for long; options can be renamed, and given Context IDs. Prints its address. `/count` tells
+// how many reads it answered, `/writes` how many writes.
 import { createServer } from "node:http";
 
 const [GROUPS, CHILDREN, PLAIN, LATENCY_MS] = process.argv.slice(2).map(Number);
@@ -33,7 +34,26 @@ for (let at = 0; at < GROUPS; at += 1) {
 lists.set("", top);
 for (const list of lists.values()) for (const one of list) records.set(one._id, one);
 
+/** What an update of an option makes of it. */
+function updated({ _id, name, contexts: { add = [], remove = [] } = {} }) {
+  const record = records.get(_id);
+  if (name !== undefined) record.name = name;
+  contexts.set(
+    _id,
+    [...new Set([...contexts.get(_id), ...add])].filter((id) => !remove.includes(id)),
+  );
+  return Object.assign(record, { contextCount: contexts.get(_id).length, updatedAt: new Date().toISOString() });
+}
+
+async function answerToUpdates(request) {
+  let body = "";
+  for await (const piece of request.setEncoding("utf8")) body += piece;
+  const results = JSON.parse(body).items.map((item, index) => ({ index, success: true, data: updated(item) }));
+  return { results, succeeded: results.length, failed: 0 };
+}
+
 let count = 0;
+let writes = 0;
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, "http://localhost");
   const answer = (value) => {
@@ -41,6 +61,11 @@ const server = createServer((request, response) => {
     response.end(JSON.stringify(value));
   };
   if (pathname === "/count") return answer(count);
+  if (pathname === "/writes") return answer(writes);
+  if (request.method !== "GET") {
+    writes += 1;
+    return setTimeout(async () => answer(await answerToUpdates(request)), LATENCY_MS);
+  }
   count += 1;
   const offset = Number(searchParams.get("offset") ?? 0);
   const page = (list, most) => list.slice(offset, offset + Number(searchParams.get("limit") ?? most));

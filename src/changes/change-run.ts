@@ -9,7 +9,7 @@ import type { WriteCall } from "./call.ts";
 import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
 import { type FinishingWorld, finishChange } from "./finish-run.ts";
-import { endingOf, isUndone, isWithdrawn, objectEntries, unplannedState } from "./not-planned.ts";
+import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
@@ -137,10 +137,14 @@ async function readBack({
   const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...anew, state, unwritten: () => objectEntries(state) };
   const asked = await stateFrom(proposed);
-  if (asked.objects.length > 0) return { ...anew, state: asked, isProposed: true, unwritten: () => proposed };
+  // A plan with nothing to do has no objects.
+  const isProposed = asked.objects.length > 0 || asked.facts.tool !== undefined;
+  if (isProposed) return { ...anew, state: asked, isProposed, unwritten: () => proposed };
   // A run that is only kept is about to be planned, or to be started with its plan.
   const isOnlyKept = !started && header.unplanned === undefined;
-  const given = isOnlyKept ? state : await unplannedState(header.call, part("input"));
+  const isUnmade = !started && header.unplanned && header.call.tool === "apply_plan";
+  const unplanned = () => (isUnmade ? unmadeState(header.call) : unplannedState(header.call, part("input")));
+  const given = isOnlyKept ? state : await unplanned();
   return { ...anew, state: given, unwritten: () => objectEntries(given) };
 }
 

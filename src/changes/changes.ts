@@ -1,16 +1,18 @@
-import { type ByteSource, digestOf } from "../platform/bytes.ts";
+import type { ManagementApi } from "../api/management.ts";
+import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
-import type { PlanningTool, WriteCall } from "./call.ts";
+import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
-import { endingOf, isWithdrawn } from "./not-planned.ts";
-import type { BaseFile, DesiredChanges } from "./plan/desired/desired-changes.ts";
+import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
+import { endingOf, isWithdrawn, unmadeState } from "./not-planned.ts";
+import type { DesiredChanges } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
@@ -28,20 +30,15 @@ interface ArrivedWrite {
   readonly bytes: ByteSource | undefined;
 }
 
-/**
- * A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file or the run
- * that it undoes.
- */
-interface KeptPlan {
-  readonly text: string;
-  readonly plannedBy: PlanningTool;
-  readonly base?: BaseFile | undefined;
-  readonly undoes?: string | undefined;
-  readonly caller: string;
-}
-
 /** Asks for a person's decision on a run that was planned after its call had answered. */
 type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
+
+/** What a run that is planned in the background shows until then, and how a person is asked about it. */
+interface Preparing {
+  readonly meanwhile?: RunState | undefined;
+  readonly ask?: AskLater | undefined;
+  readonly waitsAs?: "needs_confirmation" | "planned" | undefined;
+}
 
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
@@ -55,13 +52,19 @@ export class Changes {
     this.runs = new KindRuns(changeRunKind(context), context);
   }
 
+  /** The management API for the reads of one plan: only the retry budget ends them. */
+  api(): ManagementApi {
+    const { api } = this.#context;
+    return api.forCall?.() ?? api;
+  }
+
   /**
    * Plans a call without writing anything; `bytes` is the content of its file, where it has one. Throws an
    * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
-    const { api, lookAgain } = this.#context;
-    return changeOf(call).plan({ api: api.forCall?.() ?? api, signal, bytes, lookAgain });
+    const { lookAgain } = this.#context;
+    return changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain });
   }
 
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
@@ -80,25 +83,58 @@ export class Changes {
   }
 
   /**
-   * Keeps a planned desired state as a run that is not started. `text` is the plan as `lookAgain` reads it; `changes` are
-   * the same. Gives the header of the run, and its plan as it is now.
+   * Keeps a planned desired state as a run that is not started: a new one, or an `earlier` one whose plan was not made.
+   * `text` is the plan as `lookAgain` reads it; `changes` are the same. Gives the header of the run, and its plan as it
+   * is now.
    */
   async keepPlan(
     changes: DesiredChanges,
-    { text, caller, ...by }: KeptPlan,
+    kept: KeptPlan,
+    earlier?: ChangeHeader,
   ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
     const { planDesired } = await import("./plan/planners.ts");
     const plan = planDesired(changes);
-    const bytes: ByteSource = async function* () {
-      yield Buffer.from(text);
-    };
-    const digest = await digestOf(bytes);
-    const targetingId = changes.targeting._id;
-    const furtherIds = changes.further?.flatMap(({ targeting }) => targeting._id ?? []);
-    const input = { ...by, ...(targetingId !== undefined && { targetingId }), furtherIds, digest };
-    const header = await this.runs.keep({ tool: "apply_plan", input }, caller, { bytes, digest });
+    const targetings = [changes, ...(changes.further ?? [])].map(({ targeting }) => targeting._id);
+    const { call, input } = await plannedCall(kept, targetings);
+    const header = earlier ?? (await this.runs.keep(call, kept.caller, input));
+    if (earlier !== undefined) await this.#replaceInput(header, input.bytes);
     await this.propose(header, plan);
     return { header, plan };
+  }
+
+  /** The run in which this process makes the same plan now; undefined where it does not. */
+  async planGoing(unmade: UnmadePlan): Promise<ChangeRun | undefined> {
+    const { call } = await plannedCall(unmade, unmade.targetings);
+    return this.runs.drivenLike(this.runs.fingerprint(call, unmade.caller));
+  }
+
+  /**
+   * Keeps a plan that is still being made as a run that is not started, and goes on making it in the background. Until
+   * it is there the run has one object, the targeting; the reason why it could not be made is that of the object.
+   */
+  async planLater(
+    unmade: UnmadePlan,
+    { plan: making, stop }: Planning<MadeText>,
+    earlier?: ChangeHeader,
+  ): Promise<ChangeRun> {
+    // It may fail before the run waits for it, which then tells why.
+    making.catch(() => undefined);
+    const { call, input } = await plannedCall(unmade, unmade.targetings);
+    const header = earlier ?? (await this.runs.keep(call, unmade.caller, input, true));
+    const plan = making.then(async ({ changes, text }) => {
+      await this.#replaceInput(header, inOne(text));
+      const { planDesired } = await import("./plan/planners.ts");
+      return planDesired(changes);
+    });
+    plan.catch(() => undefined);
+    return this.prepare(header, { plan, stop }, () => false, {
+      meanwhile: unmadeState(header.call),
+      waitsAs: "planned",
+    });
+  }
+
+  async #replaceInput({ runId }: ChangeHeader, bytes: ByteSource): Promise<void> {
+    await this.#context.store.keep(runId, "input", bytes());
   }
 
   /** Keeps what a run would do while it waits for a person's confirmation, so that it can be looked at. */
@@ -109,7 +145,8 @@ export class Changes {
 
   /** What a waiting run would take away, where no person was asked to confirm it yet. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
-    return status() === "needs_confirmation" ? this.#asked.get(header.runId)?.losses : undefined;
+    const isWaiting = status() === "needs_confirmation" || status() === "planned";
+    return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
   }
 
   /**
@@ -128,14 +165,14 @@ export class Changes {
 
   /**
    * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's confirmation;
-   * where not, `ask` asks for one, or else the run waits for a token. Until then its state is `meanwhile`, or all that its
-   * caller gave, pending.
+   * where not, `ask` asks for one, or else the run waits as `waitsAs`, for a token. Until then its state is `meanwhile`,
+   * or all that its caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
     planning: Planning,
     mayStart: (plan: Plan) => boolean,
-    { meanwhile, ask }: { readonly meanwhile?: RunState | undefined; readonly ask?: AskLater | undefined } = {},
+    { meanwhile, ask, waitsAs = "needs_confirmation" }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
@@ -147,14 +184,15 @@ export class Changes {
     const run = preparingRun(header, planning, {
       meanwhile: standing,
       mayStart,
+      waitsAs,
       propose: async (plan) => {
         if (ask !== undefined) return ask(header, plan);
         await this.propose(header, plan);
-        this.remember(runId, plan.losses);
+        if (waitsAs === "needs_confirmation") this.remember(runId, plan.losses);
       },
       start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
       startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
-      giveUp: (thrown) => this.#giveUp(runId, thrown),
+      giveUp: (thrown) => this.#giveUp(header, thrown),
       // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
     });
@@ -203,10 +241,15 @@ export class Changes {
   }
 
   /** Ends a run that could not be planned, with the reason in its journal. */
-  async #giveUp(runId: string, thrown: unknown): Promise<ChangeRun | undefined> {
+  async #giveUp({ runId, unplanned, call }: ChangeHeader, thrown: unknown): Promise<ChangeRun | undefined> {
     const error = thrown instanceof Error ? thrown.message : String(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
-    await orUnreadable(this.runs.withdraw(runId, endingOf(thrown) ?? { cause: "interrupted", reason }));
+    const ending = endingOf(thrown) ?? ({ cause: "interrupted", reason } as const);
+    // A plan that was not made is never carried out: nothing of it is left to resume.
+    const isOver = call.tool === "apply_plan" && unplanned;
+    const detail = { ...ending.reason?.detail, isOver };
+    const over = { cause: "ended", reason: { code: "NOT_PLANNED", ...ending.reason, detail } } as const;
+    await orUnreadable(this.runs.withdraw(runId, isOver ? over : ending));
     return orUnreadable(this.runs.lookAt(runId));
   }
 

@@ -26,6 +26,16 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
   }
 }
 
+/** The state of a plan that is still being made: one object, which is the targeting that it is about. */
+export function unmadeState({ tool, input }: WriteCall): RunState {
+  const state = new RunState();
+  if (tool !== "apply_plan") return state;
+  const { targetingId, plannedBy } = input;
+  state.apply({ t: "objects", objects: [{ index: 0, ...(targetingId !== undefined && { _id: targetingId }) }] });
+  state.apply({ t: "facts", facts: { tool: plannedBy } });
+  return state;
+}
+
 /**
  * How a run ends whose planning failed, or that could not save what it read. A rejection would come again: the run has failed. An error that another try may
  * avoid interrupts it. Undefined for an error of this machine.
@@ -50,11 +60,13 @@ function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Whether a run was cancelled before it was started: it was never confirmed, and nothing of it may be sent any more.
+ * Whether a run ended before it was started: it was never confirmed, or is a plan that could not be made, and nothing of
+ * it may be sent any more.
  */
-export function isWithdrawn({ stopped }: RunState): boolean {
+export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const code = stopped?.reason?.code;
-  return code === "WITHDRAWN" || code === "DECLINED";
+  const isPlanAlone = stopped !== undefined && facts.tool !== undefined && !planned;
+  return isPlanAlone || code === "WITHDRAWN" || code === "DECLINED";
 }
 
 /** Whether the way back from a run was begun: it may not be resumed any more. */
@@ -62,8 +74,12 @@ export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** The journal entries that name the objects of a run. */
-export function* objectEntries({ objects }: Pick<RunState, "objects">): Generator<JournalEntry> {
+/** The journal entries that name the objects of a run, and the tool that it is told under. */
+export function* objectEntries({
+  objects,
+  facts: { tool },
+}: Pick<RunState, "objects" | "facts">): Generator<JournalEntry> {
+  if (tool !== undefined) yield { t: "facts", facts: { tool } };
   for (let from = 0; from < objects.length; from += OBJECTS_PER_LINE) {
     const some: ReportedObject[] = [];
     for (let object = from; object < Math.min(from + OBJECTS_PER_LINE, objects.length); object += 1) {

@@ -13,6 +13,8 @@ interface Then {
   readonly meanwhile: RunState;
   /** Whether it may start without a person's confirmation. */
   readonly mayStart: (plan: Plan) => boolean;
+  /** How it waits, where it may not. */
+  readonly waitsAs: "needs_confirmation" | "planned";
   /** Keeps the plan as a proposal, where it may not. */
   readonly propose: (plan: Plan) => Promise<void>;
   readonly start: (plan: Plan) => Promise<ChangeRun | undefined>;
@@ -45,7 +47,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
     }
     await then.propose(plan);
     state = new RunState(plan);
-    if (stoppedBy === undefined) status = "needs_confirmation";
+    if (stoppedBy === undefined) status = then.waitsAs;
   };
   const prepare = async (): Promise<void> => {
     try {

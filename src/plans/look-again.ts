@@ -4,7 +4,7 @@ import type { ServiceTargeting } from "./base/service-targeting.ts";
 import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
 import { readPlan } from "./plan-form.ts";
-import { readTargeting } from "./read-targeting.ts";
+import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /** A plan, and what is there now, as those who carry it out need it. */
 interface PlannedChanges {
@@ -34,12 +34,29 @@ export async function lookAgainAt(
   const document = readPlan(await textOf(bytes), "the kept plan");
   const look = async (plan: StatePlan): Promise<PlannedChanges> => {
     const { _id } = plan.targeting;
-    const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal });
+    const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal, wants: wantsOf(plan) });
     return { ...asPlanned(plan, there), ...lookAgain(plan, there) };
   };
   const further: PlannedChanges[] = [];
   for (const plan of document.wayBack?.further ?? []) further.push(await look(plan));
   return { ...(await look(document.plan)), further };
+}
+
+/**
+ * The options whose Context IDs decide whether a plan still fits, or how it is carried out: those that it deletes or whose
+ * Context IDs it changes, the groups that something leaves or goes into, and those that have a name which it takes.
+ */
+function wantsOf({ items }: StatePlan): HowToRead["wants"] {
+  const ids = new Set<string>();
+  const names = new Set<string>();
+  for (const item of items) {
+    if (item.kind === "create") names.add(item.name);
+    else if (item.kind === "delete" || item.contexts !== undefined) ids.add(item._id);
+    if (item.kind === "delete") continue;
+    if (item.parent) ids.add("_id" in item.parent ? item.parent._id : "");
+    if (item.kind === "change" && item.parent !== undefined && item.seen.parent !== null) ids.add(item.seen.parent);
+  }
+  return ({ _id, name }) => ids.has(_id) || names.has(name);
 }
 
 /** The whole text of some bytes. */

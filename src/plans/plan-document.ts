@@ -26,6 +26,11 @@ export interface PlanDocument extends PlanOrigin {
   readonly groups: Readonly<Record<string, string>>;
   /** Of a way back: what it undoes, and what becomes of each object. */
   readonly wayBack?: PlannedWayBack | undefined;
+  /**
+   * Of a plan in a file: the path from there to the planned file whose base is renewed. No part of the digest, since what
+   * is applied is the same wherever the files lie.
+   */
+  readonly file?: string | undefined;
 }
 
 /** The way back from a run, in a plan. */

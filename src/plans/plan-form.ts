@@ -97,16 +97,17 @@ const document = z.strictObject({
   plan,
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
+  file: z.string().optional(),
   digest: z.string(),
 });
 
 /** What is looked at first: the rest keeps the order in which it was written. */
-const digested = z.looseObject({ digest: z.string() });
+const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
 /** Reads a plan that `plan --out` wrote. Throws a FileError where it is none, or was changed since. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
-  const { digest, ...content } = digested.safeParse(value).data ?? {};
+  const { digest, file, ...content } = digested.safeParse(value).data ?? {};
   const read = document.safeParse(value).data;
   if (read === undefined) {
     throw new FileError(`${JSON.stringify(path)} is no plan`, "targeting-mcp plan FILE --out writes one.");

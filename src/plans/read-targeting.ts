@@ -13,6 +13,8 @@ export interface HowToRead {
   readonly store?: ContentsStore | undefined;
   /** Everything is read anew, and kept. */
   readonly fresh?: boolean | undefined;
+  /** Whether the Context IDs of an option are wanted; absent: those of all. Of the others none are told. */
+  readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
   /** Called with how many options have been read, and how many there are. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
@@ -30,20 +32,22 @@ interface Placed {
 export async function readTargeting(
   api: ManagementApi,
   targetingId: string,
-  { signal, store, fresh, onProgress }: HowToRead,
+  { signal, store, fresh, wants = () => true, onProgress }: HowToRead,
 ): Promise<ServiceTargeting> {
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const placed = await listedIn(api, targetingId, signal);
+  const count = placed.length;
   await store?.refresh();
   const source = { targetingId, store, fresh };
   const options: ServiceOption[] = [];
   let read = 0;
   const reading = sideBySide({
-    source: () => placed,
+    source: () => takenFrom(placed),
     async map({ record, parent }: Placed, within) {
-      const contexts = record.contextCount === 0 ? [] : await unlessMissing(contextIdsOf(api, record, source, within));
+      const isEmpty = record.contextCount === 0 || !wants(record);
+      const contexts = isEmpty ? [] : await unlessMissing(contextIdsOf(api, record, source, within));
       read += 1;
-      onProgress?.(read, placed.length);
+      onProgress?.(read, count);
       return contexts && serviceOption(record, parent, contexts);
     },
     signal,
@@ -53,8 +57,14 @@ export async function readTargeting(
   return { targeting: { _id, name }, options };
 }
 
+/** Gives a list from its beginning and lets go of what it gave, so that records and options do not take memory together. */
+function* takenFrom<Item>(list: Item[]): Generator<Item> {
+  list.reverse();
+  for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
+}
+
 /** Every option of a targeting, each group before its sub-options. */
-async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<readonly Placed[]> {
+async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<Placed[]> {
   const placed: Placed[] = [];
   const reading = sideBySide({
     source: (within) => readOptions(api, targetingId, within, { subOptions: false }),

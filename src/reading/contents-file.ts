@@ -18,6 +18,9 @@ interface ContentsFile {
 /** A project holds 200,000 Context IDs of at most 256 bytes (management-api 8.1): all of most projects fit. */
 const MOST_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
+/** Lines are read with their neighbours, since lists are read in the order in which they were kept. */
+const NEIGHBOURS = 65_536;
+const NEIGHBOURS_BEFORE = 8192;
 /** What can stand in the key of a line without being escaped. */
 const PLAIN = /^[\w.:+-]+$/;
 
@@ -34,6 +37,8 @@ interface Lines {
   inode: number;
   upTo: number;
   readonly of: Map<string, Line>;
+  /** The piece of the file that was read last. */
+  piece?: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
 }
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
@@ -45,6 +50,8 @@ const line = z.object({ k: z.string(), c: z.array(z.string()) });
 export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();
+  /** Lines that are not kept yet. */
+  let waiting = "";
   const inTurn = async (work: () => Promise<unknown>): Promise<void> => {
     turn = turn.then(work).catch(onProblem);
     await turn;
@@ -64,12 +71,12 @@ export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: C
     refresh: () => inTurn(() => Promise.all(files.map(lookThrough))),
     async get(option) {
       const key = keyOf(option);
-      for (const { path, of } of files) {
-        const found = of.get(option.optionId);
+      for (const lines of files) {
+        const found = lines.of.get(option.optionId);
         if (found === undefined || found.key !== key) continue;
-        const read = line.safeParse(parseJson((await textAt(path, found).catch(onProblem)) ?? ""));
+        const read = line.safeParse(parseJson((await textAt(lines, found).catch(onProblem)) ?? ""));
         if (read.success && read.data.k === key && read.data.c.length === option.contextCount) return read.data.c;
-        of.delete(option.optionId);
+        lines.of.delete(option.optionId);
       }
       return undefined;
     },
@@ -77,7 +84,13 @@ export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: C
       const key = keyOf(option);
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
       // The line feed in front ends a line that a process could not finish.
-      await inTurn(() => keep(`\n${JSON.stringify({ k: key, c: contexts })}\n`));
+      waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
+      // What came meanwhile is kept in one go.
+      await inTurn(async () => {
+        const text = waiting;
+        waiting = "";
+        if (text !== "") await keep(text);
+      });
     },
   };
 }
@@ -116,6 +129,7 @@ async function lookThrough(lines: Lines): Promise<void> {
 function forget(lines: Lines, inode: number): void {
   lines.inode = inode;
   lines.upTo = 0;
+  lines.piece = undefined;
   lines.of.clear();
 }
 
@@ -131,12 +145,32 @@ function note(lines: Lines, piece: Buffer): Buffer<ArrayBuffer> {
   return Buffer.from(piece.subarray(from));
 }
 
-async function textAt(path: string, { at, length }: Line): Promise<string> {
+async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
+  const { piece } = lines;
+  const isIn = piece !== undefined && at >= piece.from && at + length <= piece.to;
+  const { from, bytes } = isIn ? piece : readAround(lines, at, length);
+  return (await bytes).toString("utf8", at - from, at - from + length);
+}
+
+/** Reads a line with its neighbours; where that fails, the next line is read anew. */
+function readAround(lines: Lines, at: number, length: number) {
+  const from = Math.max(0, at - NEIGHBOURS_BEFORE);
+  const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
+  const bytes = bytesBetween(lines.path, from, to).catch((thrown: unknown) => {
+    lines.piece = undefined;
+    throw thrown;
+  });
+  const piece = { from, to, bytes };
+  lines.piece = piece;
+  return piece;
+}
+
+async function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
   const handle = await open(path);
   try {
-    const bytes = Buffer.alloc(length);
-    await handle.read(bytes, 0, length, at);
-    return bytes.toString("utf8");
+    const bytes = Buffer.alloc(to - from);
+    await handle.read(bytes, 0, bytes.length, from);
+    return bytes;
   } finally {
     await handle.close();
   }

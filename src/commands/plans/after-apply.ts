@@ -1,22 +1,32 @@
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
-import { basename, dirname } from "node:path";
+import { basename, dirname, resolve } from "node:path";
+import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { type AppliedObjects, idsOfRows } from "../../plans/applied.ts";
 import { basePathOf } from "../../plans/base/base.ts";
 import { formatOfDesired } from "../../plans/file/read-desired.ts";
 import { withIds } from "../../plans/file/write-ids.ts";
-import { bytesAtPath } from "./files.ts";
+import type { PlanDocument } from "../../plans/plan-document.ts";
+import { bytesAtPath, isThere } from "./files.ts";
 import type { PlannedFile } from "./plan-file.ts";
 import { tell, writeOver } from "./project.ts";
 
-/** The base beside a file, which the run that applies the file renews; undefined where it has none. */
-export async function baseFileOf(
-  file: string,
-  { base }: PlannedFile,
-): Promise<{ readonly root: string; readonly steps: readonly string[] } | undefined> {
-  if (base === undefined) return undefined;
+/** The base beside a file, which the run that applies the file renews. Throws where there is none. */
+export async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
+}
+
+/**
+ * The base beside the file that a kept plan was made from; undefined where it had none. Where that file is not found from
+ * the plan, the command tells so, and the base stays as it was.
+ */
+export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
+  if (file === undefined) return undefined;
+  const path = resolve(dirname(planPath), file);
+  if (await isThere(basePathOf(path))) return baseFileOf(path);
+  tell(`${basePathOf(file)} is not there beside the plan, so that this base is not renewed.`);
+  return undefined;
 }
 
 /**

@@ -12,8 +12,8 @@ import { ToolError } from "../../tools/definition.ts";
 import { checkApplicable } from "../../tools/plans/applicable.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
-import { baseFileOf, writeIds } from "./after-apply.ts";
-import { carriedOut, isAgreed, kept, printReport, rested } from "./carry-out.ts";
+import { baseFileOf, baseFileOfPlan, writeIds } from "./after-apply.ts";
+import { carriedOut, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
 import { bytesAtPath, isThere } from "./files.ts";
 import { type AskedFile, planFile, printFileProblems } from "./plan-file.ts";
 import { onlyWord, type PlanProject, printLines, withProject } from "./project.ts";
@@ -85,7 +85,7 @@ async function applyFile(asked: ApplyLine, project: PlanProject): Promise<number
   if (!isApplicable(document.plan)) return 1;
   if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(file, planned, undefined)) ? 0 : 1;
   if (!(await isAgreed("Apply this?", asked.yes))) return 1;
-  const header = await kept(planned, "plan_targeting", project, await baseFileOf(file, planned));
+  const header = await kept(planned, "plan_targeting", project, planned.base && (await baseFileOf(file)));
   const run = await carriedOut(header, project);
   const exitCode = await printReport(run, project);
   return !asked.writeIds || (await writeIds(file, planned, endingsOf(run.state))) ? exitCode : 1;
@@ -97,7 +97,8 @@ async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, proje
   checkApplicable(document, project.context);
   if (itemCount(document.plan) === 0) return 0;
   if (!(await isAgreed("Apply this?", yes))) return 1;
-  const header = await kept({ document, there: undefined }, "plan_targeting", project);
+  const base = await baseFileOfPlan(file, document);
+  const header = await kept({ document, there: undefined }, "plan_targeting", project, base);
   return printReport(await carriedOut(header, project), project);
 }
 
@@ -115,12 +116,11 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, project:
     if (itemCount(document.plan) > 0 && !(await isAgreed("Apply this?", yes))) return 1;
     return printReport(await carriedOut(header, project), project);
   }
-  const { pending, unattempted, unknown } = run.state.counts();
-  const isCut = run.status() === "interrupted" || run.status() === "cancelled";
-  if (!isCut || pending + unattempted + unknown === 0) {
+  if (!isUnfinished(run)) {
     await rested(run);
     return printReport(run, project);
   }
+  const { pending, unattempted, unknown } = run.state.counts();
   if (!(await isAgreed(`Go on with it? ${pending + unattempted + unknown} are not known to be done.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);

@@ -78,11 +78,26 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
   if (isTerminal) process.stderr.write("\r\u001b[K");
 }
 
+/** Whether something of a run is still to be done, or to be found out. */
+export function isUnfinished(run: ChangeRun): boolean {
+  const status = run.status();
+  const { pending, unattempted, unknown } = run.state.counts();
+  if (status !== "interrupted" && status !== "cancelled") return status !== "running" && unknown > 0;
+  return pending + unattempted + unknown > 0;
+}
+
+/** A report without the steps that name tools, which only an agent has; what the state needs is said to both. */
+export function forPerson(text: string): string {
+  return text
+    .split("\n")
+    .filter((line) => !line.startsWith("Next: ") || !/\b[a-z]+_[a-z_]+\b/.test(line.replace(/_id: \S+/, "")))
+    .join("\n");
+}
+
 /** Prints the report of a run. Gives the exit code: 0 where all of it is done, else 1. */
 export async function printReport(run: ChangeRun, { context }: PlanProject): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true });
-  process.stdout.write(`${text}\n`);
-  const status = run.status();
-  if (status === "interrupted") tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);
-  return status === "succeeded" ? 0 : 1;
+  process.stdout.write(`${forPerson(text)}\n`);
+  if (isUnfinished(run)) tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);
+  return run.status() === "succeeded" ? 0 : 1;
 }

@@ -35,11 +35,15 @@ export async function runExport(line: CommandLine): Promise<number> {
     // The file first: beside an older base, what is the same in file and service is no difference.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: desiredText(there, format) }, base]);
-    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${there.options.length} options`);
+    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${optionWords(there.options.length)}`);
     if (format === "csv" && !isBaseOnly)
       tell("In a spreadsheet, import all columns as text: opening it changes IDs and names.");
     return 0;
   });
+}
+
+function optionWords(count: number): string {
+  return `${count} ${count === 1 ? "option" : "options"}`;
 }
 
 function formatOrUsage(path: string) {

@@ -1,3 +1,4 @@
+import { dirname, relative, resolve, sep } from "node:path";
 import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { asPlanned } from "../../plans/look-again.ts";
@@ -47,8 +48,20 @@ async function plan(asked: PlanLine, project: PlanProject): Promise<number> {
   if (asked.form === "json") printJson(planJson(document, requestsOf(asPlanned(made, there))));
   else if (asked.form === "markdown") process.stdout.write(planMarkdown(shown));
   else printLines(planLines(shown));
-  if (asked.out !== undefined) await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(document)}\n`] }]);
+  if (asked.out !== undefined) {
+    // A base that is named goes with another file.
+    const isBeside = planned.base !== undefined && asked.base === undefined;
+    const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
+    await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);
+  }
   return exitCode;
+}
+
+/** The path from the folder of one file to another, as every system writes it. */
+function pathBetween(from: string, to: string): string {
+  return relative(dirname(resolve(from)), resolve(to))
+    .split(sep)
+    .join("/");
 }
 
 /** A file that cannot be read has no plan, only what is wrong with it. */

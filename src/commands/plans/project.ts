@@ -31,6 +31,9 @@ export interface PlanProject {
   readonly context: ToolContext;
 }
 
+/** A person at a terminal waits until a command is done: the longest time that a timer can wait. */
+const ANY_TIME_MS = 2 ** 31 - 1;
+
 /**
  * Does the work of a command with the project of the settings, and closes it. Gives the exit code: what the work gives,
  * or 1 where it fails, which is told on standard error. Throws a SettingsError where the settings do not name an API.
@@ -52,7 +55,8 @@ export async function withProject(
   const { services } = connected;
   const { management, memory, clock } = services;
   const signal = new AbortController().signal;
-  const context = { ...services, caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+  const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+  const context = { ...services, ...call, waitMs: ANY_TIME_MS };
   try {
     if (management === undefined) throw new Error("the settings name a management API, and none is connected");
     return await work({ settings, api: management, memory, apiUrl, context });

@@ -4,7 +4,7 @@ import { toggle } from "../../settings/forms.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { planWayBack } from "../../tools/plans/planned-way-back.ts";
-import { carriedOut, isAgreed, printReport } from "./carry-out.ts";
+import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, withProject } from "./project.ts";
 
 /** The field of a planned way back that says which run it is; absent where nothing goes back. */
@@ -24,8 +24,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
     }
     const { text, structured } = await planWayBack(runId, context);
     // What an agent would do next is asked here.
-    const told = text.split("\n").filter((one) => !one.startsWith("Next: "));
-    process.stdout.write(`${told.join("\n")}\n`);
+    process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = planned.parse(structured);
     if (planId === undefined) return 0;
     if (!(await isAgreed("Take this back?", yes))) return 1;

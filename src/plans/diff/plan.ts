@@ -146,3 +146,8 @@ function isChanged({ _id, rename, delete: isDeleted }: PlannedTargeting): boolea
 export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {
   return conflicts.length + limits.length + problems.length === 0;
 }
+
+/** A plan without anything in it, but for its targeting. */
+export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
+  ...{ items: [], adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [], optionsThere: 0 },
+};

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { extname } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { thousands } from "../../platform/thousands.ts";
@@ -35,6 +36,9 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
  * More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments.
  */
 export const MOST_YAML_OPTIONS = 5000;
+
+/** A file of some 10,000 options. */
+const LARGE_BYTES = 1_048_576;
 
 /** A desired state to be read. */
 export interface DesiredSource {
@@ -76,6 +80,7 @@ export function formatOfDesired(path: string): DesiredFormat {
  */
 export async function readDesired({ bytes, format, folder }: DesiredSource): Promise<ReadDesired> {
   const digest = createHash("sha256").update(bytes).digest("hex");
+  if (bytes.length > LARGE_BYTES) keepHeapSmall();
   try {
     const drafts: Drafts = { options: [], files: [], problems: new Problems() };
     const { targeting, suspects } = await readRows(textIn(bytes), format, drafts);
@@ -89,6 +94,14 @@ export async function readDesired({ bytes, format, folder }: DesiredSource): Pro
     if (!(thrown instanceof UnreadableFile)) throw thrown;
     return { desired: { options: [], suspects: [] }, problems: [thrown.problem], digest };
   }
+}
+
+/**
+ * Makes the heap of this process grow by two fifths between two collections, in place of up to three times, from now on:
+ * most of what is read for a large file is garbage, which would otherwise take more memory than what is kept.
+ */
+function keepHeapSmall(): void {
+  setFlagsFromString("--heap-growing-percent=40");
 }
 
 async function readRows(

@@ -93,8 +93,16 @@ function limitSteps({ failures, counts, status }: ReportedRun): readonly string[
   ];
 }
 
+/** Tools whose runs are plans: one that failed is not resumed. */
+const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
+
 /** How the items that failed are mended: through tools alone, or as a file. */
-function mendStep({ hasRejects, tool, status }: ReportedRun, runId: string): string {
+function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: string): string {
+  if (tool === "apply_plan") {
+    const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
+    if (typeof existing !== "string") return "mend the state as the remedies say, and plan it again";
+    return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;
+  }
   const isEvents = tool === "track_events" || tool === "track_event";
   if (isEvents && !hasRejects) {
     const all = tool === "track_events" ? "; mend: true puts names right that are plainly misspelt" : "";
@@ -110,11 +118,11 @@ function mendStep({ hasRejects, tool, status }: ReportedRun, runId: string): str
 }
 
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
-function waiting({ counts, failures }: ReportedRun): number {
+function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
     .filter(
       ({ outcome, errorCode }) =>
-        outcome === "unattempted" && (errorCode === "NEEDS_FAILED" || errorCode === "WITHDRAWN"),
+        outcome === "unattempted" && (errorCode === "NEEDS_FAILED" || errorCode === "WITHDRAWN" || PLANNING.has(tool)),
     )
     .reduce((left, { count }) => left - count, counts.unattempted);
 }

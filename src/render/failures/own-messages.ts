@@ -171,7 +171,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Mend that." } = planningFailure(detail);
-    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+    const then = detail.isOver ? "Make the call again." : RESUME;
+    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${then}` };
   },
   NOT_SAVED: (detail) => {
     const { message, remedy = "Mend that." } = planningFailure(detail);

@@ -60,7 +60,9 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, told]) =>
     told === undefined ? [] : [`${name} ${field === "parent" ? place(told) : value(told)}`],
   );
-  return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}`;
+  // Of Context IDs the sides show how many there are.
+  const isSameCount = field === "contexts" && base !== undefined && base === service;
+  return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but not the same ones" : ""}`;
 }
 
 /** A limit that would be exceeded, with what is there and what fits. */

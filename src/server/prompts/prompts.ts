@@ -93,8 +93,8 @@ export const PROMPTS: readonly PromptDefinition[] = [
   {
     name: "spreadsheet_to_targetings",
     title: "Spreadsheet to targetings",
-    description: "Turns a spreadsheet or a list into options of a targeting, with groups and Context IDs.",
-    tool: "bulk_add_options",
+    description: "Turns a spreadsheet or a list into options of a targeting: export, edit, plan, review, apply, undo.",
+    tool: "apply_plan",
     arguments: {},
     text: { skill: "spreadsheet-to-targetings" },
   },

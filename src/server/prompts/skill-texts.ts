@@ -17,17 +17,20 @@ description: Cleans up a targeting without losing anything - empty options, doub
 `,
   "spreadsheet-to-targetings": `---
 name: spreadsheet-to-targetings
-description: Turns a spreadsheet or a list into options of a targeting, with groups and Context IDs. Use it when a person has a table of products, brands or categories and wants them as options.
+description: Turns a spreadsheet or a list into options of a targeting, with groups and Context IDs, as a plan that a person reviews before it is applied. Use it when a person has a table of products, brands or categories and wants them as options.
 ---
 
 # Spreadsheet to targetings
 
-1. Read the table. Say which column is the name, which one the Context ID, and which one the group. Ask where that is not plain.
-2. Find the targeting with \`get_targeting\`, by its name. Where there is none, ask whether to make it with \`create_targetings\`.
-3. Save the table as CSV with the columns \`name\`, \`contextId\` (one a row) or \`contexts\` (separated by \`|\`), and \`parentName\` for the group. Long numbers are texts: \`1.23E+15\` has lost its digits. Where the file lies outside of the allowed folders, give \`items\` in place of \`file\`.
-4. Call \`bulk_add_options\` once with everything and \`dryRun: true\`. Tell the person how many options it makes, and which rows break a rule and why. Change no name without asking.
-5. Once the person agrees, call it without \`dryRun\`. For a table that is imported again, \`onExisting: "skip"\` leaves alone what is there, and \`"addContexts"\` adds the Context IDs to it.
-6. Report what was done, what failed and why, in the words of the answer. Rows that failed are at \`targeting://runs/{id}/rejects\`: mend those alone and give them again. Where the answer says \`unknown\` or \`interrupted\`, call \`resume_run\`; never send everything anew.
+1. Read the table. Say which column is the name, which one the Context ID, and which one the group. Ask where that is not plain. Long numbers are texts: \`1.23E+15\` has lost its digits, and has to be taken from the source again.
+2. Export: find the targeting with \`get_targeting\`, by its name, and save it with \`list_options\` and \`saveTo\`, as \`.yaml\`, or as \`.json\` for more than 5,000 options. Its base lies beside the file then. Where there is no targeting yet, begin a file with \`version: 1\` and \`targeting: {name: …}\`: the plan creates it. Where no folder is allowed, give \`plan_targeting\` the state itself as \`desired\`.
+3. Edit the file: a row of the table is an option with \`name\` and \`contexts\` (exactly these) or \`contextsAtLeast\` (these among others); sub-options stand in the \`children\` of their group. Leave each \`_id\` as it is: the same \`_id\` with another name is a rename. An option that is not named stays as it is.
+4. Plan: \`plan_targeting\` with \`file\`. It sends nothing. Mend problems at the lines that it names, and change no name without asking. A conflict is for the person: tell both values. Add \`prune: true\` only where the person said that what is gone from the table is to be deleted.
+5. Review: show the person how many options are created, renamed, moved, changed and deleted, with the first names, what others changed since the export, and which limits would be met. Wait for a yes to exactly this.
+6. Apply: \`apply_plan\` with the plan's \`runId\`. Where it says that something changed since, plan again and show it again. \`running\`: go on with \`get_run\` and \`waitMs\`. \`unknown\` or \`interrupted\`: \`resume_run\`; never send everything anew.
+7. Report what was done, what failed and why, in the words of the answer. Undo: \`undo_run\` with that \`runId\` plans the way back; show what comes back exactly and what does not, then \`apply_plan\` with its own \`runId\`.
+
+For a table of many new options alone, \`bulk_add_options\` with \`file\` (columns \`name\`, \`contextId\` or \`contexts\`, \`parentName\`) and first \`dryRun: true\` does as well.
 `,
   "test-my-tracking": `---
 name: test-my-tracking

@@ -2,7 +2,7 @@ import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { isGoing } from "../../changes/planning.ts";
+import { isGoing, type Planning } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
@@ -17,7 +17,7 @@ import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { startAgreed } from "../writing/confirmation/deciding.ts";
-import { decidePlanOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { askLater, decidePlanOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
 import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
 import { planInTime } from "../writing/planning.ts";
@@ -38,6 +38,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
+    if (run.status() === "running" && run.state.facts.tool !== undefined) throw stillMade();
     return dryRun ? alreadyStarted() : reportRun(run, context);
   }
   const { header } = run;
@@ -48,6 +49,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   await checkAllowed(header.call, bytes, context);
   const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
   if (isGoing(plan)) {
+    if (!dryRun && context.reply === undefined) return goesOn(run, plan, context);
     plan.stop();
     throw tookTooLong();
   }
@@ -90,6 +92,30 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
         ),
     },
     context,
+  );
+}
+
+/**
+ * Looking again takes longer than the call may: it goes on without the caller, who gets the run. Then the run starts, or
+ * waits for a person's yes where it takes something away.
+ */
+async function goesOn(run: ChangeRun, planning: Planning, context: ToolContext): Promise<ToolAnswer> {
+  const mayStart = (plan: Plan): boolean => {
+    plan.askedBy("not_needed");
+    return context.confirm === "off" || !needsConfirmation(plan);
+  };
+  const changes = changesOf(context);
+  const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
+  // Where it is strict a yes counts only where it is asked for, and no token stands for one.
+  const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
+  const going = await changes.prepare(run.header, planning, mayStart, { meanwhile: run.state, ask, waitsAs });
+  return reportRun(going, context);
+}
+
+function stillMade(): ToolError {
+  return new ToolError(
+    "this plan is still being made; nothing was sent",
+    "Wait for it with get_run and waitMs, and look at it before it is applied.",
   );
 }
 

@@ -1,24 +1,26 @@
 import { dirname } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
+import type { ChangeHeader } from "../../changes/changes.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import { isApplicable, type StatePlan } from "../../plans/diff/plan.ts";
+import { isApplicable, NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { asPlanned, textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
 import { type PlanDocument, planDocument } from "../../plans/plan-document.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
+import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { type AnsweredPlan, planAnswer } from "../../render/plans/plan-answer.ts";
-import { changesOf, managementOf } from "../apis.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { withinWait } from "../within-wait.ts";
 import { nextStepsOf } from "./kept-plan.ts";
+import { madeInTime } from "./made-in-time.ts";
 
 /** The arguments of `plan_targeting`. */
 export interface DesiredArguments {
@@ -31,43 +33,64 @@ export interface DesiredArguments {
   readonly fresh?: boolean | undefined;
 }
 
-/** Plans a desired state, keeps the plan as a run, and answers it. */
-export async function planDesiredState(given: DesiredArguments, context: ToolContext): Promise<ToolAnswer> {
+/**
+ * Plans a desired state, keeps the plan as a run, `earlier` where that was not made before, and answers it, or the run
+ * where planning takes longer than the call may.
+ */
+export async function planDesiredState(
+  given: DesiredArguments,
+  context: ToolContext,
+  earlier?: ChangeHeader,
+): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
   const { desired, problems, digest } = await readGiven(given, context);
   const origin = { environment: context.environment, apiUrl: context.apiUrl, fileDigest: digest, prune, byName };
   if (problems.length > 0) return unreadable(problems, planDocument(withProblems(problems), origin, {}), context);
   const { base, place } = await baseOf(given, context);
-  const api = managementOf(context);
-  const made = await withinWait(context, context.signal, (signal) =>
-    makePlan(
-      { desired, fileDigest: digest, base, targeting: given.targetingId || undefined, prune, byName },
-      {
-        ...{ environment: context.environment, apiUrl: context.apiUrl, memory: context.memory },
-        thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
-        read: (targetingId) => readRemembering(api, targetingId, signal, context, given.fresh),
-      },
-    ),
-  );
+  const api = changesOf(context).api();
+  const { memory } = context;
+  const targeting = given.targetingId || undefined;
+  const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
   // A base that is named goes with another file, or none.
   const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
-  return keptPlan(made, "plan_targeting", context, beside);
+  return madeInTime<MadePlan>(
+    {
+      ...{ plannedBy: "plan_targeting", base: beside, from: { given, fileDigest: digest } },
+      targetings: targetingId === undefined ? [] : [targetingId],
+      make: (signal) =>
+        makePlan(
+          { desired, fileDigest: digest, base, targeting, prune, byName },
+          {
+            ...{ environment: context.environment, apiUrl: context.apiUrl, memory },
+            thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
+            read: (id) => readRemembering(api, id, signal, context, given.fresh),
+          },
+        ),
+      textOf: ({ document, there }) => ({
+        changes: asPlanned(document.plan, there),
+        text: JSON.stringify(document),
+      }),
+      answer: (made) => keptPlan(made, context, beside, earlier),
+    },
+    context,
+    earlier,
+  );
 }
 
 /** Keeps a plan as a run that `apply_plan` starts, and answers it. `base` is renewed when that run ends. */
 async function keptPlan(
   { document, there }: MadePlan,
-  plannedBy: "plan_targeting" | "undo_run",
   context: ToolContext,
-  base?: BaseFile,
+  base: BaseFile | undefined,
+  earlier: ChangeHeader | undefined,
 ): Promise<ToolAnswer> {
   const { caller, environment } = context;
-  const kept = { text: JSON.stringify(document), plannedBy, base, caller };
-  const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept);
+  const kept = { text: JSON.stringify(document), plannedBy: "plan_targeting", base, caller } as const;
+  const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   const { runId } = header;
   return planAnswer({
-    ...{ environment, runId, tool: plannedBy, status: "planned", document },
+    ...{ environment, runId, tool: "plan_targeting", status: "planned", document },
     requests: isApplicable(document.plan) ? requests : [],
     nextSteps: nextStepsOf(document.plan, runId, context.readOnly),
   });
@@ -131,6 +154,5 @@ function unreadable(problems: readonly Problem[], document: PlanDocument, contex
 }
 
 function withProblems(problems: readonly Problem[]): StatePlan {
-  const nothing = { items: [], adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [] };
-  return { targeting: { name: "?" }, ...nothing, problems, optionsThere: 0 };
+  return { ...NOTHING_PLANNED, targeting: { name: "?" }, problems };
 }

@@ -1,22 +1,23 @@
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { doneBy } from "../../changes/done.ts";
+import type { MadeText } from "../../changes/kept-plan.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { digestOfContexts, type ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import type { StatePlan } from "../../plans/diff/plan.ts";
+import { NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
 import { asPlanned } from "../../plans/look-again.ts";
 import { type PlanDocument, planDocument } from "../../plans/plan-document.ts";
 import { readPresent } from "../../plans/read-present.ts";
-import { wayBack } from "../../plans/undo/undo.ts";
+import { targetingsIn, wayBack } from "../../plans/undo/undo.ts";
 import type { Present, WayBack } from "../../plans/undo/way-back.ts";
 import { type AnsweredWayBack, undoAnswer } from "../../render/plans/undo-answer.ts";
-import { changesOf, managementOf } from "../apis.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { ownRun } from "../runs/run-reports.ts";
-import { withinWait } from "../within-wait.ts";
+import { madeInTime } from "./made-in-time.ts";
 
 /** A way back as it was kept: what it answers, and its run where anything goes back. */
 interface KeptWayBack {
@@ -25,20 +26,63 @@ interface KeptWayBack {
 }
 
 /**
- * Plans the way back from a run of the caller's own, keeps the plan as a run, and answers it. Throws a ToolError where
- * the run cannot be undone.
+ * Plans the way back from a run of the caller's own, keeps the plan as a run, `earlier` where that was not made before,
+ * and answers it, or the run where planning takes longer than the call may. Throws a ToolError where the run cannot be
+ * undone.
  */
-export async function planWayBack(runId: string, context: ToolContext): Promise<ToolAnswer> {
-  return undoAnswer((await keepWayBack(runId, context)).told);
+export async function planWayBack(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
+  const { targetings, make } = await wayBackOf(runId, context);
+  return madeInTime<Planned>(
+    {
+      ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
+      textOf: (made) => textOf(runId, made, context),
+      answer: async (made) => undoAnswer((await keptWayBack(runId, made, context, earlier)).told),
+    },
+    context,
+    earlier,
+  );
 }
 
 /** Plans the way back from a run of the caller's own, and keeps the plan as a run. Throws as `planWayBack`. */
 export async function keepWayBack(runId: string, context: ToolContext): Promise<KeptWayBack> {
+  const { make } = await wayBackOf(runId, context);
+  return keptWayBack(runId, await make(context.signal), context);
+}
+
+/** The targetings that a way back is about, and how it is planned. */
+async function wayBackOf(runId: string, context: ToolContext) {
   const run = await undoable(runId, context);
   const done = await doneBy(run.state, context.runs.part(runId, "former")());
-  const api = managementOf(context);
-  const present = await withinWait(context, context.signal, (signal) => readPresent(api, done, signal));
-  return keptWayBack(runId, { back: wayBack(done, present), present }, context);
+  const api = changesOf(context).api();
+  const targetings = targetingsIn(done);
+  const make = async (signal: AbortSignal): Promise<Planned> => {
+    const present = await readPresent(api, done, signal);
+    return { back: wayBack(done, present), present, targetings };
+  };
+  return { targetings, make };
+}
+
+function byUndo(runId: string) {
+  return { plannedBy: "undo_run", undoes: runId } as const;
+}
+
+/** Keeps a way back; one that is not waited for is no run where nothing goes back. */
+async function keptWayBack(
+  runId: string,
+  made: Planned,
+  context: ToolContext,
+  earlier?: ChangeHeader,
+): Promise<KeptWayBack> {
+  const { environment, readOnly, caller } = context;
+  const about = { environment, undoes: runId, rows: made.back.rows, readOnly };
+  if (earlier === undefined && made.back.targetings.length === 0) return { told: about };
+  const { document, changes, text } = textOf(runId, made, context);
+  const { header, plan } = await changesOf(context).keepPlan(changes, { ...byUndo(runId), text, caller }, earlier);
+  const requests = weighed(plan.steps, plannedRequests(plan.steps));
+  return {
+    told: { ...about, planned: { runId: header.runId, document, requests } },
+    kept: { header, plan, document },
+  };
 }
 
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
@@ -66,13 +110,16 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 interface Planned {
   readonly back: WayBack;
   readonly present: ReadonlyMap<string, Present>;
+  readonly targetings: readonly string[];
 }
 
-async function keptWayBack(runId: string, { back, present }: Planned, context: ToolContext): Promise<KeptWayBack> {
-  const { environment, apiUrl, caller, readOnly } = context;
-  const about = { environment, undoes: runId, rows: back.rows, readOnly };
-  const [first, ...others] = back.targetings.map(({ plan }) => plan);
-  if (first === undefined) return { told: about };
+/** The plan of a way back as it is kept; one where nothing goes back has no items. */
+function textOf(
+  runId: string,
+  { back, present, targetings: [targetingId] }: Planned,
+  { environment, apiUrl }: Pick<ToolContext, "environment" | "apiUrl">,
+): MadeText & { readonly document: PlanDocument } {
+  const [first = nothingOf(targetingId, present), ...others] = back.targetings.map(({ plan }) => plan);
   const thereOf = ({ targeting }: StatePlan) => serviceTargeting(present.get(targeting._id ?? ""));
   const standsFor = back.targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
   const document = planDocument(
@@ -82,11 +129,17 @@ async function keptWayBack(runId: string, { back, present }: Planned, context: T
     { undoes: runId, rows: back.rows, further: others, standsFor },
   );
   const further = others.map((plan) => asPlanned(plan, thereOf(plan)));
-  const kept = { text: JSON.stringify(document), plannedBy: "undo_run", undoes: runId, caller } as const;
-  const { header, plan } = await changesOf(context).keepPlan({ ...asPlanned(first, thereOf(first)), further }, kept);
-  const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  const planned = { runId: header.runId, document, requests };
-  return { told: { ...about, planned }, kept: { header, plan, document } };
+  return {
+    document,
+    text: JSON.stringify(document),
+    changes: { ...asPlanned(first, thereOf(first)), further },
+  };
+}
+
+/** The plan of a targeting in which nothing goes back. */
+function nothingOf(_id: string | undefined, present: Planned["present"]): StatePlan {
+  const name = present.get(_id ?? "")?.targeting.name ?? "";
+  return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
 /** A targeting as plans have it; Context IDs that were not read are left out, since nothing depends on them. */

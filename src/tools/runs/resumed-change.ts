@@ -27,6 +27,10 @@ export async function resumeChange(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const { runId, call } = run.header;
+  if (run.header.unplanned && run.status() === "interrupted" && run.state.facts.tool !== undefined) {
+    const { makeAgain } = await import("../plans/made-again.ts");
+    return makeAgain(run.header, context);
+  }
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.unattempted + counts.unknown + counts.failed;
@@ -67,7 +71,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   }
   if (isWithdrawn(run.state)) {
     throw new ToolError(
-      "this run was cancelled before it was started; nothing was sent",
+      "this run ended before it was started; nothing was sent",
       "Make the call again if it is wanted after all.",
     );
   }

@@ -111,7 +111,9 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const losses = context.changes?.asks(run);
   if (losses === undefined) return { ...report, ...onPage };
   const planned = { run: header.runId, digest: lossDigest(losses) };
-  return { ...report, confirmation: await askFor(planned, effectText(losses), context) };
+  const confirmation = await askFor(planned, effectText(losses), context);
+  // A plan that was to be applied waits as a plan.
+  return { ...report, tool: header.call.tool, status: "needs_confirmation", confirmation };
 }
 
 /** What is told of something else than a change that a person was asked for on the page. */

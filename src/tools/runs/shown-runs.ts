@@ -48,7 +48,8 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
     );
   }
   const run = await atRestOrTime(await wishedFor(await ownRun(runId, context), context), query.waitMs, context);
-  if (isChangeRun(run) && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
+  const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
+  if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
     const { shownPlan } = await import("../plans/kept-plan.ts");
     return shownPlan(run, context);
   }

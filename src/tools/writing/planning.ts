@@ -1,5 +1,4 @@
 import { type ApiError, isApiError } from "../../api/errors.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
 import type { Planning } from "../../changes/planning.ts";
 import type { ToolContext } from "../context.ts";
 import { atMostOneWait } from "./follow-run.ts";
@@ -17,16 +16,16 @@ export class PlanningError extends Error {
  * Makes a plan, but takes no longer for it than the call may take: then gives what goes on being made. A caller who
  * gives up before that stops it. Throws a PlanningError when a read of the API failed.
  */
-export async function planInTime(
-  make: (signal: AbortSignal) => Promise<Plan>,
+export async function planInTime<Made>(
+  make: (signal: AbortSignal) => Promise<Made>,
   context: ToolContext,
-): Promise<Plan | Planning> {
+): Promise<Made | Planning<Made>> {
   const stopping = new AbortController();
   const stop = (): void => stopping.abort(new DOMException("the call was given up", "AbortError"));
   context.signal.addEventListener("abort", stop, { once: true });
   if (context.signal.aborted) stop();
   const plan = make(stopping.signal);
-  let made: Plan | undefined;
+  let made: Made | undefined;
   const noted = plan.then((ready) => {
     made = ready;
   });

@@ -1,0 +1,47 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { shop } from "./shop.ts";
+
+const TOOL = /\b(?:get_run|resume_run|apply_plan with|items of)\b/;
+
+test("a targeting that is to be created and exists is named with the line that takes it, and nothing is applied", async () => {
+  const { run, at, targeting, count } = await shop();
+  const file = at("new.yaml");
+  writeFileSync(file, "version: 1\ntargeting: { name: Spring }\noptions: [{ name: Boots }]\n");
+  const applied = await run(["apply", file, "--yes"]);
+  expect(applied.code).toBe(1);
+  expect(applied.text).toContain(`put _id: "${targeting}" below targeting in the state`);
+  expect(applied.text).not.toMatch(TOOL);
+  expect(await count("addOptions")).toBe(0);
+});
+
+test("a run that was refused in the middle is told in the words of commands, and goes on with apply RUN", async () => {
+  const { run, at, targeting, group, seed, control } = await shop();
+  const [other = ""] = (
+    await seed({ options: [{ targeting, name: "Other group", type: "collection", contexts: ["other"] }] })
+  ).options;
+  const file = at("swap.yaml");
+  const rows = [`{_id: ${group}, contexts: [other]}`, `{_id: ${other}, contexts: [season]}`];
+  writeFileSync(file, `version: 1\ntargeting: {_id: ${targeting}}\noptions: [${rows.join(", ")}]\n`);
+  await control("POST", "/faults", { faults: [{ kind: "status", status: 403, on: "write", nth: 2 }] });
+  const refused = await run(["apply", file, "--yes"]);
+  expect(refused.code).toBe(1);
+  expect(refused.text).not.toMatch(/^Next: .*resume_run/m);
+  const [, runId = ""] = /targeting-mcp apply (\w{26}) goes on with it/.exec(refused.stderr) ?? [];
+  await control("DELETE", "/faults");
+  expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
+  const { text } = await run(["export", targeting]);
+  expect(text).toContain("contexts: [other]");
+  expect(text).toContain("contexts: [season]");
+  expect(await run(["plan", file])).toMatchObject({ code: 0 });
+});
+
+test("Context IDs that others exchanged for as many are told as other ones", async () => {
+  const { run, at, targeting, easter, group, seed } = await shop();
+  const file = at("spring.yaml");
+  await run(["export", targeting, "--to", file]);
+  expect(readFileSync(file, "utf8")).toContain("c7");
+  await seed({ options: [{ _id: easter, targeting, parent: group, name: "yes", contexts: ["theirs"] }] });
+  const { text } = await run(["drift", file]);
+  expect(text).toContain("Context IDs: base 1, service 1, but not the same ones");
+});
