@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { ToolError } from "../../src/tools/definition.ts";
@@ -63,10 +61,6 @@ const group = (id: number, children: readonly HeldOption[]): HeldOption => ({
   subOptions: children,
 });
 
-const range = <Item>(count: number, make: (at: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, at) => make(at));
-
-const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const old = { updatedAt: "2025-01-01T00:00:00Z" };
 const aged = (option: HeldOption): HeldOption => ({ ...option, ...old });
 
@@ -91,29 +85,6 @@ describe("a plain list", () => {
     expect(first.options.length).toBeGreaterThan(5);
     expect(first.options.length).toBeLessThan(200);
     expect((await callAll({ targetingId, limit: 1000 })).names).toHaveLength(200);
-  });
-
-  test("a page holds at least 55 options without parents and 35 with, and says why it ends", async () => {
-    // IDs as services give them: a time, and 16 digits and letters without any order.
-    const idOf = (at: number) => {
-      const digits = createHash("sha256").update(`${at}`).digest();
-      return `01M80QCTGH${range(16, (digit) => CROCKFORD[(digits[digit] ?? 0) % 32]).join("")}`;
-    };
-    const trips = (from: number) =>
-      range(200, (at) => ({ _id: idOf(from + at), name: `Trip ${at}`, type: "atomic" as const, contextCount: at }));
-    const group = { ...plain(1)[0], _id: idOf(999), name: "Shelter", type: "collection" as const, childCount: 200 };
-    const children = trips(300).map((option) => ({ ...option, parent: group._id }));
-    const { call } = caller([...trips(0), { ...group, subOptions: children }]);
-    for (const [args, least, of] of [
-      [{}, 55, 201],
-      [{ parent: group._id }, 35, 200],
-      [{ parent: group._id, sortBy: "contextCount" }, 35, 200],
-    ] as const) {
-      const { text, ...data } = await call({ targetingId, limit: 1000, ...args });
-      expect(data.options.length, JSON.stringify(args)).toBeGreaterThanOrEqual(least);
-      expect(data.note).toContain(`This page ends after ${data.options.length} of ${of}`);
-      expect(countTokens(text) + countTokens(JSON.stringify(data))).toBeLessThanOrEqual(3500);
-    }
   });
 
   test("the sub-options of a group", async () => {

@@ -1,7 +1,8 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import { fenced, shown } from "../../render/fence.ts";
-import { listLine, optionRow } from "../../render/reading.ts";
+import { listLine } from "../../render/option-lines.ts";
+import { optionRow } from "../../render/reading.ts";
 import { NameIndex } from "../../spec/name-match.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { ToolError } from "../definition.ts";

@@ -37,14 +37,17 @@ type Position = z.output<typeof position>;
  */
 export async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
   const api = managementOf(context);
-  const show = async <P>(part: Part<P>): Promise<ToolAnswer> => {
+  const { parent, sortBy } = query;
+  const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
+    const groupName = parent === undefined ? undefined : nameOf(parent, api, context.signal);
+    const [part, name] = await Promise.all([reading, groupName]);
     const contexts = form.detail === "detailed" ? await firstContextIds(part, api, context) : undefined;
-    return optionsAnswer(query, part, rowsOf(part.hits, form.detail, contexts), context);
+    return optionsAnswer(query, part, rowsOf(part.hits, { detail: form.detail, contexts, groupName: name }), context);
   };
-  if (query.sortBy !== undefined) return show(await sortedPart({ ...query, sortBy: query.sortBy }, form, api, context));
+  if (sortBy !== undefined) return show(sortedPart({ ...query, sortBy }, form, api, context));
   const from = startOf(form.cursor, query);
   const isWalk = query.all ?? query.empty ?? query.search ?? query.contextIds;
-  return show(await (isWalk === undefined ? pageOf : scanned)(query, from, { form, api, context }));
+  return show((isWalk === undefined ? pageOf : scanned)(query, from, { form, api, context }));
 }
 
 function startOf(cursor: string | undefined, query: OptionsQuery): Position {
@@ -68,10 +71,7 @@ async function pageOf(
   { form: { limit }, api, context: { signal } }: Reading,
 ): Promise<Part<Position>> {
   const query = { limit, offset: top, ...(parent !== undefined && { parent }) };
-  const [page, groupName] = await Promise.all([
-    api.listOptions(targetingId, query, { signal }),
-    parent === undefined ? undefined : nameOf(parent, api, signal),
-  ]);
+  const page = await api.listOptions(targetingId, query, { signal });
   const { items, total } = page;
   const end = top + items.length;
   const [begin] = items;
@@ -83,7 +83,7 @@ async function pageOf(
     items.length === total ? items.reduce((sum, { childCount = 0 }) => sum + childCount, 0) : undefined;
   return {
     hits: items.map((option, index) => ({
-      step: { option, next: { top: end }, walked: { topLevel: 0, subOptions: 0 }, groupName },
+      step: { option, next: { top: end }, walked: { topLevel: 0, subOptions: 0 } },
       behind: behind(top + index + 1),
     })),
     next,

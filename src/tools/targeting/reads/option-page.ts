@@ -1,6 +1,7 @@
 import type { Hit } from "../../../reading/option-scan.ts";
+import { type BriefList, briefList, listLines, type OptionRow } from "../../../render/option-lines.ts";
 import { rowsThatFit, tokensOf, writeCursor } from "../../../render/page.ts";
-import { listLines, type OptionRow, type OptionsTotals, optionRow, optionsText } from "../../../render/reading.ts";
+import { type OptionsTotals, optionRow, optionsText } from "../../../render/reading.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
 
@@ -14,14 +15,19 @@ export interface Part<Position> extends OptionsTotals {
   readonly limit: number;
 }
 
-/** Rows as the caller asked for them; `contexts`, by ID, are the first Context IDs of options. */
-export function rowsOf(
-  hits: readonly Hit[],
-  detail: "concise" | "detailed",
-  contexts: ReadonlyMap<string, readonly string[]> = new Map(),
-): readonly OptionRow[] {
-  return hits.map(({ step: { option, groupName, countWithChildren }, matched }) => {
-    const first = contexts.get(option._id);
+/** How rows are made: what of an option is shown, and what is known besides. */
+interface RowForm {
+  readonly detail: "concise" | "detailed";
+  /** By ID: the first Context IDs of options. */
+  readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Of the one group whose sub-options these are. */
+  readonly groupName?: string | undefined;
+}
+
+/** Rows as the caller asked for them. */
+export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only }: RowForm): readonly OptionRow[] {
+  return hits.map(({ step: { option, groupName = only, countWithChildren }, matched }) => {
+    const first = contexts?.get(option._id);
     return {
       ...optionRow(option, detail),
       ...(groupName !== undefined && { parentName: groupName }),
@@ -43,26 +49,42 @@ export function optionsAnswer<Position>(
   const { hits, next, limit, isFiltered } = part;
   const { total, topLevel, subOptions, scanned, complete } = part;
   const counts = { total, topLevel, subOptions, scanned, complete };
-  const answer = (rows: readonly OptionRow[], cursor: string | undefined, note: string | undefined): ToolAnswer => ({
+  const answer = (rows: readonly OptionRow[], { cursor, note, brief }: Around): ToolAnswer => ({
     structured: { environment, options: rows, ...told({ ...counts, cursor, note }) },
-    text: optionsText({ rows, ...counts, note, cursor, isFiltered }),
+    text: optionsText({ rows, ...counts, note, cursor, brief, isFiltered }),
     isError: false,
   });
+  const wanted = Math.min(limit, all.length);
   const position = hits.at(-1)?.behind ?? next;
-  const cursor = position && writeCursor(query, position);
-  const bare = tokensOf(JSON.stringify(answer([], cursor, undefined).structured)) + tokensOf(cursor ?? "");
-  const frame = bare + 2 * tokensOf(part.note ?? "") + SENTENCES_TOKENS;
-  const rows = all.slice(0, rowsThatFit(all, listLines(), null, frame));
+  const fitting = (brief: BriefList | undefined): number => {
+    const note = part.note ?? fullNote(wanted, wanted);
+    const { structured, text } = answer([], { cursor: position && writeCursor(query, position), note, brief });
+    const frame = tokensOf(JSON.stringify(structured)) + tokensOf(text) + FENCE_TOKENS;
+    return rowsThatFit(all, listLines(brief), null, frame);
+  };
+  // Whole IDs are handier; what does not fit that way is told in brief.
+  const whole = fitting(undefined);
+  const brief = whole < all.length ? briefList(all.slice(0, MOST_IN_BRIEF)) : undefined;
+  const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MOST_IN_BRIEF));
   const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
-  const note = rows.length < all.length ? fullNote(rows.length, Math.min(limit, all.length)) : part.note;
-  return answer(rows, behind && writeCursor(query, behind), note);
+  const note = rows.length < all.length ? fullNote(rows.length, wanted) : part.note;
+  return answer(rows, { cursor: behind && writeCursor(query, behind), note, brief });
 }
 
-/** The heading, the fence, the words before the cursor, and twice the note of a full page, with numbers of any size. */
-const SENTENCES_TOKENS = 125;
+/** What stands around the rows of an answer. */
+interface Around {
+  readonly cursor: string | undefined;
+  readonly note: string | undefined;
+  readonly brief: BriefList | undefined;
+}
+
+/** The marks around the rows and the names of their columns, less what the estimate of our own sentences exceeds. */
+const FENCE_TOKENS = 18;
+/** No answer holds more rows. */
+const MOST_IN_BRIEF = 150;
 
 function fullNote(shown: number, wanted: number): string {
-  return `This page ends after ${shown} of ${wanted}: an answer holds no more.`;
+  return `This page is full: ${shown} of ${wanted}.`;
 }
 
 function told(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {

@@ -1,0 +1,130 @@
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { listOptions } from "../../src/tools/targeting/list-options.ts";
+import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
+
+const targetingId = ulidOf(0);
+const MOST_TOKENS = 3500;
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
+
+const page = z.object({
+  options: z.array(z.looseObject({ _id: z.string(), name: z.string(), parentName: z.string().optional() })),
+  total: z.number(),
+  cursor: z.string(),
+  note: z.string(),
+});
+
+/** Numbers from 0 to 1, the same for the same seed (a linear congruential generator). */
+function randomBy(seed: number): () => number {
+  let state = seed * 7919;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const WORDS = (
+  "Summer Winter Running Leather Garden Premium Kitchen Outlet Travel Family Vintage Modern Classic Organic Coffee " +
+  "Jackets Sneakers Lighting Bedroom Camping"
+).split(" ");
+
+/** Options of a seed: their IDs begin as `beginning` says, and their names are words of 17 to 20 letters. */
+function optionsBy(seed: number, beginning: (random: () => number) => string) {
+  const random = randomBy(seed);
+  const letters = (count: number) => Array.from({ length: count }, () => CROCKFORD[Math.floor(random() * 32)]).join("");
+  const word = () => WORDS[Math.floor(random() * WORDS.length)] ?? "";
+  const used = new Set<string>();
+  const name = (): string => {
+    for (;;) {
+      const words = [word(), word(), random() < 0.5 ? word() : String(10 + Math.floor(random() * 90))].join(" ");
+      if (words.length < 17 || words.length > 20 || used.has(words)) continue;
+      used.add(words);
+      return words;
+    }
+  };
+  const begin = beginning(random);
+  const option = () => {
+    const _id = `${begin}${letters(26 - begin.length)}`;
+    return { _id, name: name(), type: "atomic" as const, contextCount: Math.floor(random() * 500) };
+  };
+  const group = (size: number): HeldOption => {
+    const { _id, name } = option();
+    const subOptions = Array.from({ length: size }, () => ({ ...option(), parent: _id }));
+    return { _id, name, type: "collection", contextCount: 0, childCount: size, subOptions };
+  };
+  return { option, group };
+}
+
+/** One moment, as options of one request have it; the dearest tokens of any are among a few thousand. */
+const oneTime = (random: () => number) =>
+  `01${Array.from({ length: 8 }, () => CROCKFORD[Math.floor(random() * 32)]).join("")}`;
+/** Moments of one year. */
+const oneYear = () => "01K";
+const dearest = () => "01J2W2B4XQ";
+
+async function fullPage(options: readonly HeldOption[], given: object) {
+  const { context } = toolContext(readingApi(options).api);
+  const { structured, text } = await listOptions.handler(
+    listOptions.input().parse({ targetingId, limit: 1000, ...given }),
+    context,
+  );
+  expect(countTokens(text) + countTokens(JSON.stringify(structured))).toBeLessThanOrEqual(MOST_TOKENS);
+  const { options: rows, note, ...rest } = page.parse(structured);
+  expect(note).toMatch(new RegExp(`^This page is full: ${rows.length} of `));
+  expect(text).toContain(note);
+  return { rows, text, ...rest };
+}
+
+describe.each([
+  ["of one moment", oneTime, 55, 35],
+  ["of the dearest moment", dearest, 55, 35],
+  // Their IDs share the first three letters alone.
+  ["of one year", oneYear, 54, 34],
+] as const)("a full page of options %s", (_, beginning, least, leastInGroup) => {
+  test.each(SEEDS)(`holds at least ${least} without parents (seed %i)`, async (seed) => {
+    const { option } = optionsBy(seed, beginning);
+    const options = Array.from({ length: 90 }, option);
+    const { rows, text } = await fullPage(options, {});
+    expect(rows.length).toBeGreaterThanOrEqual(least);
+    // The text has the whole of each ID: what all begin with, and the rest.
+    const left = / Each ID begins with (\w+), left out here\. /.exec(text)?.[1] ?? "";
+    expect(left.length).toBeGreaterThanOrEqual(3);
+    for (const { _id, name } of rows) {
+      expect(_id.startsWith(left)).toBe(true);
+      expect(text).toMatch(new RegExp(`^${_id.slice(left.length)}:\\d+ ${name}$`, "m"));
+    }
+  });
+
+  test.each(SEEDS)(`holds at least ${leastInGroup} with parents (seed %i)`, async (seed) => {
+    const { group } = optionsBy(seed, beginning);
+    const one = group(90);
+    for (const given of [{ parent: one._id }, { parent: one._id, sortBy: "contextCount" }, { search: " " }]) {
+      const { rows, text } = await fullPage([one], given);
+      expect(rows.length, JSON.stringify(given)).toBeGreaterThanOrEqual(leastInGroup);
+      expect(rows.filter(({ parentName }) => parentName === one.name).length).toBeGreaterThanOrEqual(rows.length - 1);
+      expect(text).toContain(`\nin ${one.name}\n`);
+    }
+  });
+
+  test.each(SEEDS)("holds at least 28 where each has another parent (seed %i)", async (seed) => {
+    const { group } = optionsBy(seed, beginning);
+    const contextIds = ["held"];
+    const groups = Array.from({ length: 50 }, () => {
+      const { subOptions = [], ...one } = group(1);
+      return { ...one, subOptions: subOptions.map((option) => ({ ...option, contextCount: 1, contexts: contextIds })) };
+    });
+    const { rows } = await fullPage(groups, { contextIds });
+    expect(rows.length).toBeGreaterThanOrEqual(28);
+  });
+});
+
+test("a page that holds all has the whole of each ID", async () => {
+  const { option } = optionsBy(1, oneTime);
+  const options = Array.from({ length: 20 }, option);
+  const { context } = toolContext(readingApi(options).api);
+  const { text } = await listOptions.handler(listOptions.input().parse({ targetingId }), context);
+  for (const { _id, contextCount, name } of options) expect(text).toContain(`${_id}:${contextCount} ${name}`);
+  expect(text).not.toContain("left out here");
+});
