@@ -23,6 +23,9 @@ export interface Replica extends Member {
   readonly url: string;
 }
 
+/** Whether tests run that take a minute or more, or a machine with nothing else to do. */
+export const isLong = process.env.TARGETING_MCP_TEST_LONG === "on";
+
 const started = new Set<ChildProcess>();
 
 /** Starts the built command with the settings of the cluster. */

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import * as z from "zod";
 import { manyProjects } from "./chaos/projects.ts";
-import { call, killAll, type Member, reportOf, restOf, startReplica, startWorker } from "./cluster.ts";
-import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { call, isLong, killAll, type Member, reportOf, restOf, startReplica, startWorker } from "./cluster.ts";
+import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
 
 const PROJECTS = 10;
-/** How often a worker is killed. */
+/** How often a worker with ten runs is killed: that needs a machine with nothing else to do. */
 const DEATHS = Number(process.env.TARGETING_MCP_TEST_DEATHS ?? 2);
 const LONGEST_MS = 5000;
 
@@ -20,59 +21,103 @@ afterEach(async () => {
 });
 afterAll(() => postgres.stop());
 
-test("ten runs of a worker that is killed go on within five seconds, each with its next request", async () => {
-  const { service, gate, callers, settings, close: closeAll } = await manyProjects(PROJECTS);
+test.runIf(isLong)(
+  "ten runs of a worker that is killed go on within five seconds, each with its next request",
+  async () => {
+    const { service, gate, callers, settings, close: closeAll } = await manyProjects(PROJECTS);
+    close = closeAll;
+    const store = await postgres.database();
+    const withStore = { ...settings, TARGETING_MCP_STORE: store };
+    let number = 0;
+    const started = async (): Promise<Member & { readonly number: number }> => {
+      number += 1;
+      return { ...(await startWorker({ ...withStore, ...(await gate.routesOf(number)) })), number };
+    };
+    const replica = await startReplica({
+      ...withStore,
+      ...(await gate.routesOf(0)),
+      TARGETING_MCP_DRIVE: "off",
+      TARGETING_MCP_WAIT_MS: "1000",
+    });
+    let worker = await started();
+    const waits: number[] = [];
+    for (let death = 0; death < DEATHS; death += 1) {
+      await service.faults({ kind: "slow", delayMs: 700, on: "write", probability: 1 });
+      const ofEach = (from: number, since: number) =>
+        callers.map(
+          ({ key }) => gate.writes.find((one) => one.key === key && one.from === from && one.at >= since)?.at,
+        );
+      const { number: dying } = worker;
+      const before = Date.now();
+      const runs = await Promise.all(
+        callers.map(async ({ name, token }) => {
+          const items = Array.from({ length: 1500 }, (_, at) => ({ name: `${name} ${death} ${at}` }));
+          const { runId, status } = reportOf(await call(replica.url, "create_targetings", { items }, token));
+          expect(status).toBe("running");
+          return { runId, token };
+        }),
+      );
+      await expect.poll(() => ofEach(dying, before).every((at) => at !== undefined), { timeout: 30_000 }).toBe(true);
+      const next = await started();
+      // At any moment of a request.
+      await delay(death * 97);
+      worker.child.kill("SIGKILL");
+      const killedAt = Date.now();
+      await expect
+        .poll(() => ofEach(next.number, killedAt).every((at) => at !== undefined), { timeout: 30_000 })
+        .toBe(true);
+      const these = ofEach(next.number, killedAt).map((at = 0) => at - killedAt);
+      process.stdout.write(`after kill -9: ${these.toSorted((one, other) => one - other).join(", ")} ms\n`);
+      waits.push(...these);
+      worker = next;
+      await service.calm();
+      for (const { runId, token } of runs) {
+        expect(await restOf(replica.url, runId, 60_000, token)).toMatchObject({ status: "succeeded" });
+      }
+    }
+    waits.sort((one, other) => one - other);
+    const [median = 0, worst = 0] = [waits[Math.floor(waits.length / 2)], waits.at(-1)];
+    process.stdout.write(`${waits.length} runs went on after ${median} ms (median), ${worst} ms (worst)\n`);
+    expect(gate.overlaps).toEqual([]);
+    expect(worst).toBeLessThan(LONGEST_MS);
+  },
+);
+
+test("a run of a worker that is killed goes on within five seconds", async () => {
+  const { callers, service, settings: given, close: closeAll } = await manyProjects(1);
   close = closeAll;
-  const store = await postgres.database();
-  const withStore = { ...settings, TARGETING_MCP_STORE: store };
-  let number = 0;
-  const started = async (): Promise<Member & { readonly number: number }> => {
-    number += 1;
-    return { ...(await startWorker({ ...withStore, ...(await gate.routesOf(number)) })), number };
+  const settings = { ...given, TARGETING_MCP_STORE: await postgres.database() };
+  const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
+  await service.faults({ kind: "slow", delayMs: 700, on: "write", probability: 1 });
+  let worker = await startWorker(settings);
+  const items = Array.from({ length: 3000 }, (_, n) => ({ name: `targeting ${n}` }));
+  const { runId } = reportOf(await call(replica.url, "create_targetings", { items }, callers[0]?.token));
+  const newest = async () => {
+    const query = `select coalesce(max(epoch), 0)::int as epoch, count(*)::int as entries from targeting_mcp.entry where run = '${runId}'`;
+    const [row] = z
+      .array(z.object({ epoch: z.number(), entries: z.number() }))
+      .parse((await statement(settings.TARGETING_MCP_STORE, query)).rows);
+    return row ?? { epoch: 0, entries: 0 };
   };
-  const replica = await startReplica({
-    ...withStore,
-    ...(await gate.routesOf(0)),
-    TARGETING_MCP_DRIVE: "off",
-    TARGETING_MCP_WAIT_MS: "1000",
-  });
-  let worker = await started();
-  const waits: number[] = [];
-  for (let death = 0; death < DEATHS; death += 1) {
-    await service.faults({ kind: "slow", delayMs: 700, on: "write", probability: 1 });
-    const ofEach = (from: number, since: number) =>
-      callers.map(({ key }) => gate.writes.find((one) => one.key === key && one.from === from && one.at >= since)?.at);
-    const { number: dying } = worker;
-    const before = Date.now();
-    const runs = await Promise.all(
-      callers.map(async ({ name, token }) => {
-        const items = Array.from({ length: 1500 }, (_, at) => ({ name: `${name} ${death} ${at}` }));
-        const { runId, status } = reportOf(await call(replica.url, "create_targetings", { items }, token));
-        expect(status).toBe("running");
-        return { runId, token };
-      }),
-    );
-    await expect.poll(() => ofEach(dying, before).every((at) => at !== undefined), { timeout: 30_000 }).toBe(true);
-    const next = await started();
-    // At any moment of a request.
-    await delay(death * 97);
+  const holder = async () => {
+    const query = `select epoch::int from targeting_mcp.lease where name = 'run:${runId}'`;
+    return (await statement(settings.TARGETING_MCP_STORE, query)).rows[0]?.epoch;
+  };
+  const [takenUp, wrote]: [number[], number[]] = [[], []];
+  for (let death = 0; death < 4; death += 1) {
+    const next = await startWorker(settings);
+    const before = await newest();
+    await expect.poll(async () => (await newest()).entries).toBeGreaterThan(before.entries);
+    const { epoch } = await newest();
     worker.child.kill("SIGKILL");
     const killedAt = Date.now();
-    await expect
-      .poll(() => ofEach(next.number, killedAt).every((at) => at !== undefined), { timeout: 30_000 })
-      .toBe(true);
-    const these = ofEach(next.number, killedAt).map((at = 0) => at - killedAt);
-    process.stdout.write(`after kill -9: ${these.toSorted((one, other) => one - other).join(", ")} ms\n`);
-    waits.push(...these);
+    await expect.poll(holder, { interval: 50, timeout: 20_000 }).toBeGreaterThan(epoch);
+    takenUp.push(Date.now() - killedAt);
+    await expect.poll(async () => (await newest()).epoch, { interval: 50, timeout: 20_000 }).toBeGreaterThan(epoch);
+    wrote.push(Date.now() - killedAt);
     worker = next;
-    await service.calm();
-    for (const { runId, token } of runs) {
-      expect(await restOf(replica.url, runId, 60_000, token)).toMatchObject({ status: "succeeded" });
-    }
   }
-  waits.sort((one, other) => one - other);
-  const [median = 0, worst = 0] = [waits[Math.floor(waits.length / 2)], waits.at(-1)];
-  process.stdout.write(`${waits.length} runs went on after ${median} ms (median), ${worst} ms (worst)\n`);
-  expect(gate.overlaps).toEqual([]);
-  expect(worst).toBeLessThan(LONGEST_MS);
+  const told = (times: readonly number[]): string => times.toSorted((one, other) => one - other).join(", ");
+  process.stdout.write(`after a kill -9: taken up ${told(takenUp)} ms, next request ${told(wrote)} ms\n`);
+  expect(Math.max(...takenUp, ...wrote)).toBeLessThan(5000);
 });

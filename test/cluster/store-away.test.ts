@@ -1,6 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { call, killAll, optionItems, reportOf, restOf, startReplica, startService, startWorker } from "./cluster.ts";
+import {
+  call,
+  isLong,
+  killAll,
+  optionItems,
+  reportOf,
+  restOf,
+  startReplica,
+  startService,
+  startWorker,
+} from "./cluster.ts";
 import { type TestPostgres, testPostgres } from "./postgres.ts";
 import { openServiceGate } from "./service-gate.ts";
 import { type StoreProxy, storeProxy } from "./store-proxy.ts";
@@ -32,7 +42,7 @@ const AWAY: Readonly<Record<string, Away>> = {
 const statusOf = async (url: string, path: string): Promise<number> =>
   (await fetch(new URL(path, url), { signal: AbortSignal.timeout(10_000) })).status;
 
-describe.each(Object.entries(AWAY))("a store that is %s", (_, { go, back }) => {
+describe.runIf(isLong).each(Object.entries(AWAY))("a store that is %s", (_, { go, back }) => {
   test("lets no request leave, is told within ten seconds, and harms no run", async () => {
     const service = await startService();
     const gate = await openServiceGate(service.url);
@@ -50,9 +60,9 @@ describe.each(Object.entries(AWAY))("a store that is %s", (_, { go, back }) => {
     await startWorker(settings);
     const [mine, its] = [await service.targeting("Of the replica"), await service.targeting("Of the worker")];
     await service.faults({ kind: "slow", delayMs: 300, on: "write", probability: 1 });
-    const items = Array.from({ length: 900 }, (_item, at) => ({ name: `Group ${at}`, type: "collection" }));
-    const driven = reportOf(await call(other.url, "bulk_add_options", { targetingId: its, items: withIds(items) }));
-    const waiting = call(replica.url, "bulk_add_options", { targetingId: mine, items: withIds(items) });
+    const [ofReplica, ofWorker] = [groups("Replica"), groups("Worker")];
+    const driven = reportOf(await call(other.url, "bulk_add_options", { targetingId: its, items: ofWorker }));
+    const waiting = call(replica.url, "bulk_add_options", { targetingId: mine, items: ofReplica });
     await expect.poll(() => gate.writes.length).toBeGreaterThan(3);
 
     await go(way);
@@ -77,9 +87,9 @@ describe.each(Object.entries(AWAY))("a store that is %s", (_, { go, back }) => {
 
     await back(way);
     const begun = reportOf(await waiting);
-    for (const [runId, targetingId] of [
-      [begun.runId, mine],
-      [driven.runId, its],
+    for (const [runId, targetingId, items] of [
+      [begun.runId, mine, ofReplica],
+      [driven.runId, its, ofWorker],
     ] as const) {
       expect(await restOf(other.url, runId)).toMatchObject({
         status: "succeeded",
@@ -92,7 +102,10 @@ describe.each(Object.entries(AWAY))("a store that is %s", (_, { go, back }) => {
   });
 });
 
-/** Every option with a Context ID of its own. */
-function withIds(items: readonly { readonly name: string }[]) {
-  return items.map((item) => ({ ...item, contexts: [item.name] }));
+/** Groups in six requests, each with a Context ID of its own. */
+function groups(prefix: string) {
+  return Array.from({ length: 900 }, (_, at) => {
+    const name = `${prefix} ${at}`;
+    return { name, type: "collection", contexts: [name] };
+  });
 }
