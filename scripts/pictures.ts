@@ -1,10 +1,16 @@
-// Takes the pictures of docs/page.md from the real page: the built command's sandbox with its sample data, in Chromium,
-// light and dark. Needs Debian's Chromium, or the one that CHROMIUM names. Run it with: npm run pictures
+// Takes the pictures of docs/page.md from the real page: the built command's sandbox with its sample data, and a server
+// over stdio with a plan that waits for a yes, in Chromium, light and dark. Needs Debian's Chromium, or the one that CHROMIUM names. Run it with: npm run pictures
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { chromium, type Page } from "playwright-core";
+import * as z from "zod";
 import { fileAt } from "./packaging/generated.ts";
 
 const FOLDER = "docs/page";
@@ -35,12 +41,115 @@ const VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   },
 };
 
+/** The same for a server whose plan waits for a decision. */
+const DECIDING_VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
+  async approvals(page) {
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+  },
+  async runs(page) {
+    await page.getByRole("link", { name: "plan_targeting" }).click();
+    await page.getByRole("table", { name: "Drift" }).waitFor();
+    await page.evaluate(`document.getElementById("plan").scrollIntoView()`);
+  },
+};
+
+const answer = z.looseObject({ runId: z.string().default(""), options: z.array(z.looseObject({})).default([]) });
+const desiredFile = z.looseObject({
+  options: z.array(
+    z.looseObject({ name: z.string(), children: z.array(z.looseObject({ name: z.string() })).optional() }),
+  ),
+});
+
+/** Asks a server over stdio for a plan of all kinds of changes, and gives the link that it opens for the person. */
+async function plannedOver(url: string, folder: string): Promise<{ readonly link: string; close(): Promise<void> }> {
+  const opened = join(folder, "opened");
+  const client = new Client({ name: "pictures", version: "1.0.0" }, { versionNegotiation: { mode: "legacy" } });
+  const env = {
+    PATH: process.env.PATH ?? "",
+    TARGETING_MCP_STATE_DIR: join(folder, "state"),
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+    TARGETING_MCP_WAIT_MS: "3000",
+    TARGETING_MCP_MAX_CHANGE_PERCENT: "100",
+    TARGETING_MCP_PAGE: "on",
+    TARGETING_MCP_PROJECT: "shop",
+    TARGETING_API_URL: url,
+    TARGETING_API_KEY: "sandbox-key",
+    BROWSER: `${process.execPath} ${join(import.meta.dirname, "../test/support/fake-browser.mjs")} ${opened} %s`,
+  };
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args: ["dist/main.js"], env, stderr: "ignore" }),
+  );
+  const call = async (name: string, input: Record<string, unknown>) =>
+    answer.parse((await client.callTool({ name, arguments: input })).structuredContent);
+  const targetingId = await sampleTargeting(url);
+  const file = join(folder, "categories.json");
+  await call("list_options", { targetingId, saveTo: file });
+  await call("update_contexts", { items: [{ name: "Jackets", add: ["cat-parka"] }], targetingId });
+  const state = desiredFile.parse(JSON.parse(await readFile(file, "utf8")));
+  await writeFile(file, JSON.stringify({ ...state, options: changedOptions(state.options) }));
+  const { runId } = await call("plan_targeting", { file, prune: true });
+  const asking = call("apply_plan", { runId });
+  for (let tries = 0; tries < 200; tries += 1) {
+    const link = (await readFile(opened, "utf8").catch(() => "")).trim();
+    if (link !== "")
+      return {
+        link,
+        async close() {
+          await asking;
+          await client.close();
+        },
+      };
+    await delay(50);
+  }
+  throw new Error(`the server opened no page: ${JSON.stringify(await asking)}`);
+}
+
+/** The targeting of the sample data whose options are groups. */
+async function sampleTargeting(url: string): Promise<string> {
+  const held = z.object({
+    projects: z.array(z.object({ targetings: z.array(z.object({ _id: z.string(), name: z.string() })) })),
+  });
+  const { projects } = held.parse(await (await fetch(`${url}/_sandbox/state`)).json());
+  const found = projects.flatMap(({ targetings }) => targetings).find(({ name }) => name === "Shop Categories");
+  if (found === undefined) throw new Error("the sample data has no Shop Categories");
+  return found._id;
+}
+
+type DesiredOption = z.output<typeof desiredFile>["options"][number];
+
+/** One option of each kind of change: renamed, with other Context IDs, moved, created, and left out. */
+function changedOptions(options: readonly DesiredOption[]): readonly DesiredOption[] {
+  const boots = options.flatMap(({ children = [] }) => children.filter(({ name }) => name === "Boots"));
+  const dresses = { name: "Dresses", contexts: ["category-dresses"] };
+  return options.map((option) => {
+    const { name, children = [] } = option;
+    if (name === "Bags") return { ...option, name: "Bags and Backpacks" };
+    if (name === "Gift Cards") return { ...option, contexts: ["category-gift-cards", "page-gifts"] };
+    if (name === "Clothing") {
+      const kept = children.filter((child) => child.name !== "Jeans");
+      return { ...option, children: [...kept, ...boots, dresses] };
+    }
+    return children.length === 0 ? option : { ...option, children: children.filter((child) => !boots.includes(child)) };
+  });
+}
+
+/** Takes the pictures of some views. */
+async function taken(page: Page, url: string, views: typeof VIEWS, colorScheme: string): Promise<void> {
+  for (const [view, prepare] of Object.entries(views)) {
+    await page.goto(`${url}/#/${view}`);
+    await prepare(page);
+    await page.mouse.move(0, 0);
+    await page.screenshot({ path: `${FOLDER}/${view}-${colorScheme}.png` });
+  }
+}
+
 for (const colorScheme of ["light", "dark"] as const) {
   const sandbox = spawn(process.execPath, ["dist/main.js", "sandbox", "--port", "0", "--seed", "sample"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [first] = await once(createInterface({ input: sandbox.stdout }), "line");
   const url = String(first).slice(String(first).indexOf("http"));
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-pictures-"));
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox"],
@@ -48,15 +157,16 @@ for (const colorScheme of ["light", "dark"] as const) {
   try {
     await mkdir(fileAt(FOLDER), { recursive: true });
     const page = await browser.newPage({ viewport: VIEWPORT, colorScheme });
-    for (const [view, prepare] of Object.entries(VIEWS)) {
-      await page.goto(`${url}/#/${view}`);
-      await prepare(page);
-      await page.mouse.move(0, 0);
-      await page.screenshot({ path: `${FOLDER}/${view}-${colorScheme}.png` });
-    }
+    await taken(page, url, VIEWS, colorScheme);
+    const planned = await plannedOver(url, folder);
+    await page.goto(planned.link);
+    await page.getByRole("heading", { name: "Approvals" }).waitFor();
+    await taken(page, new URL(planned.link).origin, DECIDING_VIEWS, colorScheme);
+    await planned.close();
   } finally {
     await browser.close();
     sandbox.kill();
     await once(sandbox, "close");
+    await rm(folder, { recursive: true, force: true });
   }
 }

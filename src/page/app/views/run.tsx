@@ -141,26 +141,30 @@ export function Effect({ waiting }: { readonly waiting: Waiting }) {
 export function RunBody({ detail }: { readonly detail: RunDetail }) {
   const { run, failures, failuresOmitted = 0, plan, downloads, nextSteps } = detail;
   const { counts, requests } = run;
+  const isBegun = run.status !== "planned" && run.status !== "needs_confirmation";
   const outcomes = Object.keys(OUTCOMES).filter((name): name is keyof typeof OUTCOMES => Object.hasOwn(OUTCOMES, name));
   const hidden = failuresOmitted + Math.max(0, failures.length - MOST_FAILURES);
   return (
     <>
       <p>
-        <Status of={run.status} /> {counts.items > 0 && <Progress counts={counts} label="Progress of the run" />}
+        <Status of={run.status} />{" "}
+        {isBegun && counts.items > 0 && <Progress counts={counts} label="Progress of the run" />}
       </p>
       {run.decided !== undefined && (
         <p>
           <Text of={run.decided} />
         </p>
       )}
-      <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])}>
-        <tr>
-          {outcomes.map((name) => (
-            <td key={name}>{number(counts[name])}</td>
-          ))}
-        </tr>
-      </Table>
-      {requests !== undefined && (
+      {isBegun && (
+        <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])}>
+          <tr>
+            {outcomes.map((name) => (
+              <td key={name}>{number(counts[name])}</td>
+            ))}
+          </tr>
+        </Table>
+      )}
+      {isBegun && requests !== undefined && (
         <p>
           Requests: {number(requests.sent)} of {number(requests.planned)} sent, {number(requests.resent)} of them again;{" "}
           {number(requests.waitedMs)} ms waited.
