@@ -134,7 +134,7 @@ test("a page says that its server has ended; another process with the key still 
 });
 
 test.each(SCHEMES)("strange names are plain text, and axe-core finds nothing, %s", async (colorScheme) => {
-  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1500" });
+  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "6000" });
   const { targetingId } = session;
   await session.ask();
   const desired = {

@@ -5,6 +5,7 @@ import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
 import { browserOfTest, personAt, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
+import { startInTerminal } from "../support/terminal.ts";
 import { type Connect, checkedReport, startSession } from "../support/writing.ts";
 
 /** A session with a targeting that is to be deleted, and the browser that its server opens. */
@@ -228,6 +229,16 @@ describe("targeting-mcp page", () => {
     expect((await there.press(runId, "approve")).status).toBe(409);
     expect((await here.press(runId, "decline")).status).toBe(200);
     expect(checkedReport(await answer).asked).toBe("declined_on_page");
+  });
+
+  test("prints its link at a terminal alone", async () => {
+    const there = startInTerminal(["page"], { BROWSER: "none" });
+    expect(await there.until("/open/")).toContain("once and within two minutes: http://127.0.0.1:");
+    const other = browserOfTest();
+    const command = startCommand(["page"], other.env);
+    await personAt(await other.address());
+    expect(command.lines).toEqual([]);
+    expect(command.stderr()).not.toContain("/open/");
   });
 
   test("says so where no browser can be opened, and ends", async () => {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { type Clock, systemClock } from "../../platform/clock.ts";
 import { sealKeys } from "../../server/seal-key.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
@@ -7,6 +7,7 @@ import type { Settings } from "../../settings/settings.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { cannotListen } from "../cannot-listen.ts";
 import { connect } from "../connecting/connect.ts";
+import { ownCaller } from "../connecting/own-caller.ts";
 import { backendOf } from "../connecting/store.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -37,7 +38,7 @@ export async function runPage(line: CommandLine): Promise<number> {
   const { id, name = id } = settings.project;
   const shown = {
     services: { ...drivable(services, settings), noteDecision: audit, person: personHere(input.environment) },
-    caller: "local",
+    caller: ownCaller(settings),
   };
   const page = await localPage(
     { ...shown, project: { id, name } },
@@ -46,7 +47,7 @@ export async function runPage(line: CommandLine): Promise<number> {
     throw cannotListen(HOST, port, cause);
   });
   const opened = await opensPage(page, input.environment);
-  if (opened) await Promise.race([asked, nobodyLooks(page)]);
+  if (opened) await Promise.race([asked, nobodyLooks(page.open, systemClock)]);
   stopping.abort();
   await page.close();
   await close();
@@ -71,10 +72,11 @@ async function opensPage(page: LocalPage, environment: Readonly<Record<string, s
   return isOpen || isTerminal;
 }
 
-async function nobodyLooks(page: LocalPage): Promise<void> {
-  let since = Date.now();
-  while (Date.now() - since < ENDS_AFTER_MS) {
-    await delay(LOOK_MS, undefined, { ref: true });
-    if (page.open() > 0) since = Date.now();
+/** Resolves ten minutes after the last page was closed; `open` gives how many are open. */
+export async function nobodyLooks(open: () => number, clock: Pick<Clock, "now" | "sleep">): Promise<void> {
+  let since = clock.now();
+  while (clock.now() - since < ENDS_AFTER_MS) {
+    await clock.sleep(LOOK_MS);
+    if (open() > 0) since = clock.now();
   }
 }
