@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { WriteCall } from "../../src/changes/call.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import type { ToolOutcome } from "../../src/tools/definition.ts";
 import { applyPlan } from "../../src/tools/plans/apply-plan.ts";
@@ -269,6 +270,17 @@ describe("undo_run", () => {
     await changes.propose(kept, await changes.plan(call, signal));
     await expect(undo(kept.runId)).rejects.toThrow("never started");
     await expect(undo("01J0000000000000000000000X")).rejects.toThrow("no run with this ID");
+  });
+
+  test("says of a run that is too old to be kept that its way back is gone with it", async () => {
+    const { undo } = await started();
+    const { days } = testServices(systemClock).keep;
+    const began = Date.now() - (days + 1) * 86_400_000;
+    const date = new Date(began).toISOString().slice(0, 10);
+    await expect(undo(ulidSource(() => began, Math.random)())).rejects.toThrow(
+      `it began on ${date}, and finished runs`,
+    );
+    await expect(undo(ulidSource(Date.now, Math.random)())).rejects.toThrow("no run with this ID");
   });
 
   test("says so where nothing has to go back", async () => {

@@ -16,7 +16,7 @@ import { type AnsweredWayBack, undoAnswer } from "../../render/plans/undo-answer
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { ownRun } from "../runs/run-reports.ts";
+import { notKept } from "../runs/way-back-note.ts";
 import { madeInTime } from "./made-in-time.ts";
 
 /** A way back as it was kept: what it answers, and its run where anything goes back. */
@@ -86,7 +86,8 @@ async function keptWayBack(
 }
 
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
-  const run = await ownRun(runId, context);
+  const run = await context.runs.find(runId);
+  if (run === undefined || run.header.caller !== context.caller) throw notKept(runId, context);
   if (!isChangeRun(run)) {
     throw new ToolError("events cannot be taken back: the service keeps what it recorded", "Nothing can be done.");
   }

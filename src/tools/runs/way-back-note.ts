@@ -3,7 +3,9 @@ import { isUndone } from "../../changes/not-planned.ts";
 import { wayBackWords } from "../../render/plans/way-back-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import { didCounts } from "../../runs/report.ts";
+import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";
+import { ToolError } from "../definition.ts";
 
 const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
@@ -24,6 +26,21 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
     // Runs that keep what they took away are removed by age alone.
     mostRuns: deleted > 0 ? undefined : keep.runs,
   });
+}
+
+/** Why there is no way back from a run that is not there: of one that is too old to be kept, that. */
+export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
+  const kept =
+    `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +
+    "(TARGETING_MCP_KEEP_RUNS)";
+  const began = isUlid(runId) ? ulidTime(runId) : Number.POSITIVE_INFINITY;
+  if (began > clock.now() - keep.days * DAY_MS) {
+    return new ToolError("there is no run with this ID", `get_run without arguments lists the recent runs; ${kept}.`);
+  }
+  return new ToolError(
+    `there is no way back from this run any more: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
+    "plan_targeting makes a plan of the state that is wanted, from a file or from desired.",
+  );
 }
 
 /** The same as a next step of the deletion's own answer. */
