@@ -1,10 +1,10 @@
 import { parseJson } from "../platform/json.ts";
 import type { Done, DoneOption, DoneTargeting } from "../runs/done.ts";
 import type { OptionChanges } from "../spec/records.ts";
-import { changedOf, leftOf, stateOf, type Track } from "./option-track.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
 import type { RunState } from "./state/change-state.ts";
+import { changedOf, leftOf, stateOf, type Track } from "./state/option-track.ts";
 
 /** What was there before, by ID. */
 type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;

@@ -79,7 +79,7 @@ export function modelled(seed: number, services: ToolContext) {
     const { changes, runs } = processOf(quiet);
     const context: ToolContext = {
       ...services,
-      ...{ management: api, changes, runs, confirm: "off", caller: CALLER, arrivedAt: time.now(), signal, clock: time },
+      ...{ management: api, changes, runs, confirm: "off", caller: CALLER, arrivedAt: Date.now(), signal },
       canAsk: () => false,
     };
     return { changes, runs, context };

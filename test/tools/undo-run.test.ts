@@ -269,7 +269,7 @@ describe("undo_run", () => {
     const kept = await changes.keep(call, "tester");
     await changes.propose(kept, await changes.plan(call, signal));
     await expect(undo(kept.runId)).rejects.toThrow("never started");
-    await expect(undo("01J0000000000000000000000X")).rejects.toThrow("no run with this ID");
+    await expect(undo("01J0000000000000000000000X")).rejects.toThrow("no way back from this run any more");
   });
 
   test("says of a run that is too old to be kept that its way back is gone with it", async () => {

@@ -1,5 +1,5 @@
-import type { DoneOption, OptionState } from "../runs/done.ts";
-import type { FormerOption } from "./rows/former.ts";
+import type { DoneOption, OptionState } from "../../runs/done.ts";
+import type { FormerOption } from "../rows/former.ts";
 
 /** What an option went through in a run. */
 export interface Track {
