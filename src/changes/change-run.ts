@@ -77,7 +77,8 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
     const driver = driverOf(run, world, serverClock);
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
-    await drive(driver, (work) => world.lock.hold(world.project, work, run.signal), run.cause, beginning);
+    const { signal, header } = run;
+    await drive(driver, (work) => world.lock.hold(world.project, work, signal, header.caller), run.cause, beginning);
   };
   return {
     ...CHANGE_FORM,

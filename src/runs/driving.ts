@@ -1,4 +1,5 @@
 import {
+  LostEntriesError,
   type RunHeader,
   type RunJournal,
   type RunStore,
@@ -41,6 +42,8 @@ interface HeldRun<Call, State> {
   /** To be called once the run is on the disk, or could not be written. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
+  /** Whether this process drives it; where not, it is left once its plan is kept. */
+  readonly isOurs: boolean;
   /** Whether it was left to other processes. */
   isLeft?: true;
 }
@@ -59,7 +62,10 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
+  const { left } = context.store;
+  const ended = left?.drives(header.project);
   const held: HeldRun<Call, State> = {
+    isOurs: left === undefined || ended !== undefined,
     files: filesOf(context.store, header, state),
     stopRequests: stopRequestsOf(context.store, header.runId, () => held.lease),
     isKept,
@@ -73,6 +79,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
     return isLost(held) ? undefined : restingStatus(state);
   }).then(() => {
     isResting = true;
+    ended?.();
   });
   return {
     ...{ kind: kind.name, header, kept, rest },
@@ -113,7 +120,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   for (const entry of first) append(entry);
   /** The plan is on the disk when the first request may leave: others can go on from there. */
   const leaveToOthers = (): void => {
-    if (store.left?.drivesOwn === false) stopRequests.stop("interrupted");
+    if (!held.isOurs) stopRequests.stop("interrupted");
   };
   await work({
     ...{ ...files, meanwhile, lease, append, progress },
@@ -173,7 +180,10 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
       const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
-      state.apply(kind.stop({ cause: "interrupted", reason }, clock.now()));
+      const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
+      state.apply(stop);
+      // Other processes are told, too; they could not see it in the journal.
+      if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();
   }

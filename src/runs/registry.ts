@@ -93,7 +93,7 @@ export class Runs {
   /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.tidyLeft();
-    for (const runId of await this.#store.list(caller)) {
+    for await (const runId of this.#idsOf(caller)) {
       const told = this.#driven(runId) === undefined ? await this.#store.summary(runId) : undefined;
       const listed = told ?? (await this.#lookedAt(runId));
       if (listed?.caller === caller && this.#knows(listed.tool)) yield { runId, ...listed };
@@ -125,6 +125,11 @@ export class Runs {
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void> {
     return this.#store.tidy();
+  }
+
+  async *#idsOf(caller: string): AsyncGenerator<string> {
+    for (let page = await this.#store.list(caller); page.length > 0; page = await this.#store.list(caller, page.at(-1)))
+      yield* page;
   }
 
   #driven(runId: string): Run | undefined {

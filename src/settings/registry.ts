@@ -207,7 +207,7 @@ export const SETTINGS = {
     "TARGETING_MCP_PARALLEL_PROJECTS",
     wholeNumber(1, 10_000),
     50,
-    "with a store: most runs of others that a process takes up at a time",
+    "with a store: most projects that one process writes to at a time",
   ),
   sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
   sealKey: key(

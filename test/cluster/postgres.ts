@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
-import { chmod, chown, mkdtemp, rm } from "node:fs/promises";
+import { chmod, chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -24,6 +24,10 @@ export interface TestPostgres {
   kill(): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** Makes a standby that is cut off from here on: it never gets what is committed later. The server starts anew. */
+  cutOffStandby(): Promise<void>;
+  /** Kills the server, and starts the standby in its place: as a primary, or as the standby that it is. */
+  failOver(as?: "primary" | "standby"): Promise<void>;
 }
 
 /** Starts a server; gives it once it answers. */
@@ -34,7 +38,7 @@ export async function testPostgres(settings: Readonly<Record<string, string>> = 
   const as = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   if (isRoot) await chown(folder, NOBODY, NOBODY);
   await chmod(folder, 0o700);
-  const data = join(folder, "data");
+  let data = join(folder, "data");
   const environment = { PATH: process.env.PATH ?? "", HOME: folder, LC_ALL: "C" };
   await run(join(programs, "initdb"), ["-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync"], {
     ...as,
@@ -67,8 +71,21 @@ export async function testPostgres(settings: Readonly<Record<string, string>> = 
   };
   await start();
   let databases = 0;
+  const standby = join(folder, "standby");
   return {
     port,
+    async cutOffStandby() {
+      await ended("SIGQUIT");
+      await run("cp", ["-a", data, standby], { ...as, env: environment });
+      await writeFile(join(standby, "standby.signal"), "");
+      await start();
+    },
+    async failOver(role = "primary") {
+      await ended("SIGKILL");
+      data = standby;
+      await start();
+      if (role === "primary") await statement(address("postgres"), "select pg_promote()");
+    },
     async database() {
       databases += 1;
       const name = `test${databases}`;

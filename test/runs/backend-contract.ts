@@ -117,6 +117,8 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const theirs = await created(runs, { caller: "somebody else", fingerprint: "other" });
       const last = await created(others);
       expect(await runs.list("me")).toEqual([last.runId, first.runId]);
+      expect(await runs.list("me", last.runId)).toEqual([first.runId]);
+      expect(await runs.list("me", first.runId)).toEqual([]);
       expect(await others.list("somebody else")).toEqual([theirs.runId]);
       expect(await runs.last("same")).toBe(last.runId);
       expect(await runs.last("nothing")).toBeUndefined();
@@ -171,6 +173,18 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await Promise.all([lock.hold("p", write("one"), never), other.hold("p", write("two"), never)]);
       expect(seen[1]).toBe(seen[0]?.replace("begins", "ends"));
       await expect(lock.hold("p", write("none"), AbortSignal.abort(new Error("given up")))).rejects.toThrow("given up");
+    });
+
+    test("the lock gives callers their turns one after the other, however much of each waits", async () => {
+      const [{ lock }] = await make();
+      const order: string[] = [];
+      const work = (caller: string) => async () => {
+        order.push(caller);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      };
+      const all = ["a", "a", "a", "b", "b"].map((caller) => lock.hold("p", work(caller), never, caller));
+      await Promise.all(all);
+      expect(order.join("")).toBe("ababa");
     });
 
     test("names are remembered until they are forgotten", async () => {

@@ -4,7 +4,7 @@ import type { Backend } from "../../src/runs/backend/backend.ts";
 import type { Line, RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/backend/store.ts";
 import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
-import { processLock } from "../../src/runs/file/leases/project-lock.ts";
+import { processLock } from "../../src/runs/file/leases/process-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
@@ -113,7 +113,8 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       return { header, started, proposed: again(run.proposed), entries: again(run.lines) };
     },
     revision: async () => undefined,
-    list: async (caller) => newestFirst(runs, ({ header }) => header.caller === caller),
+    list: async (caller, before = "~") =>
+      newestFirst(runs, ({ header }) => header.caller === caller && header.runId < before),
     unfinished: async (which) => newestFirst(runs, ({ header }) => isAskedFor(header, which)),
     last: async (fingerprint) => newestFirst(runs, ({ header }) => header.fingerprint === fingerprint)[0],
     alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),

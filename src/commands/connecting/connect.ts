@@ -146,12 +146,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
-  const contents = lasting
-    ? fileContentsStore({
-        file: join(settings.stateDir, "projects", settings.project.id, "contents.ndjson"),
-        onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
-      })
-    : undefined;
+  // With a shared store nothing is written to the state folder.
+  const contents =
+    lasting && settings.store === undefined
+      ? fileContentsStore({
+          file: join(settings.stateDir, "projects", settings.project.id, "contents.ndjson"),
+          onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
+        })
+      : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
   const wishes = new Wishes(world);
   const kinds = [changes?.runs, sending?.runs, saves?.runs, wishes.runs].filter((kind) => kind !== undefined);

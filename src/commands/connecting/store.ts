@@ -20,7 +20,7 @@ export async function backendOf({
 }: Pick<Settings, "stateDir" | "keep" | "store">): Promise<Backend> {
   if (store === undefined) return fileBackend({ stateDir, clock: systemClock, keep });
   const { postgresBackend } = await import("../../runs/postgres/backend.ts");
-  return postgresBackend({ ...store, drivesOwn: store.drives, clock: systemClock, keep });
+  return postgresBackend({ ...store, clock: systemClock, keep });
 }
 
 /**

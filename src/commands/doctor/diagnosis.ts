@@ -1,5 +1,6 @@
 import type { Source } from "../../settings/given.ts";
 import type { Check } from "./machine.ts";
+import type { StoreShown } from "./store.ts";
 
 /** A setting, where it came from, and its text; of a secret only whether it is set. */
 export interface SettingShown {
@@ -23,6 +24,8 @@ export interface Diagnosis {
   /** Undefined where the settings cannot be used. */
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
+  /** Where runs are kept; undefined where the settings cannot be used. */
+  readonly store?: StoreShown;
   readonly settings: readonly SettingShown[];
   /** Names of the tools that would be listed. */
   readonly tools: readonly string[];

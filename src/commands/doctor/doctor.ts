@@ -11,6 +11,7 @@ import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
 import { type Connected, connect } from "../connecting/connect.ts";
+import { ownCaller } from "../connecting/own-caller.ts";
 import { backendOf } from "../connecting/store.ts";
 import { checkAccess } from "../http/http-access.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
@@ -18,7 +19,8 @@ import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
 import type { Diagnosis, SettingShown, UnfinishedRun } from "./diagnosis.ts";
 import { exposures } from "./exposures.ts";
-import { type Check, checkFolders, checkNode, checkStateFolder } from "./machine.ts";
+import { type Check, checkFolders, checkNode } from "./machine.ts";
+import { checkStore } from "./store.ts";
 import { diagnosisText } from "./words.ts";
 
 /** A person waits for the answer: no probe takes longer, and none is tried again. */
@@ -57,24 +59,25 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
   });
   try {
-    const stateFolder = await checkStateFolder(settings.stateDir);
+    const { store, checks: ofStore } = await checkStore(settings);
     const checks = [
       node,
       ...settings.unknownVariables.map(misspelt),
-      stateFolder,
+      ...ofStore,
       ...exposures(settings, input),
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
-    const { unfinishedRuns, problem } = await findUnfinished(connected);
-    // A folder that cannot be used holds no runs either: that is said once.
-    const all = problem === undefined || stateFolder.state === "problem" ? checks : [...checks, problem];
+    // A store that cannot be used holds no runs either: that is said once.
+    const { unfinishedRuns, problem } = store.ok ? await findUnfinished(connected, ownCaller(settings)) : NO_RUNS;
+    const all = problem === undefined ? checks : [...checks, problem];
     const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
       ok: !clean.some(({ state }) => state === "problem"),
       version: VERSION,
       environment: settings.environment.kind,
       checks: clean,
+      store,
       settings: shown,
       tools: listedTools(catalogue(TOOLS), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
       unfinishedRuns,
@@ -190,13 +193,16 @@ function withKeysOf({ targeting, events }: KeysOfCallers, offer: Offer): Offer {
   return { ...offer, configured: [...configured] };
 }
 
-async function findUnfinished({ services }: Connected): Promise<{
+interface FoundRuns {
   readonly unfinishedRuns: readonly UnfinishedRun[];
   readonly problem?: Check;
-}> {
+}
+const NO_RUNS: FoundRuns = { unfinishedRuns: [] };
+
+async function findUnfinished({ services }: Connected, caller: string): Promise<FoundRuns> {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
-    for await (const { runId, tool, status, open } of services.runs.list("local")) {
+    for await (const { runId, tool, status, open } of services.runs.list(caller)) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
       if (unfinishedRuns.length === MOST_RUNS) break;
     }

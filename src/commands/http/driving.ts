@@ -27,7 +27,6 @@ export async function driveLeftRuns(of: DrivingProjects, stopping: AbortSignal):
   await takeUpRuns({
     left,
     projects: projectsById(of),
-    most: settings.store.parallelProjects,
     clock: systemClock,
     stopping,
     onProblem: (error, runId) => log.warn("a run that was left could not be taken up", { error, runId }),

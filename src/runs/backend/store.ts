@@ -11,6 +11,9 @@ export class RunStoreError extends Error {
   }
 }
 
+/** The store has lost entries that it had acknowledged: what was applied since is not in the journal. */
+export class LostEntriesError extends RunStoreError {}
+
 /** The store cannot be reached now; nothing was sent for the call that needed it. */
 export class StoreUnavailableError extends RunStoreError {}
 
@@ -119,8 +122,8 @@ export interface RunStore {
   read(runId: string): Promise<StoredRun | undefined>;
   /** The present revision of a run, to be compared with an earlier one; undefined where it cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
-  /** IDs of the runs of a caller, the newest first. */
-  list(caller: string): Promise<readonly string[]>;
+  /** IDs of runs of a caller, the newest first: the next ones that are older than `before`; empty where there are none. */
+  list(caller: string, before?: string): Promise<readonly string[]>;
   /**
    * IDs of the runs that may be unfinished, the newest first: all of them, those of one call, or those of one caller in
    * one project. Not all of them are unfinished: it costs about the same, however many runs are kept.
@@ -147,6 +150,11 @@ export interface RunStore {
   forgetStop(runId: string, asked: readonly string[]): Promise<void>;
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void>;
+  /**
+   * Calls the listener when another process may have changed the run, which is a hint alone, until the given function is
+   * called; absent: no process tells.
+   */
+  watch?(runId: string, listener: () => void): () => void;
   /** Runs that processes leave to each other; absent: a run whose process ended waits until it is resumed by a call. */
   readonly left?: LeftRuns;
 }
@@ -156,13 +164,21 @@ export interface RunStore {
  * runs of their project goes on with them, and as long as there is one, they count as driven.
  */
 export interface LeftRuns {
-  /** Whether this process drives the runs that it starts; where not, it leaves each of them once its plan is kept. */
-  readonly drivesOwn: boolean;
+  /**
+   * Notes that this process drives a run of a project, until the given function is called. Undefined where it is to
+   * leave the run once its plan is kept: it drives none, or writes to as many projects as it may.
+   */
+  drives(project: string): (() => void) | undefined;
+  /** Whether this process may take up runs of a project now. */
+  hasRoomFor(project: string): boolean;
   /** Leaves a run, whose lease was given back, to others. */
   leave(runId: string): Promise<void>;
   /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left. */
   takesUp(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Some of the runs of these projects that nobody drives: of callers of whom the fewest are driven first. */
+  /**
+   * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are
+   * driven, then the oldest.
+   */
   found(projects: readonly string[], most: number): Promise<readonly LeftRun[]>;
   /** Notes that a run cannot be taken up; it then waits until it is resumed by a call. */
   decline(runId: string): Promise<void>;

@@ -39,7 +39,7 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
       },
     read: async (runId) => (await of(runId)).read(runId),
     revision: async (runId) => (await of(runId)).revision(runId),
-    list: (caller) => both((store) => store.list(caller)),
+    list: (caller, before) => both((store) => store.list(caller, before)),
     unfinished: (which) => both((store) => store.unfinished(which)),
     last: async (fingerprint) => (await both(async (store) => [(await store.last(fingerprint)) ?? []].flat()))[0],
     alone: (fingerprint, work) => main.alone(fingerprint, work),

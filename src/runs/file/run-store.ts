@@ -67,10 +67,11 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
-    list: (caller) =>
+    list: (caller, before) =>
       usable(folder, async () => {
         await known();
-        return (await index.of(caller)).map(({ runId }) => runId);
+        const ids = (await index.of(caller)).map(({ runId }) => runId);
+        return before === undefined ? ids : ids.filter((runId) => runId < before);
       }),
     unfinished: (which) =>
       usable(folder, async () => {

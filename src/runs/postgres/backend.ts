@@ -8,7 +8,9 @@ import { memberOf } from "./database/member.ts";
 import { checkTables, tablesOf } from "./database/migrate.ts";
 import { keptSealKey } from "./database/seal-key.ts";
 import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
+import { type DrivingOptions, leftRuns } from "./left-runs.ts";
 import { storedNames } from "./names.ts";
+import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
 import { storedSuites } from "./suites.ts";
 
@@ -18,21 +20,23 @@ const LOOK_AGAIN_MS = 50;
 /** Has a statement made once, also where the database is away. */
 const ONCE = AbortSignal.abort();
 
-interface PostgresOptions extends DatabaseOptions {
+interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
   readonly clock: Clock;
   readonly keep: Retention;
-  /** Whether this process drives the runs that it starts. */
-  readonly drivesOwn?: boolean;
 }
 
+const MOST_PROJECTS = 50;
+
 /** Keeps everything in PostgreSQL, for processes on any number of machines. Nothing is connected before it is needed. */
-export function postgresBackend({ clock, keep, drivesOwn = true, ...where }: PostgresOptions): Backend {
+export function postgresBackend(options: PostgresOptions): Backend {
+  const { clock, keep, drives = true, parallelProjects = MOST_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
   const member = memberOf(database, clock);
   const of = { database, member, clock };
+  const swept = sweeper(database, keep, clock);
   const lock = sharedLock(leasesIn(of), clock, LOOK_AGAIN_MS);
   return {
-    runs: storedRuns(of, lock, { keep, drivesOwn }),
+    runs: storedRuns(of, lock, { left: leftRuns(of, { drives, parallelProjects }), sweeper: swept }),
     lock,
     suites: storedSuites(database),
     names: (project, { lasting, known, onProblem }) =>
@@ -45,6 +49,7 @@ export function postgresBackend({ clock, keep, drivesOwn = true, ...where }: Pos
     sealKey: () => keptSealKey(database),
     ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),
     async close() {
+      swept.close();
       await member.close();
       await database.close();
     },

@@ -1,5 +1,5 @@
 import type { Line, RunJournal } from "../backend/store.ts";
-import { RunStoreError } from "../backend/store.ts";
+import { LostEntriesError } from "../backend/store.ts";
 import { type Intent, type Lease, readClocks, type Turn } from "../turn.ts";
 import { driverOf, isFresh, type LeasesOf, StoredLease, TTL } from "./lease.ts";
 
@@ -31,11 +31,17 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
     const [told] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
     if (told?.result === "run lost") throw lease.lose();
     if (told?.result === "turn lost" && turn !== undefined) throw turn.lose();
-    if (told?.result !== "ok") throw behind(runId, told?.seq_now);
+    if (told?.result !== "ok") {
+      // What still follows, such as why the run stops, comes after what is there.
+      waiting = [];
+      seq = BigInt(told?.seq_now ?? seq);
+      throw behind(runId);
+    }
     lease.wasRenewed();
     turn?.wasRenewed(BigInt(told.turn_asked));
     if (body !== null) seq = BigInt(told.seq_now);
     waiting = waiting.slice(taken);
+    of.member.changed(runId);
   };
   /** Appends follow each other. */
   const inTurn = (turn?: StoredLease): Promise<void> => {
@@ -86,9 +92,10 @@ function bytesOf(line: Line): Buffer {
 const NEWLINE = Buffer.from("\n");
 
 /** After a failover that lost entries, the journal no longer holds what was acknowledged. */
-function behind(runId: string, seqNow: string | undefined): RunStoreError {
-  return new RunStoreError(
-    `the journal of run ${runId} is not where this process left it (entry ${seqNow}): the store has lost entries`,
-    "Look at what was applied with list_options before it is resumed.",
+function behind(runId: string): LostEntriesError {
+  const remedy = "look at what was applied before it is resumed";
+  return new LostEntriesError(
+    `the store has lost entries of run ${runId} that it had acknowledged, as in a failover to a standby that was behind: ${remedy}`,
+    `Use list_options: ${remedy}.`,
   );
 }

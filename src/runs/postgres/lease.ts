@@ -12,7 +12,7 @@ export const TTL = "6 seconds";
 /** What leases are kept by. */
 export interface LeasesOf {
   readonly database: Database;
-  readonly member: Pick<Member, "number">;
+  readonly member: Pick<Member, "number" | "changed">;
   readonly clock: Clock;
 }
 

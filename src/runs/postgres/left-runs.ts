@@ -3,36 +3,67 @@ import type { Member } from "./database/member.ts";
 import { driverOf, type LeasesOf } from "./lease.ts";
 
 /**
- * Runs that nobody drives, whose projects this process knows: those of callers of whom the fewest are driven come
- * first, then the oldest. A lease is as good as free where its holder shows no sign of life; taking it decides.
+ * Runs that nobody drives, whose projects this process has room for. A caller counts with the projects of which runs are
+ * driven, and each further project of the caller with those before it. A lease is as good as free where its holder shows
+ * no sign of life; taking it decides.
  */
 const FOUND = `
   with alive as (
     select objid::bigint as number from pg_locks
     where locktype = 'advisory' and classid = 1953325936 and objsubid = 2 and mode = 'ExclusiveLock' and granted
       and database = (select oid from pg_database where datname = current_database())
-  ), left_over as (
+  ), unfinished as (
     select r.id, r.project, r.caller, l.name is not null and not l.released and l.until > clock_timestamp()
-      and (l.worker in (select number from alive) or pg_postmaster_start_time() > clock_timestamp() - interval '5 seconds')
-      as driven
+      and (
+        l.worker < 0 or l.worker in (select number from alive)
+        or pg_postmaster_start_time() > clock_timestamp() - interval '5 seconds'
+      ) as driven
     from targeting_mcp.run r left join targeting_mcp.lease l on l.name = 'run:' || r.id
-    where r.started and r.summary is null and not r.declined and r.project = any($1)
+    where r.started and r.summary is null and not r.declined
   ), busy as (
-    select caller, count(*) as runs from left_over where driven group by caller
+    select caller, count(distinct project) as projects from unfinished where driven group by caller
+  ), next as (
+    select caller, project, rank() over (partition by caller order by min(id)) as place
+    from unfinished where not driven and project = any($1) group by caller, project
   )
-  select o.id, o.project
-  from left_over o left join busy b on b.caller = o.caller
-  where not o.driven
-  order by coalesce(b.runs, 0), o.id limit $2`;
+  select u.id, u.project
+  from unfinished u join next n using (caller, project) left join busy b using (caller)
+  where not u.driven
+  order by coalesce(b.projects, 0) + n.place, u.id limit $2`;
 
 type StoredLeftRuns = Pick<LeasesOf, "database"> & { readonly member: Member };
 
+/** What this process does with runs. */
+export interface DrivingOptions {
+  /** Whether it drives any. */
+  readonly drives: boolean;
+  /** To how many projects it writes at a time. */
+  readonly parallelProjects: number;
+}
+
 /** Runs that the processes of a database leave to each other. */
-export function leftRuns({ database, member }: StoredLeftRuns, drivesOwn: boolean): LeftRuns {
+export function leftRuns({ database, member }: StoredLeftRuns, { drives, parallelProjects }: DrivingOptions): LeftRuns {
+  /** How many runs of each project this process drives. */
+  const driven = new Map<string, number>();
+  /** The projects whose runs others may drive, too. */
+  let shared: ReadonlySet<string> = new Set();
+  const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;
   return {
-    drivesOwn,
+    drives(project) {
+      if (!drives || (shared.has(project) && !hasRoomFor(project))) return undefined;
+      driven.set(project, (driven.get(project) ?? 0) + 1);
+      return () => {
+        const others = (driven.get(project) ?? 1) - 1;
+        if (others > 0) driven.set(project, others);
+        else driven.delete(project);
+      };
+    },
+    hasRoomFor,
     leave: () => member.tellOfLeft(),
-    takesUp: (projects, wake) => member.drives(projects, wake),
+    async takesUp(projects, wake) {
+      shared = new Set(projects);
+      await member.drives(projects, wake);
+    },
     async found(projects, most) {
       const rows = await database.rows<{ id: string; project: string }>(FOUND, [projects, most]);
       return rows.map(({ id, project }) => ({ runId: id, project }));

@@ -1,54 +1,101 @@
+import type { Clock } from "../../platform/clock.ts";
 import { ulidAt } from "../../spec/ulid.ts";
 import type { Retention } from "../file/retention.ts";
 import type { Database } from "./database/database.ts";
 
 const DAY_MS = 86_400_000;
-/** So few at a time that nobody has to wait for it. */
-const AT_ONCE = 100;
+/** So few at a time that nothing has to wait for it; rows that another process removes now are passed over. */
+const AT_ONCE = 50;
 const MOST_YES = 1000;
-const PAUSE = "1 day";
+/** A caller's runs are counted so long after one of them came to rest, in milliseconds. */
+const SOON_MS = 1000;
 
-/** Runs at rest that are too old, or more than a caller keeps; those that hold what was taken away go by age alone. */
-const FINISHED = `
-  delete from targeting_mcp.run where id in (
-    select id from (
-      select id, started, open, row_number() over (partition by caller, removed, open order by id desc) as place, removed
-      from (
-        select r.id, r.caller, r.started, r.open,
-          exists (select from targeting_mcp.part p where p.run = r.id and p.name = 'removed') as removed
-        from targeting_mcp.run r where not r.open
-      ) known
-    ) ranked where id < $1 or (not removed and place > $2)
-    limit $3
-  ) returning id`;
+const HELD = "exists (select from targeting_mcp.part p where p.run = r.id and p.name = 'removed')";
+const removing = (which: string): string =>
+  `delete from targeting_mcp.run where id in (
+     select r.id from targeting_mcp.run r where ${which} order by r.id limit ${AT_ONCE} for update skip locked
+   ) returning id`;
+
+/** Runs at rest that are too old. */
+const OLD = removing("not r.open and r.id < $1");
+/** A caller's runs at rest beyond the newest ones; those that hold what was taken away go by age alone. */
+const BEYOND = removing(
+  `not r.open and r.caller = $1 and not ${HELD} and r.id < (
+     select r.id from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD}
+     order by r.id desc offset $2 limit 1
+   )`,
+);
 /** Plans that nobody has confirmed. */
-const PLANNED = `
-  delete from targeting_mcp.run where id in (
-    select id from targeting_mcp.run r where r.open and not r.started and r.id < $1
-      and not exists (select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released
-        and l.until > clock_timestamp())
-    limit $2
-  ) returning id`;
+const PLANNED = removing(
+  `r.open and not r.started and r.id < $1 and not exists (
+     select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released and l.until > clock_timestamp()
+   )`,
+);
+/** Leases of runs that are gone. */
+const LEASES = `
+  delete from targeting_mcp.lease where name in (
+    select l.name from targeting_mcp.lease l
+    where l.released and not l.unsettled and l.until < clock_timestamp() - interval '1 day' and l.name like 'run:%'
+      and not exists (select from targeting_mcp.run r where 'run:' || r.id = l.name)
+    limit ${AT_ONCE}
+  ) returning name as id`;
+/** Each caller once, without looking at every run. */
+const CALLERS = `
+  with recursive known as (
+    (select caller from targeting_mcp.run order by caller limit 1)
+    union all
+    select (select r.caller from targeting_mcp.run r where r.caller > k.caller order by r.caller limit 1)
+    from known k where k.caller is not null
+  ) select caller from known where caller is not null`;
 
-/** Removes runs that need not be kept any longer, and what belongs to them, in small steps. */
-export async function removeOld(database: Database, keep: Retention, now: number): Promise<void> {
-  await inSteps(database, FINISHED, [ulidAt(now - keep.days * DAY_MS), keep.runs, AT_ONCE]);
-  await inSteps(database, PLANNED, [ulidAt(now - DAY_MS), AT_ONCE]);
-  await database.rows(
-    "delete from targeting_mcp.yes where id in (select id from targeting_mcp.yes order by taken_at desc offset $1)",
-    [MOST_YES],
-  );
-  await database.rows(
-    `delete from targeting_mcp.lease l where l.released and not l.unsettled and l.until < clock_timestamp() - $1::interval
-     and l.name like 'run:%' and not exists (select from targeting_mcp.run r where 'run:' || r.id = l.name)`,
-    [PAUSE],
-  );
-  await database.rows("delete from targeting_mcp.worker where seen_at < clock_timestamp() - $1::interval", [PAUSE]);
+/** Removes runs that need not be kept any longer, and what belongs to them; in the background, in small steps. */
+export interface Sweeper {
+  /** Removes superfluous runs of a caller, one of whose runs has come to rest, a little later. */
+  rested(caller: string): void;
+  /** Removes superfluous runs of all callers. */
+  all(): Promise<void>;
+  close(): void;
 }
 
-async function inSteps(database: Database, statement: string, values: readonly unknown[]): Promise<void> {
-  for (;;) {
-    const gone = await database.rows<{ id: string }>(statement, values);
-    if (gone.length < AT_ONCE) return;
-  }
+/** Makes the sweeper of a database. */
+export function sweeper(database: Database, keep: Retention, clock: Clock): Sweeper {
+  const waiting = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  let sweptAt = clock.now();
+  const inSteps = async (statement: string, values: readonly unknown[] = []): Promise<void> => {
+    while (!isClosed && (await database.rows(statement, values)).length === AT_ONCE);
+  };
+  const of = (caller: string): Promise<void> => inSteps(BEYOND, [caller, keep.runs - 1]);
+  const all = async (): Promise<void> => {
+    sweptAt = clock.now();
+    await inSteps(OLD, [ulidAt(sweptAt - keep.days * DAY_MS)]);
+    await inSteps(PLANNED, [ulidAt(sweptAt - DAY_MS)]);
+    for (const { caller } of await database.rows<{ caller: string }>(CALLERS)) await of(caller);
+    await database.rows(
+      "delete from targeting_mcp.yes where id in (select id from targeting_mcp.yes order by taken_at desc offset $1)",
+      [MOST_YES],
+    );
+    await inSteps(LEASES);
+    await database.rows("delete from targeting_mcp.worker where seen_at < clock_timestamp() - interval '1 day'");
+  };
+  const sweep = async (): Promise<void> => {
+    timer = undefined;
+    const callers = [...waiting];
+    waiting.clear();
+    for (const caller of callers) await of(caller);
+    if (clock.now() - sweptAt >= DAY_MS) await all();
+  };
+  return {
+    rested(caller) {
+      waiting.add(caller);
+      // What cannot be removed now is removed after a later run.
+      if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
+    },
+    all,
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
 }

@@ -1,43 +1,43 @@
 import { randomUUID } from "node:crypto";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend/project-lock.ts";
-import type { Line, RunHeader, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
+import type { LeftRuns, Line, RunHeader, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import type { Retention } from "../file/retention.ts";
 import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-folder.ts";
 import type { Database } from "./database/database.ts";
 import type { Member } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, takeLease } from "./lease.ts";
-import { leftRuns } from "./left-runs.ts";
 import { keepPart, partOf } from "./parts.ts";
-import { removeOld } from "./retention.ts";
+import type { Sweeper } from "./retention.ts";
 
 /** Headers of this form are read. */
 const VERSION = 1;
 /** The number of groups in which calls take turns: calls of one group wait for each other. */
 const TURNS = 64;
 const ENTRIES_AT_ONCE = 50;
-/** The most runs that are listed, and that are looked at for unfinished ones. */
-const MOST_LISTED = 10_000;
+/** How many runs are listed at once. */
+const LISTED_AT_ONCE = 200;
+/** The most that are looked at for unfinished ones. */
 const MOST_UNFINISHED = 1000;
 const NEVER = new AbortController().signal;
+/** Greater than every ID of a run. */
+const AFTER_ALL = "~";
 /** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
 interface StoredRunsOptions {
-  readonly keep: Retention;
-  /** Whether this process drives the runs that it starts. */
-  readonly drivesOwn: boolean;
+  readonly left: LeftRuns;
+  readonly sweeper: Sweeper;
 }
 
 /** Keeps runs in a database that several processes share, on whatever machines. */
 export function storedRuns(
   of: LeasesOf & { readonly member: Member },
   turns: ProjectLock,
-  { keep, drivesOwn }: StoredRunsOptions,
+  { left, sweeper }: StoredRunsOptions,
 ): RunStore {
-  const { database, clock } = of;
+  const { database } = of;
   return {
     async create(given) {
       const { runId, project, caller, environment, fingerprint } = given;
@@ -66,11 +66,10 @@ export function storedRuns(
       );
       return found && { text: found.changes, bytes: Number(found.bytes) };
     },
-    list: (caller) =>
-      idsOf(database, "select id from targeting_mcp.run where caller = $1 order by id desc limit $2", [
-        caller,
-        MOST_LISTED,
-      ]),
+    list: (caller, before = AFTER_ALL) => {
+      const query = "select id from targeting_mcp.run where caller = $1 and id < $2 order by id desc limit $3";
+      return idsOf(database, query, [caller, before, LISTED_AT_ONCE]);
+    },
     unfinished: (which) => idsOf(database, ...unfinishedQuery(which)),
     async last(fingerprint) {
       const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
@@ -87,6 +86,8 @@ export function storedRuns(
         JSON.stringify(given),
         isUnfinished(given),
       ]);
+      of.member.changed(runId);
+      sweeper.rested(given.caller);
     },
     summary: (runId) => summaryOf(database, runId),
     lease: (runId) => takeLease(of, driverOf(runId)),
@@ -94,19 +95,10 @@ export function storedRuns(
       const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, [runId, driverOf(runId), SEEN_WITHIN]);
       return told?.driven === true;
     },
-    async askToStop(runId) {
-      await database.rows("insert into targeting_mcp.stop_wish values ($1, $2) on conflict do nothing", [
-        runId,
-        randomUUID(),
-      ]);
-    },
-    stopAsked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
-    async forgetStop(runId, asked) {
-      if (asked.length === 0) return;
-      await database.rows("delete from targeting_mcp.stop_wish where run = $1 and id = any($2)", [runId, asked]);
-    },
-    tidy: () => removeOld(database, keep, clock.now()),
-    left: leftRuns(of, drivesOwn),
+    ...stopWishes(database),
+    tidy: () => sweeper.all(),
+    left,
+    watch: (runId, listener) => of.member.watch(runId, listener),
   };
 }
 
@@ -119,6 +111,23 @@ const IS_DRIVEN = `
     where r.id = $1 and r.started and r.summary is null and not r.declined
       and w.seen_at > clock_timestamp() - $3::interval
   ) as driven`;
+
+/** Requests to stop a run, from whatever process. */
+function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked" | "forgetStop"> {
+  return {
+    async askToStop(runId) {
+      await database.rows("insert into targeting_mcp.stop_wish values ($1, $2) on conflict do nothing", [
+        runId,
+        randomUUID(),
+      ]);
+    },
+    stopAsked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
+    async forgetStop(runId, asked) {
+      if (asked.length === 0) return;
+      await database.rows("delete from targeting_mcp.stop_wish where run = $1 and id = any($2)", [runId, asked]);
+    },
+  };
+}
 
 /** One that is made again after its answer was lost is recognised. */
 async function startOnce(database: Database, runId: string): Promise<boolean> {

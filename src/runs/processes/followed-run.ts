@@ -3,9 +3,12 @@ import { countsOf, type ReportCounts, type ReportedState } from "../report.ts";
 
 /** How often this process checks whether another one still drives a run, in milliseconds. */
 const LOOK_MS = 100;
-/** Reading a run takes at most this part of the time. */
+/** The same where that process tells of changes. */
+const LOOK_IF_TOLD_MS = 500;
+/** Reading a run takes at most this part of the time, up to the longest pause; more of it where it has changed. */
 const READ_SHARE = 10;
-const READ_AT_MOST_EVERY_MS = 1000;
+const READ_SHARE_IF_TOLD = 4;
+const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
 
 /** A run that another process drives. */
 export interface FollowedRun<S> {
@@ -17,40 +20,48 @@ export interface FollowedRun<S> {
   watch(watcher: (counts: ReportCounts, waitingMs: number) => void): () => void;
 }
 
+/** What following a run needs. */
+interface Following<S> {
+  readonly read: () => Promise<S | undefined>;
+  readonly isDriven: () => Promise<boolean>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called when following begins, with a promise that resolves when it ends. */
+  readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
+  /** Calls the listener when the run may have changed; a hint, of which any may be lost. */
+  readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
+}
+
 /** Follows a run that another process drives, by its journal, until it rests or the signal is aborted. */
 export function followedRun<S extends ReportedState>(
   first: S,
-  {
-    read,
-    isDriven,
-    clock,
-    signal,
-    whileFollowed,
-  }: {
-    readonly read: () => Promise<S | undefined>;
-    readonly isDriven: () => Promise<boolean>;
-    readonly clock: Clock;
-    readonly signal: AbortSignal;
-    /** Called when following begins, with a promise that resolves when it ends. */
-    readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  },
+  { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
 ): FollowedRun<S> {
   const watchers = new Set<(counts: ReportCounts, waitingMs: number) => void>();
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
+  /** Reads; gives how long that took, in milliseconds. */
   const readAgain = async (): Promise<number> => {
     const begin = clock.now();
     state = (await read()) ?? state;
     for (const watcher of watchers) watcher(countsOf(state), 0);
-    return begin + Math.max(READ_AT_MOST_EVERY_MS, READ_SHARE * (clock.now() - begin));
+    return clock.now() - begin;
   };
-  const follow = async (): Promise<void> => {
-    let readAt = clock.now();
-    while (!signal.aborted) {
-      await clock.sleep(LOOK_MS, signal);
+  const follow = async (hint: Hint): Promise<void> => {
+    let due = clock.now();
+    let soonest = due;
+    for (;;) {
+      const look = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
+      await hint.orSleep(hint.isGiven ? Math.min(look, soonest - clock.now()) : look);
       const goesOn = await isDriven();
-      if (!goesOn || clock.now() >= readAt) readAt = await readAgain();
+      const now = clock.now();
+      if (!goesOn || now >= due || (hint.isGiven && now >= soonest)) {
+        hint.isGiven = false;
+        const tookMs = await readAgain();
+        soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
+        due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
+      }
       if (goesOn) continue;
       driven = false;
       return;
@@ -62,7 +73,11 @@ export function followedRun<S extends ReportedState>(
     // An error of reading ends the following; the next read of the run throws it.
     rest: () => {
       if (resting === undefined) {
-        resting = follow().catch(() => undefined);
+        const hint = hintOf(clock, signal);
+        const off = changes?.(hint.give);
+        resting = follow(hint)
+          .catch(() => undefined)
+          .finally(off);
         void whileFollowed(resting);
       }
       return resting;
@@ -72,4 +87,32 @@ export function followedRun<S extends ReportedState>(
       return () => watchers.delete(watcher);
     },
   };
+}
+
+/** That a run may have changed. */
+interface Hint {
+  isGiven: boolean;
+  readonly give: () => void;
+  /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
+  orSleep(ms: number): Promise<void>;
+}
+
+function hintOf(clock: Clock, signal: AbortSignal): Hint {
+  let wake = (): void => {};
+  const hint: Hint = {
+    isGiven: false,
+    give: () => {
+      hint.isGiven = true;
+      wake();
+    },
+    async orSleep(ms) {
+      signal.throwIfAborted();
+      const woken = new Promise<void>((resolve) => {
+        // One that was given before is waited for until it may be acted on.
+        wake = hint.isGiven ? () => {} : resolve;
+      });
+      await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);
+    },
+  };
+  return hint;
 }

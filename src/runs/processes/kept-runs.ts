@@ -159,6 +159,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (told !== undefined && !(told.open && this.#kind.tools.includes(told.tool))) return;
     const seen = await this.read(runId);
     if (seen === undefined || told?.updatedAt === seen.state.updatedAt) return;
+    // Another process is about to go on with it.
+    if (await store.isDriven(runId)) return;
     const lease = await store.lease(runId);
     if (lease === undefined) return;
     try {
@@ -235,6 +237,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       signal: this.#ending.signal,
       isDriven,
       read: async () => (await this.#lastReadOf(runId))?.state,
+      changes: this.#of.store.watch && ((listener) => this.#of.store.watch?.(runId, listener)),
       whileFollowed: async (rest) => {
         this.#followed.set(runId, run);
         await rest;

@@ -17,8 +17,6 @@ export interface TakingUp {
   readonly left: LeftRuns;
   /** By the ID of the project. */
   readonly projects: ReadonlyMap<string, () => ProjectRuns>;
-  /** The most runs that are taken up at a time. */
-  readonly most: number;
   readonly clock: Clock;
   /** Aborted when no more are to be taken up. */
   readonly stopping: AbortSignal;
@@ -37,15 +35,20 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
     await clock.sleep(LOOK_MS, AbortSignal.any([woken.signal, stopping])).catch(() => undefined);
   };
   const look = async (): Promise<void> => {
-    const room = of.most - driven.size;
-    if (room <= 0) return;
-    for (const run of await left.found([...projects.keys()], Math.min(room, AT_ONCE))) {
+    const wanted = [...projects.keys()].filter((project) => left.hasRoomFor(project));
+    for (const run of wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE)) {
       if (stopping.aborted || driven.has(run.runId)) continue;
+      // From here on its project counts, although the run is still to be read.
+      const over = left.drives(run.project);
+      if (over === undefined) continue;
       driven.add(run.runId);
       // Side by side, so that of the runs of a process that was killed none waits until the others were read.
       void takenUp(of, run)
         .then((taken) => taken?.rest)
-        .finally(() => driven.delete(run.runId));
+        .finally(() => {
+          driven.delete(run.runId);
+          over();
+        });
     }
   };
   const loop = async (): Promise<void> => {

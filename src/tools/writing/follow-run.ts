@@ -14,10 +14,7 @@ interface Followed {
  */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
-  const unwatch = run.watch(({ items, pending }, waitingMs = 0) => {
-    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
-    context.progress?.(items - pending, items, waiting);
-  });
+  const unwatch = tellProgress(run, context);
   context.signal.addEventListener("abort", stop, { once: true });
   if (context.signal.aborted) stop();
   try {
@@ -26,6 +23,14 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
     unwatch();
     context.signal.removeEventListener("abort", stop);
   }
+}
+
+/** Tells the client how far a run is, until the given function is called. */
+function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
+  return run.watch(({ items, pending }, waitingMs = 0) => {
+    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
+    progress?.(items - pending, items, waiting);
+  });
 }
 
 /** Resolves when the work has ended, or when a call has taken as long as it may. Rejects as the work does. */
@@ -45,16 +50,18 @@ export async function atMostOneWait(work: Promise<unknown>, context: ToolContext
   }
 }
 
-/** Resolves when a run rests, or after so many milliseconds. */
+/** Resolves when a run rests, or after so many milliseconds; meanwhile tells the client how far it is. */
 export async function restOrTime(
-  run: Pick<Followed, "rest">,
+  run: Pick<Followed, "rest" | "watch">,
   ms: number,
-  { clock, signal }: ToolContext,
+  context: ToolContext,
 ): Promise<void> {
+  const { clock, signal } = context;
+  const unwatch = tellProgress(run, context);
   const timer = new AbortController();
   const over = clock.sleep(ms, AbortSignal.any([timer.signal, signal])).catch((thrown: unknown) => {
     if (!timer.signal.aborted && !signal.aborted) throw thrown;
   });
-  await Promise.race([run.rest, over]);
+  await Promise.race([run.rest, over]).finally(unwatch);
   timer.abort();
 }

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import type { Clock } from "../../../platform/clock.ts";
 import { hasCode } from "../../../platform/file-error.ts";
 import type { ProjectLock } from "../../backend/project-lock.ts";
-import { type Lease, soleTurn } from "../../turn.ts";
+import type { Lease } from "../../turn.ts";
 import { tryLease } from "./lease.ts";
+import { processLock } from "./process-lock.ts";
 
 /** How often a process that waits for another one looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
@@ -13,30 +14,6 @@ const LOOK_AGAIN_MS = 20;
 const ASKED = "write.asked";
 /** How long a lease is kept for the next request. */
 const KEEP_MS = 25;
-
-/** A queue within this process, which shares nothing with others: first come, first served. */
-export function processLock(clock: Clock): ProjectLock {
-  const turn = soleTurn(clock);
-  const tails = new Map<string, Promise<void>>();
-  return {
-    async hold(project, work, signal) {
-      const before = tails.get(project) ?? Promise.resolve();
-      let finish = (): void => {};
-      const mine = new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-      const tail = before.then(() => mine);
-      tails.set(project, tail);
-      try {
-        await orAborted(before, signal);
-        return await work(turn);
-      } finally {
-        finish();
-        if (tails.get(project) === tail) tails.delete(project);
-      }
-    },
-  };
-}
 
 /** The leases that processes share, one for each project. */
 export interface SharedLeases {
@@ -90,7 +67,7 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
     return { lease, lastAsked: await leases.asked(project, undefined) };
   };
   return {
-    hold: (project, work, signal) =>
+    hold: (project, work, signal, caller) =>
       queue.hold(
         project,
         async () => {
@@ -114,6 +91,7 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
           }
         },
         signal,
+        caller,
       ),
   };
 }
@@ -148,20 +126,5 @@ async function lastAsked(folder: string): Promise<number> {
     return (await stat(join(folder, ASKED))).mtimeMs;
   } catch (thrown) {
     return hasCode(thrown, "ENOENT") ? 0 : Number.NaN;
-  }
-}
-
-/** Waits for something, but rejects with the signal's reason as soon as it is aborted. */
-async function orAborted(waited: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    await Promise.race([waited, aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
   }
 }

@@ -95,9 +95,8 @@ export function isAway(thrown: unknown): boolean {
 
 /** That the database cannot be reached, as calls are told it. */
 export function unavailable(cause: unknown): StoreUnavailableError {
-  const why = cause instanceof Error ? cause.message : String(cause);
   return new StoreUnavailableError(
-    `the store of TARGETING_MCP_STORE cannot be reached (${why}); nothing was sent for this call`,
+    `the store of TARGETING_MCP_STORE cannot be reached (${whyOf(cause)}); nothing was sent for this call`,
     STORE_REMEDY,
     { cause },
   );
@@ -105,13 +104,35 @@ export function unavailable(cause: unknown): StoreUnavailableError {
 
 /** That the database refused a statement. */
 export function refused(cause: unknown): RunStoreError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  if (cause instanceof pg.DatabaseError && (cause.code === "42P01" || cause.code === "3F000")) {
+  const why = whyOf(cause);
+  const code = cause instanceof pg.DatabaseError ? cause.code : undefined;
+  if (code === "42P01" || code === "3F000") {
     return new StoreUnavailableError(
       `the store of TARGETING_MCP_STORE has no tables of this version (${why}); nothing was sent for this call`,
       "Run targeting-mcp migrate.",
       { cause },
     );
   }
-  return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, STORE_REMEDY, { cause });
+  const remedy = code === "42501" ? RIGHTS_REMEDY : code !== undefined && code in NAMING ? ENTRY_REMEDY : STORE_REMEDY;
+  return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, remedy, { cause });
+}
+
+/** What the role must be able to do. */
+export const RIGHTS_REMEDY = "Let its role create the schema targeting_mcp, or own it and what is in it.";
+const ENTRY_REMEDY = "Check the user, the password and the name of the database in TARGETING_MCP_STORE.";
+
+/** States whose messages name the user; such messages may also be in any language. */
+const NAMING: Readonly<Record<string, string>> = {
+  "28000": "it does not let this user in",
+  "28P01": "it does not accept the password",
+  "3D000": "there is no such database",
+  "53300": "it has no room for another connection",
+};
+
+function whyOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const code = "code" in cause ? String(cause.code) : "";
+  const why = NAMING[code] ?? cause.message;
+  // Where a name has several addresses, the error of Node has no message.
+  return why === "" ? code : why;
 }

@@ -7,8 +7,14 @@ const LOCKS = 1953325936;
 const AGAIN_MS = 250;
 const READY_MS = 6000;
 const SEEN_EVERY_MS = 5000;
+/** Has a statement made once, also where the database is away. */
+const ONCE = AbortSignal.abort();
 /** The notices that processes send each other; a process that misses one looks by itself a little later. */
-const CHANNEL = "targeting_mcp_left";
+const LEFT = "targeting_mcp_left";
+const CHANGED = "targeting_mcp_changed";
+/** How often a process tells which runs have changed, in milliseconds, and of how many in one notice. */
+const TELL_EVERY_MS = 250;
+const RUNS_AT_ONCE = 200;
 
 /** This process among those that share a database. */
 export interface Member {
@@ -18,18 +24,24 @@ export interface Member {
   drives(projects: readonly string[], wake: () => void): Promise<void>;
   /** Tells all processes that a run was left to be taken up. */
   tellOfLeft(): Promise<void>;
+  /** Tells all processes, a little later, that a run has changed. */
+  changed(runId: string): void;
+  /** Calls the listener when another process tells that a run has changed, until the given function is called. */
+  watch(runId: string, listener: () => void): () => void;
   /** Ends the sign of life. */
   close(): Promise<void>;
 }
 
 type Session = Awaited<ReturnType<Database["direct"]>>;
 
-/** What the other processes know of this one. */
+/** What the other processes know of this one, and what it wants to hear of them. */
 interface Shown {
   /** Given by the database, and kept for as long as the process lives. */
   number?: number | undefined;
   projects: readonly string[];
   wake: () => void;
+  /** By run. */
+  readonly listeners: Map<string, Set<() => void>>;
 }
 
 /**
@@ -37,7 +49,7 @@ interface Shown {
  * its own, which ends with the process. It begins at the first use.
  */
 export function memberOf(database: Database, clock: Clock = systemClock): Member {
-  const shown: Shown = { projects: [], wake: () => {} };
+  const shown: Shown = { projects: [], wake: () => {}, listeners: new Map() };
   let session: Promise<Session> | undefined;
   const closing = new AbortController();
   let seen: NodeJS.Timeout | undefined;
@@ -75,6 +87,7 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
       [shown.number, shown.projects],
     );
   };
+  const tell = teller(database);
   return {
     async number() {
       const since = clock.monotonic();
@@ -96,11 +109,18 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
       await showLife();
     },
     async tellOfLeft() {
-      await database.rows(`select pg_notify('${CHANNEL}', '')`);
+      await database.rows(`select pg_notify('${LEFT}', '')`);
+    },
+    changed: tell.changed,
+    watch(runId, listener) {
+      // Without a session nothing is heard, and the runs are looked at all the same.
+      void connected().catch(() => undefined);
+      return listening(shown.listeners, runId, listener);
     },
     async close() {
       closing.abort();
       clearInterval(seen);
+      await tell.now();
       const client = await session?.catch(() => undefined);
       if (client === undefined) return;
       await client.query("delete from targeting_mcp.worker where number = $1", [shown.number]).catch(() => undefined);
@@ -109,13 +129,45 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
   };
 }
 
+function listening(listeners: Shown["listeners"], runId: string, listener: () => void): () => void {
+  const mine = listeners.get(runId) ?? new Set();
+  listeners.set(runId, mine.add(listener));
+  return () => {
+    mine.delete(listener);
+    if (mine.size === 0) listeners.delete(runId);
+  };
+}
+
+/** Tells of changed runs at most every quarter of a second, beside what else this process does. */
+function teller(database: Database) {
+  let waiting = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+  const now = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const ids = [...waiting];
+    waiting = new Set();
+    // A notice that is lost costs nothing but time.
+    for (let from = 0; from < ids.length; from += RUNS_AT_ONCE) {
+      const some = ids.slice(from, from + RUNS_AT_ONCE).join(" ");
+      await database.rows("select pg_notify($1, $2)", [CHANGED, some], ONCE).catch(() => undefined);
+    }
+  };
+  const changed = (runId: string): void => {
+    waiting.add(runId);
+    timer ??= setTimeout(() => void now(), TELL_EVERY_MS).unref();
+  };
+  return { changed, now };
+}
+
 async function openSession(database: Database, shown: Shown): Promise<Session> {
   const client = await database.direct();
   try {
     const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
-    shown.number ??= (await client.query<{ n: number }>(numbered)).rows[0]?.n;
-    await client.query("select pg_advisory_lock($1, $2)", [LOCKS, shown.number]);
-    await client.query(`listen ${CHANNEL}`);
+    const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
+    if (number > 0) await client.query("select pg_advisory_lock($1, $2)", [LOCKS, number]);
+    shown.number ??= (await isKeptOut(database, number)) ? number : -number;
+    await client.query(`listen ${LEFT}; listen ${CHANGED}`);
     await client.query(
       `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
        on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
@@ -125,6 +177,20 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
     await client.end().catch(() => undefined);
     throw thrown;
   }
-  client.on("notification", () => shown.wake());
+  client.on("notification", ({ channel, payload = "" }) => {
+    if (channel === LEFT) return shown.wake();
+    for (const runId of payload.split(" ")) for (const listener of shown.listeners.get(runId) ?? []) listener();
+  });
   return client;
+}
+
+/** Whether the lock of this session keeps others out: with a pooler between, sessions are shared. */
+async function isKeptOut(database: Database, number: number): Promise<boolean> {
+  const other = await database.direct();
+  try {
+    const query = "select pg_try_advisory_lock_shared($1, $2) as free";
+    return (await other.query<{ free: boolean }>(query, [LOCKS, number])).rows[0]?.free !== true;
+  } finally {
+    await other.end();
+  }
 }

@@ -12,11 +12,15 @@ export interface Tables {
   readonly wanted: number;
 }
 
-/** Brings the tables up to date; several processes may do so at once. Gives how they stood before. */
+/**
+ * Brings the tables up to date in one transaction, so that also through a pooler nothing stays locked; several processes
+ * may do so at once. Gives how they stood before.
+ */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
-    await client.query(`select pg_advisory_lock(${MIGRATING})`);
+    await client.query("begin");
+    await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
     await client.query(`create schema if not exists ${SCHEMA}`);
     await client.query(
       `create table if not exists ${SCHEMA}.migration (number int primary key, at timestamptz not null default now())`,
@@ -27,8 +31,9 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
     const found = rows[0]?.found ?? 0;
     for (const [place, sql] of MIGRATIONS.entries()) {
       if (place < found) continue;
-      await client.query(`begin; ${sql}; insert into ${SCHEMA}.migration values (${place + 1}); commit`);
+      await client.query(`${sql}; insert into ${SCHEMA}.migration values (${place + 1})`);
     }
+    await client.query("commit");
     return { found, wanted: MIGRATIONS.length };
   } finally {
     await client.end();

@@ -114,9 +114,24 @@ create table targeting_mcp.audit (
 );
 create table targeting_mcp.setting (name text primary key, value text not null);
 
--- Whether a process shows no sign of life. After a start of the server all of them have to show one again first.
+-- Since when each server that became the primary has been it.
+create table targeting_mcp.timeline (id text primary key, since timestamptz not null default clock_timestamp());
+
+-- Whether another server became the primary just now, which may lack what was acknowledged last: who knows of it comes first.
+create function targeting_mcp.is_new() returns boolean language plpgsql as $$
+declare
+  mine text := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+begin
+  insert into targeting_mcp.timeline (id, since)
+    select mine, case when exists (select from targeting_mcp.timeline) then clock_timestamp() else '-infinity' end
+    where not exists (select from targeting_mcp.timeline where id = mine) on conflict do nothing;
+  return exists (select from targeting_mcp.timeline where id = mine and since > clock_timestamp() - interval '5 seconds');
+end $$;
+
+-- Whether a process shows no sign of life. After a start of the server all of them have to show one again first. Those
+-- below 0 cannot show any: a pooler shares their sessions.
 create function targeting_mcp.is_gone(worker int) returns boolean language sql volatile as $$
-  select pg_postmaster_start_time() < clock_timestamp() - interval '5 seconds'
+  select worker > 0 and pg_postmaster_start_time() < clock_timestamp() - interval '5 seconds'
     and pg_try_advisory_xact_lock_shared(1953325936, worker)
 $$;
 
@@ -136,7 +151,8 @@ begin
   select * into held from targeting_mcp.lease where name = a_name for update skip locked;
   if not found then return; end if;
   is_silent := not held.released
-    and (held.until < clock_timestamp() or (held.worker <> a_worker and targeting_mcp.is_gone(held.worker)));
+    and (held.until < clock_timestamp() or (held.worker <> a_worker and targeting_mcp.is_gone(held.worker)))
+    and not targeting_mcp.is_new();
   if not held.released and not is_silent then return; end if;
   update targeting_mcp.lease
     set epoch = epoch + 1, token = a_token, worker = a_worker, until = clock_timestamp() + ttl,
@@ -164,6 +180,8 @@ declare
   turn_asks bigint := 0;
   found_seq bigint;
 begin
+  -- Through a pooler the setting of a session says nothing.
+  if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
   select r.epoch into my_epoch from targeting_mcp.renew(a_lease, a_token, ttl) r;
   if not found then
     return query select 'run lost', 0::bigint, 0::bigint;

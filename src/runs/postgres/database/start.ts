@@ -2,10 +2,9 @@ import { type Clock, systemClock } from "../../../platform/clock.ts";
 import { RunStoreError } from "../../backend/store.ts";
 import { type Database, type DatabaseOptions, isAway, openDatabase, refused, unavailable } from "./database.ts";
 import { checkTables, migrate, type Tables, tablesOf } from "./migrate.ts";
+import { checkRights, type ProbedServer, probeServer } from "./probe.ts";
 import { checkSealKey } from "./seal-key.ts";
 
-/** Versions of the server before this one lack what the tables need. */
-const OLDEST = 140_000;
 const AGAIN_MS = 500;
 
 interface StartOptions {
@@ -22,9 +21,11 @@ interface StartOptions {
  */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
-    const weaknesses = await answered(() => probe(database), options.waitMs);
+    const { weaknesses, unfit } = await answered(() => probeServer(database), options.waitMs);
+    if (unfit !== undefined) throw unfit;
     if (options.migrates) await answered(() => migrate(database), options.waitMs);
     checkTables(await tablesOf(database));
+    await checkRights(database);
     if (options.sealKey !== undefined) await checkSealKey(database, Buffer.from(options.sealKey, "base64"));
     return weaknesses;
   });
@@ -59,73 +60,47 @@ async function answered<T>(work: () => Promise<T>, waitMs: number, clock: Clock 
   }
 }
 
-interface Probed {
-  readonly number: number;
-  readonly version: string;
-  readonly standby: boolean;
-  readonly fsync: string;
-  readonly full_page_writes: string;
-  readonly synchronous_commit: string;
-  readonly asynchronous: number;
+/** What there is in a store. */
+interface StoredTables extends Tables {
+  readonly runs: number;
+  /** By table, what it takes on the disk with its indexes. */
+  readonly bytes: Readonly<Record<string, number>>;
 }
 
-const PROBE = `
-  select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
-    pg_is_in_recovery() as standby, current_setting('fsync') as fsync,
-    current_setting('full_page_writes') as full_page_writes, current_setting('synchronous_commit') as synchronous_commit,
-    (select count(*)::int from pg_stat_replication where sync_state = 'async') as asynchronous`;
+/** A store as it was found. */
+export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<ProbedServer, "weaknesses"> {
+  readonly tables?: StoredTables;
+  /** Why it cannot be worked with. */
+  readonly problem?: RunStoreError;
+}
 
-async function probe(database: Database): Promise<readonly string[]> {
-  const client = await database.direct();
-  try {
-    const [told] = (await client.query<Probed & { [column: string]: unknown }>(PROBE)).rows;
-    if (told === undefined) throw new RunStoreError("the database tells nothing about itself", "Is it PostgreSQL?");
-    const { number, version, standby } = told;
-    const unfit =
-      number < OLDEST ? `it is PostgreSQL ${version}` : standby ? "it is a standby, which takes no writes" : "";
-    if (unfit !== "") {
-      throw new RunStoreError(
-        `the database of TARGETING_MCP_STORE cannot be used: ${unfit}`,
-        "Name the primary of a PostgreSQL 14 or newer.",
-      );
+/** Looks at a store without changing anything, and does not wait for one that is away. */
+export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
+  return opened(where, async (database) => {
+    let found: FoundStore = { weaknesses: [] };
+    try {
+      const { unfit, ...probed } = await answered(() => probeServer(database), 0);
+      found = probed;
+      if (unfit !== undefined) return { ...found, problem: unfit };
+      const tables = await tablesOf(database);
+      found = { ...found, tables: { ...tables, ...(tables.found > 0 ? await sizesOf(database) : NOTHING) } };
+      checkTables(tables);
+      await checkRights(database);
+      return found;
+    } catch (thrown) {
+      if (!(thrown instanceof RunStoreError)) throw thrown;
+      return { ...found, problem: thrown };
     }
-    return [...weaknessesOf(told), ...((await locksExclude(database)) ? [] : [POOLED])];
-  } finally {
-    await client.end();
-  }
+  });
 }
 
-function weaknessesOf(told: Probed): readonly string[] {
-  const found: readonly (readonly [boolean, string])[] = [
-    [told.fsync === "off", "fsync is off in PostgreSQL: a loss of power loses runs and their journals"],
-    [told.full_page_writes === "off", "full_page_writes is off in PostgreSQL: a loss of power may damage the tables"],
-    [
-      told.synchronous_commit === "off",
-      "synchronous_commit is off for this role or database: it is switched on for this server's sessions",
-    ],
-    [
-      told.asynchronous > 0,
-      "a standby of PostgreSQL is asynchronous: a failover to it loses what was journaled last (synchronous_standby_names)",
-    ],
-  ];
-  return found.flatMap(([is, words]) => (is ? [words] : []));
-}
+const NOTHING = { runs: 0, bytes: {} } as const;
 
-const POOLED =
-  "advisory locks do not exclude: a pooler in transaction mode lies between (TARGETING_MCP_STORE_LISTEN names a direct address)";
-
-/** Whether the lock of one session keeps another one out, which it does not where a pooler shares sessions. */
-async function locksExclude(database: Database): Promise<boolean> {
-  const [one, other] = [await database.direct(), await database.direct()];
-  try {
-    // Any two processes may probe at once, so that the number is one of this probe.
-    const number = Math.floor(Math.random() * 2 ** 31);
-    await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
-    const [told] = (
-      await other.query<{ free: boolean }>("select pg_try_advisory_lock(1953325937, $1) as free", [number])
-    ).rows;
-    return told?.free === false;
-  } finally {
-    await Promise.all([one.end(), other.end()]);
-  }
+async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | "bytes">> {
+  const [told] = await database.rows<{ runs: number; bytes: Record<string, number> }>(
+    `select (select count(*)::int from targeting_mcp.run) as runs,
+       (select json_object_agg(relname, pg_total_relation_size(oid)) from pg_class
+        where relnamespace = 'targeting_mcp'::regnamespace and relkind = 'r') as bytes`,
+  );
+  return told ?? NOTHING;
 }

@@ -1,0 +1,43 @@
+import { afterEach, expect, onTestFinished, test } from "vitest";
+import { call, killAll, reportOf, restOf, startReplica, startService } from "./cluster.ts";
+import { statement, testPostgres } from "./postgres.ts";
+
+afterEach(killAll);
+
+test("a failover that lost entries stops the run as interrupted, with that reason, and no process goes on by itself", async () => {
+  const postgres = await testPostgres();
+  onTestFinished(() => postgres.stop());
+  const service = await startService();
+  onTestFinished(() => service.close());
+  const store = await postgres.database();
+  const settings = {
+    TARGETING_MCP_STORE: store,
+    TARGETING_MCP_MODE: "sandbox",
+    TARGETING_MCP_SANDBOX_URL: service.url,
+    TARGETING_MCP_WAIT_MS: "1000",
+  };
+  const [one, other] = [await startReplica(settings), await startReplica(settings)];
+  const targetingId = await service.targeting("slow");
+  await service.faults({ kind: "slow", delayMs: 500, on: "write", probability: 1 });
+  const items = Array.from({ length: 400 }, (_, n) => ({
+    name: `option ${n}`,
+    contexts: Array.from({ length: 800 }, (_, at) => `${n}-${at}`),
+  }));
+  const { runId } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items }));
+  const entries = async (): Promise<number> =>
+    (await statement(store, `select seq::int from targeting_mcp.run where id = '${runId}'`)).rows[0]?.seq ?? 0;
+  await expect.poll(entries).toBeGreaterThan(3);
+  await postgres.cutOffStandby();
+  const copied = await entries();
+  await expect.poll(entries, { timeout: 30_000 }).toBeGreaterThan(copied + 3);
+  await postgres.failOver();
+  for (const { url } of [one, other]) {
+    const rest = await restOf(url, runId);
+    expect(rest.status).toBe("interrupted");
+    expect(JSON.stringify(rest)).toContain("lost entries");
+    expect(JSON.stringify(rest)).toContain("look at what was applied");
+  }
+  expect(await entries()).toBeLessThan(copied + 3);
+  await new Promise((resolve) => setTimeout(resolve, 6000));
+  expect(reportOf(await call(other.url, "get_run", { runId })).status).toBe("interrupted");
+});

@@ -1,0 +1,94 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { RunState } from "../../src/changes/state/change-state.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+import { followedRun } from "../../src/runs/processes/followed-run.ts";
+
+const NOTHING = new RunState();
+
+/** A clock that moves only when it is told to. */
+function handClock(): Clock & { advance(ms: number): Promise<void> } {
+  let now = 0;
+  let sleepers: readonly { readonly at: number; readonly wake: () => void }[] = [];
+  return {
+    now: () => now,
+    monotonic: () => now,
+    sleep: (ms) =>
+      new Promise((wake) => {
+        sleepers = [...sleepers, { at: now + ms, wake }];
+      }),
+    async advance(ms) {
+      for (const until = now + ms; now < until; now += 10) {
+        for (const { at, wake } of sleepers) if (at <= now) wake();
+        sleepers = sleepers.filter(({ at }) => at > now);
+        await setImmediate();
+      }
+    },
+  };
+}
+
+/** A run that another process drives, with the times at which it was read. */
+function start(isTold: boolean, readingMs = 0) {
+  const clock = handClock();
+  const reads: number[] = [];
+  let tell = (): void => {};
+  let driven = true;
+  const run = followedRun<RunState>(NOTHING, {
+    clock,
+    signal: new AbortController().signal,
+    isDriven: async () => driven,
+    read: async () => {
+      reads.push(clock.now());
+      if (readingMs > 0) await clock.sleep(readingMs);
+      return NOTHING;
+    },
+    whileFollowed: async () => {},
+    ...(isTold && {
+      changes: (listener: () => void) => {
+        tell = listener;
+        return () => {};
+      },
+    }),
+  });
+  const rest = run.rest();
+  const end = (): void => {
+    driven = false;
+  };
+  return { clock, reads, rest, tell: () => tell(), end };
+}
+
+test("a notice makes it read at once, and the next one a quarter of a second later", async () => {
+  const { clock, reads, tell } = start(true);
+  await clock.advance(900);
+  const before = reads.length;
+  tell();
+  await clock.advance(30);
+  expect(reads.length).toBe(before + 1);
+  for (let at = 0; at < 20; at += 1) {
+    tell();
+    await clock.advance(50);
+  }
+  expect(reads.length - before).toBeGreaterThanOrEqual(4);
+  expect(reads.length - before).toBeLessThanOrEqual(6);
+});
+
+test.each([true, false])("without notices it reads every two seconds at the latest (told: %s)", async (isTold) => {
+  const { clock, reads } = start(isTold, 300);
+  await clock.advance(20_000);
+  const pauses = reads.slice(1).map((at, n) => at - (reads[n] ?? 0));
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(2600);
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(1000);
+});
+
+test("it rests once no process drives the run any more", async () => {
+  const { clock, rest, tell, end } = start(true);
+  await clock.advance(1000);
+  end();
+  tell();
+  let isOver = false;
+  void rest.then(() => {
+    isOver = true;
+  });
+  await clock.advance(300);
+  expect(isOver).toBe(true);
+});

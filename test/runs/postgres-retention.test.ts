@@ -1,0 +1,224 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../src/platform/clock.ts";
+import type { Backend } from "../../src/runs/backend/backend.ts";
+import type { RunHeader } from "../../src/runs/backend/store.ts";
+import { postgresBackend } from "../../src/runs/postgres/backend.ts";
+import { openDatabase } from "../../src/runs/postgres/database/database.ts";
+import { migrate } from "../../src/runs/postgres/database/migrate.ts";
+import { ulidSource } from "../../src/spec/ulid.ts";
+import { statement, type TestPostgres, testPostgres } from "../cluster/postgres.ts";
+
+const DAY_MS = 86_400_000;
+
+let server: TestPostgres;
+const opened: Backend[] = [];
+beforeAll(async () => {
+  server = await testPostgres({ fsync: "off" });
+}, 60_000);
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((backend) => backend.close()));
+});
+afterAll(() => server.stop());
+
+async function storeKeeping(keep: { readonly days: number; readonly runs: number }, parallelProjects = 50) {
+  const url = await server.database();
+  const database = openDatabase({ url, connections: 2 });
+  await migrate(database);
+  await database.close();
+  const backend = postgresBackend({ url, connections: 6, clock: systemClock, keep, parallelProjects });
+  opened.push(backend);
+  return { url, runs: backend.runs };
+}
+
+async function* pieces(text: string): AsyncGenerator<string> {
+  yield text;
+}
+
+/** Keeps runs at rest, with journals and parts, as they were made at a time. */
+function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
+  let number = 0;
+  return {
+    async run(
+      agoMs: number,
+      more: Partial<RunHeader> & { readonly removed?: true; readonly open?: true } = {},
+    ): Promise<string> {
+      const at = Date.now() - agoMs;
+      const { removed, open = false, ...given } = more;
+      number += 1;
+      const header: RunHeader = {
+        ...{ runId: ulidSource(() => at, Math.random)(), kind: "test", call: { tool: "some_tool" } },
+        ...{ project: "shop", caller: "me", environment: "live", createdAt: at, fingerprint: `call ${number}` },
+        ...given,
+      };
+      const { runId, caller, fingerprint } = header;
+      await runs.create(header);
+      await runs.start(runId);
+      const lease = await runs.lease(runId);
+      if (lease === undefined) throw new Error("no other process has it");
+      const journal = await runs.journal(runId, lease);
+      journal.append(['{"t":"one"}']);
+      await journal.close();
+      await runs.keep(runId, "input", pieces("the rows of the call"));
+      await runs.keep(runId, "former", pieces("how it was before"));
+      if (removed) await runs.keep(runId, "removed", pieces("what was taken away"));
+      const counts = { items: 1, pending: open ? 1 : 0 };
+      const status = open ? "interrupted" : "succeeded";
+      await runs.summarise(runId, {
+        tool: "some_tool",
+        caller,
+        fingerprint,
+        status,
+        counts,
+        startedAt: at,
+        updatedAt: at,
+        open,
+      });
+      await lease.release();
+      return runId;
+    },
+    /** How many rows there are of a run, by table. */
+    async rowsOf(runId: string): Promise<Readonly<Record<string, number>>> {
+      const tables = ["entry", "part", "piece"];
+      const counted = tables.map(
+        (table) => `(select count(*)::int from targeting_mcp.${table} where run = '${runId}') as ${table}`,
+      );
+      return (await statement(url, `select ${counted.join(", ")}`)).rows[0];
+    },
+    left: async () => (await statement(url, "select id from targeting_mcp.run order by id")).rows.map(({ id }) => id),
+  };
+}
+
+describe("retention", () => {
+  test("by days: old runs go with all that belongs to them; open ones, and the way back of kept ones, stay", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500 });
+    const kept = keeper(store);
+    const old = await kept.run(31 * DAY_MS);
+    const oldHolding = await kept.run(31 * DAY_MS, { removed: true });
+    const open = await kept.run(40 * DAY_MS, { open: true });
+    const recent = await kept.run(29 * DAY_MS, { removed: true });
+    await store.runs.tidy();
+    expect(await kept.left()).toEqual([open, recent]);
+    for (const gone of [old, oldHolding]) expect(await kept.rowsOf(gone)).toEqual({ entry: 0, part: 0, piece: 0 });
+    expect(await kept.rowsOf(recent)).toEqual({ entry: 1, part: 3, piece: 3 });
+    expect(await kept.rowsOf(open)).toEqual({ entry: 1, part: 2, piece: 2 });
+  });
+
+  test("by number: each caller's newest stay, those that hold what was taken away go by days alone", async () => {
+    const store = await storeKeeping({ days: 30, runs: 3 });
+    const kept = keeper(store);
+    const mine: string[] = [];
+    for (let age = 8; age > 0; age -= 1) mine.push(await kept.run(age * 1000));
+    const holding = await kept.run(20_000, { removed: true });
+    const theirs = [await kept.run(30_000, { caller: "another" }), await kept.run(29_000, { caller: "another" })];
+    const open = await kept.run(40_000, { open: true });
+    // Without a start of any process: a run that comes to rest is enough.
+    await expect.poll(kept.left, { timeout: 10_000 }).toEqual([open, ...theirs, holding, ...mine.slice(-3)].sort());
+  });
+
+  test("plans that were not confirmed go after a day, unless a process has them", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500 });
+    const at = (agoMs: number): RunHeader => ({
+      ...{ runId: ulidSource(() => Date.now() - agoMs, Math.random)(), call: { tool: "some_tool" }, project: "shop" },
+      ...{ caller: "me", environment: "live", createdAt: 1, fingerprint: "plan" },
+    });
+    const [old, held, young] = [at(25 * 3_600_000), at(25 * 3_600_000 + 1), at(3_600_000)];
+    for (const header of [old, held, young]) await store.runs.create(header);
+    const lease = await store.runs.lease(held.runId);
+    await store.runs.tidy();
+    expect(await store.runs.list("me")).toEqual([young.runId, held.runId]);
+    await lease?.release();
+  });
+
+  test("of thousands of runs delays no append", async () => {
+    const store = await storeKeeping({ days: 30, runs: 5 });
+    const kept = keeper(store);
+    await statement(
+      store.url,
+      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, started, summary, open)
+       select '0' || lpad(n::text, 25, '0'), 'shop', 'caller ' || n % 7, 'live', n::text, '{}', true, '{}', false
+       from generate_series(1, 5000) n;
+       insert into targeting_mcp.entry select id, n, 0, 1, now(), repeat('x', 2000)::bytea
+       from targeting_mcp.run, generate_series(1, 5) n`,
+    );
+    const runId = await kept.run(0, { open: true });
+    const lease = await store.runs.lease(runId);
+    if (lease === undefined) throw new Error("no other process has it");
+    const journal = await store.runs.journal(runId, lease);
+    const times: number[] = [];
+    const append = async (): Promise<void> => {
+      const begin = performance.now();
+      journal.append(['{"t":"two"}']);
+      await journal.flush();
+      times.push(performance.now() - begin);
+    };
+    for (let n = 0; n < 50; n += 1) await append();
+    const alone = Math.max(...times.splice(0));
+    let isOver = false;
+    const tidy = store.runs.tidy().then(() => {
+      isOver = true;
+    });
+    while (!isOver) await append();
+    await tidy;
+    await journal.close();
+    await lease.release();
+    process.stdout.write(
+      `slowest append: ${alone.toFixed(1)} ms alone, ${Math.max(...times).toFixed(1)} ms beside ${times.length}\n`,
+    );
+    expect(await kept.left()).toEqual([runId]);
+    expect(times.length).toBeGreaterThan(20);
+    // The file would take seconds if it waited for the whole removal.
+    expect(Math.max(...times)).toBeLessThan(1000);
+  });
+});
+
+describe("claims", () => {
+  test("the caller with the fewest running projects comes first, then the oldest; one project of a caller after the other", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500 });
+    const { left } = store.runs;
+    if (left === undefined) throw new Error("the store is shared");
+    let age = 100_000;
+    const waiting = async (caller: string, project: string): Promise<string> => {
+      age -= 1000;
+      const header: RunHeader = {
+        ...{ runId: ulidSource(() => Date.now() - age, Math.random)(), call: { tool: "some_tool" }, project, caller },
+        ...{ environment: "live", createdAt: 1, fingerprint: `${age}` },
+      };
+      await store.runs.create(header);
+      await store.runs.start(header.runId);
+      return `${caller} ${project}`;
+    };
+    // The first caller has two running projects by now, and many waiting ones that are older than all others.
+    const running = [await waiting("a", "p1"), await waiting("a", "p2")];
+    for (const runId of await store.runs.list("a")) expect(await store.runs.lease(runId)).toBeDefined();
+    expect(running).toHaveLength(2);
+    for (const project of ["p3", "p4"]) await waiting("a", project);
+    for (const project of ["p5", "p6", "p6"]) await waiting("b", project);
+    await waiting("c", "p7");
+    const all = Array.from({ length: 9 }, (_, n) => `p${n}`);
+    const found = await left.found(all, 8);
+    const callers = new Map<string, string>();
+    for (const caller of ["a", "b", "c"]) for (const id of await store.runs.list(caller)) callers.set(id, caller);
+    expect(found.map(({ runId, project }) => `${callers.get(runId)} ${project}`)).toEqual([
+      ...["b p5", "c p7"],
+      ...["b p6", "b p6"],
+      ...["a p3", "a p4"],
+    ]);
+    expect(await left.found(["p7"], 8)).toHaveLength(1);
+  });
+
+  test("a process has room for so many projects, and for every run of those", async () => {
+    const { runs } = await storeKeeping({ days: 30, runs: 500 }, 2);
+    const { left } = runs;
+    if (left === undefined) throw new Error("the store is shared");
+    await left.takesUp(["p1", "p2", "p3"], () => {});
+    const [first, second] = [left.drives("p1"), left.drives("p2")];
+    const again = left.drives("p1");
+    expect([first, second, again].map((one) => one !== undefined)).toEqual([true, true, true]);
+    expect([left.drives("p3"), left.hasRoomFor("p3"), left.hasRoomFor("p2")]).toEqual([undefined, false, true]);
+    // No other process has the keys of this one.
+    expect(left.drives("a caller's own")).toBeDefined();
+    again?.();
+    second?.();
+    expect(left.hasRoomFor("p3")).toBe(false);
+  });
+});
