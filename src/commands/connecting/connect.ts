@@ -117,6 +117,18 @@ const renewBase: RenewBase = async (...given) => (await import("../../plans/rene
 /** What runs of changes need of plans: only one that is applied loads it. */
 const PLANS = { lookAgain, renewBase };
 
+/** Where Context IDs are kept that were read; nowhere with a shared store, which leaves the state folder alone. */
+function contentsOf(
+  { store, stateDir, project }: Settings,
+  log: Log,
+): ReturnType<typeof fileContentsStore> | undefined {
+  if (store !== undefined) return undefined;
+  return fileContentsStore({
+    file: join(stateDir, "projects", project.id, "contents.ndjson"),
+    onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
+  });
+}
+
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
@@ -146,14 +158,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
-  // With a shared store nothing is written to the state folder.
-  const contents =
-    lasting && settings.store === undefined
-      ? fileContentsStore({
-          file: join(settings.stateDir, "projects", settings.project.id, "contents.ndjson"),
-          onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
-        })
-      : undefined;
+  const contents = lasting ? contentsOf(settings, log) : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
   const wishes = new Wishes(world);
   const kinds = [changes?.runs, sending?.runs, saves?.runs, wishes.runs].filter((kind) => kind !== undefined);

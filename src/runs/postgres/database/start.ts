@@ -60,7 +60,7 @@ async function answered<T>(work: () => Promise<T>, waitMs: number, clock: Clock 
   }
 }
 
-/** What there is in a store. */
+/** The tables of a store, and what they hold. */
 interface StoredTables extends Tables {
   readonly runs: number;
   /** By table, what it takes on the disk with its indexes. */
