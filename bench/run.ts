@@ -25,6 +25,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   sandbox: statedFigures,
   page: statedFigures,
   "kept-runs": statedFigures,
+  store: statedFigures,
   events: (output) => [
     ...found(output, "validating 100,000 events, beside parsing them", /: ([\d.]+) times/, "at most", 3),
     ...found(output, "track_events of 10,000 events, beside a bare loop", /runs at ([\d.]+) of/, "at least", 0.8),

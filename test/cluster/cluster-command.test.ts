@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect, onTestFinished, test } from "vitest";
 import { call, optionItems, reportOf, restOf } from "./cluster.ts";
 
@@ -20,6 +21,21 @@ test("npm run cluster: a killed replica is not missed, and Ctrl-C leaves nothing
   const [, replica = ""] = /^replica .* process (\d+)$/m.exec(told) ?? [];
   const create = reportOf(await call(url, "create_targetings", { items: [{ name: "Spring" }] }));
   expect(create.status).toBe("succeeded");
+  // A person is asked before a deletion, through the proxy, and it is done by whichever process drives it.
+  const asked: string[] = [];
+  const client = new Client(
+    { name: "person", version: "1" },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: "auto" } },
+  );
+  client.setRequestHandler("elicitation/create", async ({ params }) => {
+    asked.push(params.message);
+    return { action: "accept", content: { confirm: true } };
+  });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  const gone = await client.callTool({ name: "delete_targeting", arguments: { names: ["Spring"] } });
+  expect(gone.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_in_client" });
+  expect(asked).toEqual([expect.stringContaining("Spring")]);
+  await client.close();
   process.kill(Number(replica), "SIGKILL");
   for (const name of ["Summer", "Autumn", "Winter"]) {
     const made = await call(url, "create_targetings", { items: [{ name, options: optionItems(2, name) }] });
