@@ -125,8 +125,12 @@ async function appending(): Promise<void> {
   const stored = postgresBackend({ url: await emptyStore(), connections: 20, clock: systemClock, keep });
   for (const count of [1, 16]) {
     const [ofFiles, ofStore] = [await appends(files, count), await appends(stored, count)];
-    console.log(`${count} runs: ${ofFiles.toFixed(0)} durable appends a second in files, ${ofStore.toFixed(0)} in PostgreSQL`);
-    console.log(`durable appends of ${count} runs, PostgreSQL beside files: ${(ofStore / ofFiles).toFixed(2)} (at least 0.1)`);
+    console.log(
+      `${count} runs: ${ofFiles.toFixed(0)} durable appends a second in files, ${ofStore.toFixed(0)} in PostgreSQL`,
+    );
+    console.log(
+      `durable appends of ${count} runs, PostgreSQL beside files: ${(ofStore / ofFiles).toFixed(2)} (at least 0.1)`,
+    );
   }
   await Promise.all([files.close(), stored.close()]);
 }
@@ -172,11 +176,16 @@ async function driven(workers: number): Promise<Driven> {
     const items = Array.from({ length: REQUESTS * 100 }, (_, n) => ({ name: `W${workers} R${run} T${n}` }));
     for (let at = 0; at < PROJECTS; at += 10) {
       const some = keys.slice(at, at + 10);
-      await Promise.all(some.map(({ project }) => callerAt(replica.url, tokenOf(project))("create_targetings", { items }).catch(() => undefined)));
+      await Promise.all(
+        some.map(({ project }) =>
+          callerAt(replica.url, tokenOf(project))("create_targetings", { items }).catch(() => undefined),
+        ),
+      );
     }
   }
   await ended(replica.child);
-  const count = "select count(*)::int as all, count(summary)::int as done, min(changed_at) as first from targeting_mcp.run where started";
+  const count =
+    "select count(*)::int as all, count(summary)::int as done, min(changed_at) as first from targeting_mcp.run where started";
   const all: number = (await statement(store, count)).rows[0].all;
   const narrow = { ...settings, TARGETING_MCP_PARALLEL_PROJECTS: String(PARALLEL) };
   const before = cpuTimes();
@@ -187,7 +196,8 @@ async function driven(workers: number): Promise<Driven> {
   }
   const after = cpuTimes();
   // From the first request of the first run to the last entry of the last one.
-  const span = "select extract(epoch from max(at) - min(at) filter (where epoch > 1))::float8 as seconds from targeting_mcp.entry";
+  const span =
+    "select extract(epoch from max(at) - min(at) filter (where epoch > 1))::float8 as seconds from targeting_mcp.entry";
   const seconds = Number((await statement(store, span)).rows[0].seconds);
   for (const { child } of drivers) await ended(child);
   return { perSecond: all / seconds, busy: 1 - (after.idle - before.idle) / (after.all - before.all) };
@@ -199,11 +209,16 @@ async function workers(): Promise<void> {
   for (const count of [1, 2, 4]) {
     const one = await driven(count);
     found.push(one);
-    console.log(`${count} workers: ${one.perSecond.toFixed(1)} runs a second, ${(100 * one.busy).toFixed(0)} % of the machine`);
+    console.log(
+      `${count} workers: ${one.perSecond.toFixed(1)} runs a second, ${(100 * one.busy).toFixed(0)} % of the machine`,
+    );
   }
   const [one, two, four] = found;
   if (one === undefined || two === undefined || four === undefined) throw new Error("three were measured");
-  for (const [count, of, least] of [[2, two, 1.8], [4, four, 3]] as const) {
+  for (const [count, of, least] of [
+    [2, two, 1.8],
+    [4, four, 3],
+  ] as const) {
     const ratio = of.perSecond / one.perSecond;
     const what = `runs a second with ${count} workers of ${PARALLEL} projects each, beside one`;
     // Where the machine is full, more processes cannot do more.
@@ -217,7 +232,11 @@ async function listing(): Promise<void> {
   const lists: { readonly url: string; readonly child: ChildProcess; readonly times: number[] }[] = [];
   for (const count of [1000, 100_000]) {
     const store = await emptyStore();
-    const server = await started(["http", "--port", "0"], { ...common, TARGETING_MCP_STORE: store, TARGETING_MCP_KEEP_RUNS: "1000000" });
+    const server = await started(["http", "--port", "0"], {
+      ...common,
+      TARGETING_MCP_STORE: store,
+      TARGETING_MCP_KEEP_RUNS: "1000000",
+    });
     await callerAt(server.url, tokenOf("project-0"))("create_targetings", { items: [{ name: `List ${count}` }] });
     await statement(
       store,

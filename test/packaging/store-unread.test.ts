@@ -17,7 +17,9 @@ const coverage = z.object({ result: z.array(z.object({ url: z.string() })) });
 /** The files of dist/ that a process has loaded, as V8 tells at its end. */
 function loaded(folder: string): readonly string[] {
   const told = readdirSync(folder).map((name) => coverage.parse(JSON.parse(readFileSync(join(folder, name), "utf8"))));
-  return told.flatMap(({ result }) => result.map(({ url }) => url.split("/dist/")[1] ?? "")).filter((one) => one !== "");
+  return told
+    .flatMap(({ result }) => result.map(({ url }) => url.split("/dist/")[1] ?? ""))
+    .filter((one) => one !== "");
 }
 
 test("without the setting not a byte of the store is read, whatever is called", async () => {

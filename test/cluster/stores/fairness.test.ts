@@ -2,8 +2,8 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { call, killAll, reportOf, restOf, startReplica, startService, startWorker } from "./cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
+import { call, killAll, reportOf, restOf, startReplica, startService, startWorker } from "../cluster.ts";
+import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 
 let postgres: TestPostgres;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { call, killAll, reportOf, startReplica, startService } from "./cluster.ts";
+import { call, killAll, reportOf, startReplica, startService } from "../cluster.ts";
 import { transactionPooler } from "./pooler.ts";
-import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
+import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 
 let postgres: TestPostgres;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterEach, expect, onTestFinished, test } from "vitest";
-import { call, killAll, reportOf, restOf, startReplica, startService } from "./cluster.ts";
-import { statement, testPostgres } from "./postgres.ts";
+import { call, killAll, reportOf, restOf, startReplica, startService } from "../cluster.ts";
+import { statement, testPostgres } from "../postgres.ts";
 
 afterEach(killAll);
 
