@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { call, killAll, optionItems, reportOf, restOf, startMember, startReplica, startService } from "./cluster.ts";
-import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { call, killAll, optionItems, reportOf, restOf, startMember, startReplica, startService } from "../cluster.ts";
+import { type TestPostgres, testPostgres } from "../postgres.ts";
 
 let postgres: TestPostgres;
 beforeAll(async () => {
