@@ -73,6 +73,8 @@ function ours(): Server {
       suites: suiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
       readOnly: false,
       confirm: "ask" as const,
+    trustViews: false,
+    project: { id: "project", name: "project" },
       sealKey: async () => key,
       maxDeletes: 500,
       maxChangePercent: 100,

@@ -29,21 +29,22 @@ const fresh = `dist.${process.pid}`;
 async function listOfTools() {
   const outfile = `${fresh}/made-tools.mjs`;
   await build({ ...COMMON, entryPoints: ["scripts/made-tools.ts"], outfile });
-  const { MADE_TOOLS } = await import(pathToFileURL(outfile).href);
+  const lists = await import(pathToFileURL(outfile).href);
   await rm(outfile);
-  return MADE_TOOLS;
+  return lists;
 }
 
-/** Puts the tools into the module that waits for them. */
-function madeTools(tools) {
-  const text = JSON.stringify(JSON.stringify(tools));
+/** Puts the tools into the modules that wait for them. */
+function madeTools({ MADE_TOOLS, MADE_VIEW_TOOLS }) {
+  const of = (name, tools) => ({
+    contents: `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(tools))});`,
+    loader: "js",
+  });
   return {
     name: "made-tools",
     setup({ onLoad }) {
-      onLoad({ filter: /[\\/]src[\\/]server[\\/]made-tools\.ts$/ }, () => ({
-        contents: `export const MADE_TOOLS = JSON.parse(${text});`,
-        loader: "js",
-      }));
+      onLoad({ filter: /[\\/]src[\\/]server[\\/]made-tools\.ts$/ }, () => of("MADE_TOOLS", MADE_TOOLS));
+      onLoad({ filter: /[\\/]views[\\/]made-view-tools\.ts$/ }, () => of("MADE_VIEW_TOOLS", MADE_VIEW_TOOLS));
     },
   };
 }

@@ -45,7 +45,7 @@ const TOOLS = [
 ];
 const OBSERVING = "server/observing";
 const INSIDE = [OBSERVING, "server/calls", "server/asking", "server/prompts", "server/resources", "server/arguments"];
-const SERVER = ["server/http", "server/stdio", "server", ...INSIDE];
+const SERVER = ["server/http", "server/stdio", "server/views", "server", ...INSIDE];
 const MANAGEMENT = ["sandbox/management", "sandbox/management/rules", "sandbox/management/stored"];
 const SANDBOX = ["sandbox", "sandbox/http", ...MANAGEMENT, "sandbox/events"];
 const BELOW_COMMANDS = [...SERVER, ...TOOLS, ...ANSWERS, ...RUN_STORES, "settings"];
@@ -120,6 +120,11 @@ export const ROOMS: readonly Room[] = [
   },
   { path: "server/stdio", holds: "MCP over stdin and stdout, line by line", uses: ["server", ...GROUND] },
   {
+    path: "server/views",
+    holds: "what clients get that show views: the view of a run, and what travels to it beside answers",
+    uses: ["server", "page", "page/runs", "page/serve", ...TOOLS, ...ANSWERS],
+  },
+  {
     path: "server",
     holds: "the MCP server: what it lists, its instructions and its log; it loads the rest with the first call",
     uses: [...INSIDE, ...TOOLS, ...ANSWERS, "settings"],
@@ -172,6 +177,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "page/app",
     holds: "the page itself, which runs in a browser: its stream, its state and its frame",
+    uses: ["page", "page/app/host", "page/app/views"],
+    isBrowser: true,
+  },
+  {
+    path: "page/app/host",
+    holds: "the page as a view within a host: one run, over messages with the host",
     uses: ["page", "page/app/views"],
     isBrowser: true,
   },

@@ -75,12 +75,14 @@ export async function runStdio(line: CommandLine): Promise<number> {
     audit: (line: Parameters<Audit>[0]) => connecting.now()?.audit(line),
     writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),
+    loadViews: async () => (await import("../server/views/views.ts")).loadViews(offer),
     observer,
   };
+  const serverWithViews = async () => createMcpServer({ ...parts, views: await parts.loadViews() });
   const connection = serveOverStdio({
     input: process.stdin,
     output: process.stdout,
-    createServer: () => createMcpServer(parts),
+    createServer: (showsViews) => (showsViews ? calls.during(serverWithViews) : createMcpServer(parts)),
     calls,
     log,
     onInputEnd: () => stopping.abort(),

@@ -6,6 +6,14 @@ export function waitsOnPage(runId: string): string {
   );
 }
 
+/** The same while it waits for a decision in a view of the client. */
+export function waitsInView(runId: string): string {
+  return (
+    `the person is shown this run with the answer, and decides there: nothing was changed yet. Look with get_run, runId ` +
+    `${runId} and waitMs; cancel_run ends it`
+  );
+}
+
 /** What can be done where a person's yes is needed, and no channel is left to ask for it. */
 export const STRICT_REMEDY =
   "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +

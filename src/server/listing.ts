@@ -76,7 +76,8 @@ export async function allTools(): Promise<readonly ListedTool[]> {
   return catalogue((await import("../tools/registry.ts")).TOOLS);
 }
 
-function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
+/** A tool as the build has made it; its code is loaded by its first call. */
+export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
   return {
     tool,
     annotations: annotationsOf(tool),

@@ -9,6 +9,7 @@ import type { JsonSchema } from "./arguments/json-schema.ts";
 import { failureAnswer } from "./calls/failure-answer.ts";
 import { ICONS } from "./icons.ts";
 import { hiddenFailure, instructions } from "./instructions.ts";
+import type { ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
 import type { CallAnswer, Observer } from "./observing/observer.ts";
 import { PROMPTS, registerPrompts } from "./prompts/prompts.ts";
@@ -29,7 +30,9 @@ const CACHE_HINTS = {
  * the tool that it calls, where it calls one.
  */
 export function createMcpServer(parts: ServerParts, called?: string): McpServer {
-  const one = parts.tools.find(({ tool }) => tool.name === called);
+  const { views } = parts;
+  const tools = [...parts.tools, ...(views?.tools ?? [])];
+  const one = tools.find(({ tool }) => tool.name === called);
   const server = new McpServer(
     {
       name: "targeting-mcp",
@@ -51,8 +54,9 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
       cacheHints: CACHE_HINTS,
     },
   );
-  for (const listed of one === undefined ? parts.tools : [one]) {
+  for (const listed of one === undefined ? tools : [one]) {
     const { name, title, description } = listed.tool;
+    const _meta = views?.metaOf(name);
     server.registerTool(
       name,
       {
@@ -61,6 +65,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         annotations: listed.annotations,
         inputSchema: unchecked(listed.inputSchema),
         outputSchema: unchecked(listed.outputSchema),
+        ...(_meta && { _meta }),
       },
       (given, call) => {
         const asked = { given, call, requestId: requestIdOf(parts.log) };
@@ -74,11 +79,12 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
     );
   }
   if (one !== undefined) return server;
-  answerHidden(server, parts);
+  answerHidden(server, parts, tools);
   const context = async () => ({ ...(await parts.services()), caller: parts.caller });
   registerResources(server, RESOURCES, context, parts.redactor);
   registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
   parts.skills?.attach(server);
+  views?.attach(server);
   return server;
 }
 
@@ -96,7 +102,11 @@ function observed(
 }
 
 /** A call of a hidden tool is answered with the setting that hides it; the list stays as it is. */
-function answerHidden(server: McpServer, { tools, hidden, environment }: ServerParts): void {
+function answerHidden(
+  server: McpServer,
+  { hidden, environment, views }: ServerParts,
+  tools: readonly ListedTool[],
+): void {
   if (hidden === undefined || hidden.size === 0) return;
   for (const [name, why] of hidden) {
     const { structured, text } = failureAnswer(hiddenFailure(name, why), environment);
@@ -110,7 +120,8 @@ function answerHidden(server: McpServer, { tools, hidden, environment }: ServerP
   server.server.setRequestHandler("tools/list", () => ({
     tools: tools.map(({ tool: { name, title, description }, annotations, ...schemas }) => {
       const [inputSchema, outputSchema] = [objectSchema(schemas.inputSchema()), objectSchema(schemas.outputSchema())];
-      return { name, title, description, inputSchema, annotations, outputSchema };
+      const _meta = views?.metaOf(name);
+      return { name, title, description, inputSchema, annotations, ...(_meta && { _meta }), outputSchema };
     }),
   }));
 }

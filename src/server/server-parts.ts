@@ -1,5 +1,7 @@
+import type { McpServer } from "@modelcontextprotocol/server";
 import type { Redactor } from "../render/redact.ts";
-import type { ToolServices } from "../tools/context.ts";
+import type { ToolContext, ToolServices } from "../tools/context.ts";
+import type { ToolAnswer } from "../tools/definition.ts";
 import type { QuestionSeal } from "./asking/ask.ts";
 import type { Audit } from "./calls/audit.ts";
 import type { CallsUnderWay } from "./calls-under-way.ts";
@@ -7,6 +9,20 @@ import type { Hidden, ListedTool } from "./listing.ts";
 import type { Log } from "./log.ts";
 import type { Observer } from "./observing/observer.ts";
 import type { Skills } from "./prompts/skills.ts";
+
+/** What a client that shows views gets beside the rest (MCP Apps, 2026-01-26). */
+export interface Views {
+  /** The tools that only views call. */
+  readonly tools: readonly ListedTool[];
+  /** The `_meta` of a tool, by which its run is shown in a view; undefined where it has none. */
+  readonly metaOf: (tool: string) => Meta | undefined;
+  /** Registers the view with a server. */
+  readonly attach: (server: McpServer) => void;
+  /** What travels to a view in the `_meta` of an answer about a run, for the person alone. */
+  readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
+}
+
+type Meta = Readonly<Record<string, unknown>>;
 
 /** What servers of one process share. */
 export interface ServerParts {
@@ -29,6 +45,10 @@ export interface ServerParts {
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
+  /** Loads what clients get that show views. */
+  readonly loadViews?: () => Promise<Views>;
+  /** The same, in the parts of a server for such a client. */
+  readonly views?: Views | undefined;
   /** Looks at each call. */
   readonly observer?: Observer | undefined;
 }

@@ -113,6 +113,7 @@ export const SETTINGS = {
     "a page on which a person sees runs and decides on those that wait: auto opens it where a browser can be reached; " +
       "on tries whatever the surroundings; off never",
   ),
+  trustViews: setting("TARGETING_MCP_TRUST_VIEWS", toggle, false, "strict: a yes in a view of the host counts", "off"),
   allowedTargetings: setting(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
     commaList,

@@ -18,6 +18,8 @@ export interface Settings {
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
   readonly page: "auto" | "on" | "off";
+  /** Whether a yes in a view of the client counts where `confirm` is `strict`. */
+  readonly trustViews: boolean;
   /** Undefined: all. Not yet checked to be ULIDs. */
   readonly allowedTargetings: readonly string[] | undefined;
   readonly maxDeletes: number;
@@ -97,6 +99,7 @@ export function readSettings(input: SettingsInput): Settings {
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm),
     page: read(SETTINGS.page),
+    trustViews: read(SETTINGS.trustViews),
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
     maxChangePercent: read(SETTINGS.maxChangePercent),

@@ -80,6 +80,10 @@ export interface ToolServices {
   readonly readOnly: boolean;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
+  /** Whether a yes in a view of the client counts where `confirm` is `strict`. */
+  readonly trustViews: boolean;
+  /** The project behind the keys: what its runs name it by, and a name to show. */
+  readonly project: { readonly id: string; readonly name: string };
   /** Absent: there is no page for decisions. */
   readonly page?: DecisionPage;
   /** Who the person is that decides on this machine; absent where that is said by a login. */
@@ -129,6 +133,8 @@ export interface ToolContext extends ToolServices {
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */
   readonly canAsk: () => boolean;
+  /** Whether the client shows the run of this call in a view, where a person decides on it; absent: it does not. */
+  readonly inView?: boolean;
   /** Present when the handler is called again because its question was answered. */
   readonly reply?: Reply;
 }

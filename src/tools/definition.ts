@@ -22,6 +22,8 @@ export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
+  /** With which a person decides on the run in a view. It travels beside the answer, where no model reads it. */
+  readonly decision?: { readonly runId: string; readonly secret: string };
 }
 
 /**

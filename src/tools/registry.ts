@@ -11,6 +11,7 @@ import { applyPlan } from "./plans/apply-plan.ts";
 import { planTargeting } from "./plans/plan-targeting.ts";
 import { undoRun } from "./plans/undo-run.ts";
 import { cancelRun } from "./runs/cancel-run.ts";
+import { decideRun } from "./runs/decide-run.ts";
 import { getRun } from "./runs/get-run.ts";
 import { resumeRun } from "./runs/resume-run.ts";
 import { bulkAddOptions } from "./targeting/bulk-add-options.ts";
@@ -60,9 +61,12 @@ export const TOOLS: readonly Tool[] = [
   toolOf(inspectEvents),
 ];
 
+/** The tools that only views call, for clients that show views. */
+export const VIEW_TOOLS: readonly Tool[] = [toolOf(decideRun)];
+
 /** A tool by its name. Throws a RangeError where there is none. */
 export function toolNamed(name: string): Tool {
-  const tool = TOOLS.find((one) => one.name === name);
+  const tool = [...TOOLS, ...VIEW_TOOLS].find((one) => one.name === name);
   if (tool === undefined) throw new RangeError(`there is no tool ${name}`);
   return tool;
 }

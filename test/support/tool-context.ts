@@ -82,6 +82,8 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     suites: suiteStore(fileSuites(join(folder, "suites"))),
     readOnly: false,
     confirm: "ask",
+    trustViews: false,
+    project: { id: "project", name: "project" },
     sealKey: async () => sealKey,
     maxDeletes: 500,
     keep: { days: 30, runs: 500 },

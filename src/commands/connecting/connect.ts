@@ -181,6 +181,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
+    trustViews: settings.trustViews,
+    project: { id: settings.project.id, name: settings.project.name ?? settings.project.id },
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
     keep: settings.keep,

@@ -150,6 +150,7 @@ function partsMaker(
     const its = { ...offer, readOnly: mine.readOnly };
     const own = {
       caller,
+      loadViews: async () => (await import("../../server/views/views.ts")).loadViews(its),
       tools: listedTools(tools, its),
       hidden: hiddenTools(tools, its),
       environment: mine.environment,

@@ -1,11 +1,15 @@
 import { render } from "preact";
 import { PATHS } from "../paths.ts";
 import { Frame } from "./frame.tsx";
+import { startView } from "./host/run-view.tsx";
 import { redeem } from "./redeem.ts";
 import { follow } from "./stream.ts";
 
-render(<Frame />, document.body);
 const { pathname } = location;
-if (pathname.startsWith(PATHS.open)) await redeem(pathname.slice(PATHS.open.length));
+// The same script shows a run within a host (MCP Apps): the document that the host is given says so.
+const isView = "view" in document.documentElement.dataset;
+if (!isView) render(<Frame />, document.body);
+if (isView) await startView();
+else if (pathname.startsWith(PATHS.open)) await redeem(pathname.slice(PATHS.open.length));
 else if (pathname === PATHS.callback) location.replace(PATHS.page);
 else await follow();

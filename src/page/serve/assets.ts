@@ -20,8 +20,8 @@ export async function pageFile(
     isHead = false,
   }: { readonly headers?: Readonly<Record<string, string>>; readonly isHead?: boolean } = {},
 ): Promise<Response> {
-  const { name, type } = FILES[file];
-  const content = await readFile(new URL(name, FOLDER), "utf8");
+  const { type } = FILES[file];
+  const content = await contentOf(file);
   return pageAnswer(isHead ? null : content, { headers: { "Content-Type": type, ...headers } });
 }
 
@@ -29,4 +29,17 @@ export async function pageFile(
 export async function pageAsset(path: string): Promise<Response | undefined> {
   if (path === PATHS.script) return pageFile("script");
   return path === PATHS.style ? pageFile("style") : undefined;
+}
+
+/** The page as one document that loads nothing: within a host it shows the run that the host hands to it. */
+export async function viewDocument(): Promise<string> {
+  const [page, script, style] = await Promise.all([contentOf("page"), contentOf("script"), contentOf("style")]);
+  return page
+    .replace("<html", "<html data-view")
+    .replace(/<link rel="stylesheet"[^>]*>/, () => `<style>${style}</style>`)
+    .replace(/<script [^>]*><\/script>/, () => `<script type="module">${script}</script>`);
+}
+
+function contentOf(file: keyof typeof FILES): Promise<string> {
+  return readFile(new URL(FILES[file].name, FOLDER), "utf8");
 }

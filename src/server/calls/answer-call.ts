@@ -3,6 +3,7 @@ import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import type { Reply, ToolContext } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
+import { mayDecideInView } from "../../tools/writing/confirmation/in-view.ts";
 import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
 import { DEEPEST, isTooDeep } from "../arguments/depth.ts";
 import { upToMisfits } from "../arguments/misfits.ts";
@@ -18,7 +19,7 @@ import { failureAnswer } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
-type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller">;
+type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views">;
 
 const TOO_DEEP = new ToolError(
   `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
@@ -43,10 +44,11 @@ export async function answerCall(
   listed: ListedTool,
   { given, call, requestId }: Called,
   server: McpServer,
-  { services: load, seal, redactor, log, audit, caller }: CallParts,
+  { services: load, seal, redactor, log, audit, caller, views: allViews }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const services = await load();
+  const views = allViews?.metaOf(tool.name) && allViews;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],
     structuredContent: redactor.record(structured),
@@ -72,6 +74,7 @@ export async function answerCall(
       caller,
       arrivedAt: services.clock.now(),
       canAsk: () => canAsk(call, server),
+      inView: views !== undefined && mayDecideInView(services),
       ...progressOf(call, log),
       // Spread last: adding fields to an object of this size after the spread is slow.
       ...services,
@@ -86,7 +89,8 @@ export async function answerCall(
       else outcome = await askDuringCall({ ask }, { context, call, run, round, log });
     }
     written(outcome);
-    return resultOf(outcome);
+    const result = resultOf(outcome);
+    return views === undefined ? result : { ...result, _meta: { ...(await views.beside(outcome, context)) } };
   } catch (thrown) {
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.

@@ -6,6 +6,7 @@ import { Hono } from "hono";
 import { SettingsError } from "../../settings/error.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
+import { showsViews } from "../shows-views.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
@@ -168,7 +169,8 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
   const pass = async (admitted: Admitted): Promise<Response> => {
-    const { request, outgoing, caller, parts, authInfo, body, messages } = admitted;
+    const { request, outgoing, caller, authInfo, body, messages } = admitted;
+    const parts = showsViews(body) ? { ...admitted.parts, views: await admitted.parts.loadViews?.() } : admitted.parts;
     const { missingScope: scope } = caller;
     const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
     if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);

@@ -1,9 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { JSONRPCMessage, McpServer, Transport } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { CallsUnderWay } from "../calls-under-way.ts";
 import type { Log } from "../log.ts";
+import { showsViews } from "../shows-views.ts";
+import { Face } from "./face.ts";
 import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 
 /** The longest message that is read, in bytes: twice what one request to the API may hold. */
@@ -18,7 +20,8 @@ const INVALID_REQUEST = -32_600;
 export interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
-  readonly createServer: () => McpServer;
+  /** Makes the server for a client that shows views, or for one that does not. */
+  readonly createServer: (showsViews: boolean) => McpServer | Promise<McpServer>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
   /** Called as soon as the input has ended: nothing new may start. */
@@ -37,35 +40,45 @@ export interface StdioConnection {
  */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
   const { output, createServer, log } = options;
-  const transport = new LineTransport(options);
+  const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
+  const closing: (() => Promise<void>)[] = [];
+  const lines = new LineConnection(options, (face, isWithViews) => {
+    closing.push(serveStdio(() => createServer(isWithViews), { transport: face, onerror }).close);
+  });
   const ended = new Promise<void>((resolve) => {
-    transport.whenOver = resolve;
+    lines.whenOver = resolve;
     output.once("error", () => resolve());
   });
-  const handle = serveStdio(createServer, {
-    transport,
-    onerror: (error) => log.warn("a message could not be handled", { error }),
-  });
-  return { ended, close: () => handle.close() };
+  lines.start();
+  return {
+    ended,
+    async close() {
+      await Promise.all(closing.map((close) => close()));
+      lines.close();
+    },
+  };
 }
 
 /**
  * One message per line, in both directions. The SDK's own transport would end the connection at a line that is too
- * long, and drop running calls when the input ends.
+ * long, and drop running calls when the input ends. A client of the 2026 era says with each request whether it shows
+ * views: these requests and the others are answered by a server each, which are made with their first request.
  */
-class LineTransport implements Transport {
-  onmessage: Transport["onmessage"];
-  onerror: Transport["onerror"];
-  onclose: Transport["onclose"];
+class LineConnection {
   whenOver: (() => void) | undefined;
   readonly #options: StdioOptions;
+  readonly #serve: (face: Face, isWithViews: boolean) => void;
   readonly #lines: Lines;
+  readonly #faces = new Map<boolean, Face>();
+  /** Which of the two servers the last message was for that says so. */
+  #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
 
-  constructor(options: StdioOptions) {
+  constructor(options: StdioOptions, serve: (face: Face, isWithViews: boolean) => void) {
     const { output, log } = options;
     this.#options = options;
+    this.#serve = serve;
     this.#lines = new Lines({
       mostBytes: LONGEST_LINE,
       onLine: (line) => this.#read(line),
@@ -73,33 +86,47 @@ class LineTransport implements Transport {
     });
   }
 
-  async start(): Promise<void> {
+  start(): void {
     const { input, output } = this.#options;
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
     // One that was destroyed only closes.
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
-      if (!this.#closed) this.onerror?.(error);
+      if (!this.#closed) for (const face of this.#faces.values()) face.onerror?.(error);
     });
   }
 
-  send(message: JSONRPCMessage): Promise<void> {
-    const line = `${JSON.stringify(message)}\n`;
-    // An error of the stream is an error of the output, too.
-    return new Promise((resolve) => void this.#options.output.write(line, () => resolve()));
-  }
-
-  async close(): Promise<void> {
+  close(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#options.input.removeAllListeners("data").pause();
-    this.onclose?.();
+    for (const face of this.#faces.values()) face.onclose?.();
+  }
+
+  /** Hands a message to its server. What is no request may be about a request of either. */
+  #deliver(message: JSONRPCMessage): void {
+    const said = showsViews(message);
+    if (said === undefined && !("id" in message) && this.#faces.size > 0) {
+      for (const face of this.#faces.values()) face.onmessage?.(message);
+      return;
+    }
+    this.#last = said ?? this.#last ?? false;
+    this.#faceFor(this.#last).onmessage?.(message);
+  }
+
+  #faceFor(isWithViews: boolean): Face {
+    const known = this.#faces.get(isWithViews);
+    if (known !== undefined) return known;
+    const face = new Face(this.#options.output, () => this.close());
+    this.#faces.set(isWithViews, face);
+    this.#serve(face, isWithViews);
+    return face;
   }
 
   #read(line: string): void {
     const message = parsed(line);
-    if (message !== undefined) this.onmessage?.(message);
+    if (message !== undefined) this.#deliver(message);
     else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
   }
 
@@ -118,7 +145,7 @@ class LineTransport implements Transport {
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
-    await this.close();
+    this.close();
   }
 }
 

@@ -15,7 +15,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
-import { decided } from "../writing/confirmation/agreement.ts";
+import { decided, isDecidedElsewhere } from "../writing/confirmation/agreement.ts";
 import { startAgreed } from "../writing/confirmation/deciding.ts";
 import { askLater, decidePlanOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
@@ -72,7 +72,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
       changedFrom: (effect) => changedEffect(effect, plan.losses),
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context, kept: header });
-        if (why !== "closed" || !context.page?.isOffered()) return none();
+        if (why !== "closed" || !isDecidedElsewhere(context)) return none();
         return {
           answer: await decidePlanOnPage(header, plan, { changes, context }, async () => (await none()).answer),
         };

@@ -15,7 +15,7 @@ import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
-import { decided, decisionOn } from "./confirmation/agreement.ts";
+import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
 import { startAgreed } from "./confirmation/deciding.ts";
 import { askLater, decideOnPage, nobodyCame } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
@@ -86,8 +86,8 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       changedFrom: (effect) => changedEffect(effect, plan.losses),
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
-        if (why !== "closed" || !context.page?.isOffered()) return none();
-        // Hosts without a person close questions by themselves: the page is tried, and never the token.
+        if (why !== "closed" || !isDecidedElsewhere(context)) return none();
+        // Hosts without a person close questions by themselves: a view or the page is tried, and never the token.
         const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },

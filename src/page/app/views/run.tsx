@@ -14,7 +14,7 @@ const ACTIONS = {
 } as const satisfies Record<RunAction, string>;
 
 /** The states of a run as people read them. */
-const STATUSES = {
+export const STATUSES = {
   succeeded: "succeeded",
   partial: "partly done",
   failed: "failed",

@@ -22,7 +22,7 @@ export interface Wish<R> {
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   /** Answers a no. */
   readonly declined: () => Promise<R> | R;
-  /** Lets a person decide on the page, and waits for that; absent where this cannot be decided there. */
+  /** Lets a person decide in a view or on the page; absent where this cannot be decided there. */
   readonly onPage?: () => Promise<R>;
   /** Answers with a token that stands for a later yes. */
   readonly token: () => Promise<R>;
@@ -33,14 +33,20 @@ export interface Wish<R> {
 /** How a wish is decided. */
 type Decision = "start" | "ask" | "page" | "token" | "refuse";
 
+/** Whether a person decides outside of the call, in a view of their client or on the page. */
+export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
+  return inView === true || page?.isOffered() === true;
+}
+
 /** Which channel decides: the first that is there. `strict` gives no token. */
 export function decisionOn(
   needsYes: boolean,
-  { confirm, canAsk, page }: Pick<ToolContext, "confirm" | "canAsk" | "page">,
+  context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
 ): Decision {
+  const { confirm, canAsk } = context;
   if (!needsYes || confirm === "off") return "start";
   if (canAsk()) return "ask";
-  if (page?.isOffered()) return "page";
+  if (isDecidedElsewhere(context)) return "page";
   return confirm === "strict" ? "refuse" : "token";
 }
 
@@ -50,11 +56,11 @@ export function decisionOn(
  */
 export async function decided<R>(
   wish: Wish<R>,
-  context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "reply">,
+  context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
   // What cannot be decided on the page goes on to the next channel.
-  const { page, ...others } = context;
+  const { page, inView, ...others } = context;
   switch (decisionOn(wish.needsYes, wish.onPage === undefined ? others : context)) {
     case "start":
       return wish.start("not_needed", []);

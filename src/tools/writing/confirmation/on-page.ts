@@ -3,7 +3,7 @@ import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
-import { NOBODY_CAME, waitsOnPage } from "../../../render/page-words.ts";
+import { NOBODY_CAME, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
 import type { Run } from "../../../runs/kind.ts";
 import type { WishCall } from "../../../wishes/wish-state.ts";
@@ -12,6 +12,8 @@ import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
 import { atMostOneWait } from "../follow-run.ts";
 import type { Given } from "../planned.ts";
+import { waitingRun } from "./deciding.ts";
+import { decisionFor } from "./in-view.ts";
 
 /** Where a person's yes is needed and nobody came to the page. */
 export function nobodyCame(effect: string): ToolError {
@@ -113,7 +115,8 @@ export async function decideWishOnPage(
 
 /**
  * Shows a waiting run to a person, and waits for the decision as long as the call may. Gives `otherwise` where nobody
- * came to the page, and `after` once there is a decision; else the run is reported.
+ * came to the page, and `after` once there is a decision; else the run is reported. A view is shown with the answer,
+ * which is given at once.
  */
 async function askOnPage(
   { runId }: Pick<RunHeader, "runId">,
@@ -121,6 +124,7 @@ async function askOnPage(
   otherwise: () => Promise<ToolAnswer>,
   after?: (run: Run) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
+  if (context.inView) return shownInView(runId, context);
   let came: boolean | undefined;
   const coming = (context.page?.show(runId) ?? Promise.resolve(false)).then((shown) => {
     came = shown;
@@ -132,6 +136,14 @@ async function askOnPage(
   const run = await context.runs.find(runId);
   if (after !== undefined && run !== undefined && !isWaiting) return after(run);
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId)] : []);
+}
+
+/** The answer that the client shows in a view, and the secret with which a person decides there. */
+async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
+  const waiting = await waitingRun(runId, context);
+  const { waits } = waiting?.state.facts ?? {};
+  const answer = await reportRun(await context.runs.find(runId), context, waits ? [waitsInView(runId)] : []);
+  return waits ? { ...answer, decision: await decisionFor({ runId, digest: waits.digest }, context) } : answer;
 }
 
 /** Resolves when a waiting run was decided, or the call is over. */

@@ -1,0 +1,75 @@
+// JSON-RPC with the host that shows this document as a view (MCP Apps, 2026-01-26).
+
+/** What the host tells a view: the colours it is shown in, and what became of the call that it belongs to. */
+interface HostParams {
+  readonly theme?: "light" | "dark";
+  readonly content?: readonly { readonly text?: string }[];
+  readonly isError?: boolean;
+  readonly structuredContent?: { readonly runId?: string };
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+/** The result of a tool. */
+export type ToolResult = HostParams;
+
+interface Message {
+  readonly jsonrpc?: string;
+  readonly id?: number | string;
+  readonly method?: string;
+  readonly params?: HostParams;
+  readonly result?: HostParams & { readonly hostContext?: HostParams };
+  readonly error?: { readonly message: string };
+}
+
+/** What a view does about the host's messages, by their methods. */
+type Hears = Readonly<Record<string, (params: HostParams) => void>>;
+
+const waiting = new Map<number, (answer: Message) => void>();
+let last = 0;
+
+function post(message: object): void {
+  // A view does not know its host's origin; its parent is the host, whatever that is.
+  parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
+}
+
+function request(method: string, params: object): Promise<NonNullable<Message["result"]>> {
+  const id = ++last;
+  return new Promise((resolve, reject) => {
+    waiting.set(id, ({ error, result = {} }) =>
+      error === undefined ? resolve(result) : reject(new Error(error.message)),
+    );
+    post({ id, method, params });
+  });
+}
+
+/** Calls a tool of the server through the host. Rejects where the host refuses. */
+export function callTool(name: string, args: object): Promise<ToolResult> {
+  return request("tools/call", { name, arguments: args });
+}
+
+/** Begins the conversation; from then on the host is told how high the view is. */
+export async function meetHost(hears: Hears): Promise<void> {
+  addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
+    if (source !== parent || data?.jsonrpc !== "2.0") return;
+    const { id, method, params = {} } = data;
+    if (method === undefined) {
+      waiting.get(Number(id))?.(data);
+      waiting.delete(Number(id));
+      return;
+    }
+    hears[method]?.(params);
+    if (id === undefined) return;
+    const isKnown = method === "ping" || method in hears;
+    post({ id, ...(isKnown ? { result: {} } : { error: { code: -32601, message: "Method not found" } }) });
+  });
+  const appInfo = { name: "targeting-mcp", version: "1.0.0" };
+  const met = { appInfo, appCapabilities: {}, protocolVersion: "2026-01-26" };
+  const { hostContext } = await request("ui/initialize", met);
+  hears["ui/notifications/host-context-changed"]?.(hostContext ?? {});
+  post({ method: "ui/notifications/initialized", params: {} });
+  const { documentElement } = document;
+  new ResizeObserver(() => {
+    const height = Math.ceil(documentElement.getBoundingClientRect().height);
+    post({ method: "ui/notifications/size-changed", params: { height } });
+  }).observe(documentElement);
+}

@@ -1,0 +1,137 @@
+import { computed, signal } from "@preact/signals";
+import { render } from "preact";
+import type { RunDetail } from "../../wire.ts";
+import { Text, Time } from "../views/parts.tsx";
+import { type Act, Buttons, Effect, RunBody, STATUSES } from "../views/run.tsx";
+import { callTool, meetHost, type ToolResult } from "./bridge.ts";
+
+/** How often a running run is looked at, and how long one look waits for a decision that is made elsewhere. */
+const EVERY_MS = 1000;
+const WAIT_MS = 20_000;
+
+/** The run that the host shows, and what was said instead of one. */
+const detail = signal<RunDetail | undefined>(undefined);
+const said = signal("This is under way…");
+/** With which the person decides. It is given once, for one run. */
+const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
+/** What came of the last button, or of the run. */
+const outcome = signal("");
+let isBusy = false;
+let isOver = false;
+
+/** The run with the buttons that do something here. */
+const shownRun = computed(() => {
+  const run = detail.value?.run;
+  const mayDecide = decision.value?.runId === run?.runId;
+  return run && { ...run, actions: run.actions.filter((one) => one === "cancel" || (mayDecide && DECIDES[one])) };
+});
+const DECIDES: Readonly<Record<string, boolean>> = { approve: true, decline: true };
+
+/** Shows the run that the host hands over, for as long as the host shows this view. */
+export async function startView(): Promise<void> {
+  render(<RunView />, document.body);
+  await meetHost({
+    "ui/notifications/tool-result": (result) => {
+      take(result);
+      void follow();
+    },
+    "ui/notifications/tool-cancelled": () => {
+      said.value = "The call was cancelled.";
+    },
+    "ui/notifications/host-context-changed": ({ theme }) => {
+      if (theme !== undefined) document.documentElement.style.colorScheme = theme;
+    },
+    "ui/resource-teardown": () => {
+      isOver = true;
+    },
+  });
+}
+
+/** Takes over what a result says of its run. The types are those of the server that the view came from. */
+function take({ _meta = {}, content = [] }: ToolResult): void {
+  const told: Given = _meta;
+  const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = told;
+  if (given !== undefined) decision.value = given;
+  if (run === undefined) said.value = content.map(({ text = "" }) => text).join("\n");
+  // An answer may arrive after a later one.
+  else if (run.run.updatedAt >= (detail.value?.run.updatedAt ?? 0)) detail.value = run;
+}
+
+interface Given {
+  readonly "targeting-mcp/run"?: RunDetail;
+  readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
+}
+
+let isFollowing = false;
+
+/** Looks at the run until it rests. */
+async function follow(): Promise<void> {
+  if (isFollowing) return;
+  isFollowing = true;
+  for (let run = detail.value?.run; run !== undefined && !isOver; run = detail.value?.run) {
+    const isWaiting = run.status === "needs_confirmation";
+    if (run.status !== "running" && !isWaiting) break;
+    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    await asked("get_run", { runId: run.runId, limit: 1, ...(isWaiting && { waitMs: WAIT_MS }) });
+  }
+  isFollowing = false;
+  const status = detail.value?.run.status;
+  if (outcome.value !== "" && status !== undefined) outcome.value = `The run has ended: ${STATUSES[status]}.`;
+}
+
+/** Calls a tool, and shows what it says of the run; false where it was refused, which is told. */
+async function asked(tool: string, args: object): Promise<boolean> {
+  try {
+    const result = await callTool(tool, args);
+    take(result);
+    if (result.isError !== true) return true;
+    outcome.value = (result.content ?? []).map(({ text = "" }) => text).join("\n");
+  } catch (thrown) {
+    outcome.value = `The host did not carry it out (${thrown instanceof Error ? thrown.message : thrown}).`;
+  }
+  return false;
+}
+
+const act: Act = ({ runId }, action) => {
+  if (!isBusy) void acted(runId, action);
+};
+
+async function acted(runId: string, action: string): Promise<void> {
+  isBusy = true;
+  outcome.value = "";
+  const { secret } = decision.value ?? {};
+  if (action === "cancel") {
+    if (await asked("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
+  } else if (await asked("decide_run", { runId, decision: action, secret })) {
+    decision.value = undefined;
+    outcome.value = action === "approve" ? "Approved." : "Declined.";
+  }
+  isBusy = false;
+  await follow();
+}
+
+function RunView() {
+  const [run, known] = [shownRun.value, detail.value];
+  return (
+    <main>
+      <h1>{run === undefined ? "Run" : run.tool}</h1>
+      {run === undefined || known === undefined ? (
+        <p class="said">
+          <Text of={said.value} most={4000} />
+        </p>
+      ) : (
+        <>
+          <p>
+            Run {run.runId}, <Time at={run.startedAt} />
+          </p>
+          {run.waiting !== undefined && <Effect waiting={run.waiting} />}
+          <Buttons run={run} act={act} />
+          <RunBody detail={{ ...known, run }} />
+        </>
+      )}
+      <p class="status" aria-live="polite">
+        {outcome}
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,214 @@
+import { createServer } from "node:http";
+import { build } from "esbuild";
+import type { Frame, Page } from "playwright-core";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { startService } from "../support/service.ts";
+import { madeTargeting, VIEW_HOSTS, VIEW_URI, type ViewHost, type ViewResult } from "../support/view-hosts.ts";
+import { findingsOfAxe, SCHEMES, withBrowser } from "./browser.ts";
+
+const { onPage: onAnyPage } = withBrowser();
+/** On the console stands nothing but what the official package tells of its messages. */
+const PACKAGE_LOG = /^debug: (?:Parsed|Sending) message /;
+const onPage = (url: string, work: (page: Page) => Promise<void>, more: { readonly colorScheme?: "light" | "dark" } = {}) =>
+  onAnyPage(url, work, { ...more, mayLog: PACKAGE_LOG });
+const HOSTS = Object.entries(VIEW_HOSTS);
+/** The host of most tests. */
+const start = VIEW_HOSTS["stdio, 2026 era"];
+
+let script = "";
+beforeAll(async () => {
+  const { outputFiles } = await build({
+    entryPoints: ["test/browser/host-page.mjs"],
+    bundle: true,
+    format: "iife",
+    write: false,
+    logLevel: "warning",
+  });
+  script = outputFiles[0]?.text ?? "";
+});
+
+/** Serves the page of a host, which is empty until a view is shown in it. */
+async function hostPage(): Promise<string> {
+  const server = createServer((_, response) => {
+    response.setHeader("content-type", "text/html; charset=utf-8");
+    const head = `<meta charset="utf-8"><title>Host</title><link rel="icon" href="data:,"><style>:root{color-scheme:light dark}</style>`;
+    response.end(`<!doctype html><html lang="en"><head>${head}<script>${script.replaceAll("</", "<\\/")}</script></head><body></body></html>`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the host is served on no port");
+  return `http://127.0.0.1:${address.port}`;
+}
+
+interface Shown {
+  readonly tool: string;
+  readonly input: Record<string, unknown>;
+  readonly result: ViewResult;
+}
+
+/** Shows the result of a call in a view, and gives the view and the calls that it makes. */
+async function shown(page: Page, host: ViewHost, { input, result }: Shown, theme: "light" | "dark" = "light") {
+  const calls: string[] = [];
+  await page.exposeFunction("hostCalls", (name: string, args: Record<string, unknown>) => {
+    calls.push(name);
+    return host.call(name, args);
+  });
+  const [content] = (await host.read(VIEW_URI)).contents;
+  const html = content !== undefined && "text" in content ? content.text : "";
+  await page.evaluate(`showView(${[html, theme, { input, result }].map((part) => JSON.stringify(part)).join()})`);
+  const frame = page.frames().find((one) => one !== page.mainFrame());
+  if (frame === undefined) throw new Error("no view is shown");
+  await frame.getByRole("heading", { level: 1 }).waitFor();
+  return { frame, calls };
+}
+
+async function called(host: ViewHost, tool: string, input: Record<string, unknown>): Promise<Shown> {
+  return { tool, input, result: await host.call(tool, input) };
+}
+
+async function deleting(host: ViewHost, name?: string): Promise<Shown & { readonly targetingId: string }> {
+  const targetingId = await madeTargeting(host, name);
+  return { ...(await called(host, "delete_targeting", { ids: [targetingId] })), targetingId };
+}
+
+function button(frame: Frame, name: string) {
+  return frame.getByRole("button", { name, exact: true });
+}
+
+describe.each(HOSTS)("a view over %s", (_, begin) => {
+  test("shows what would happen; an approval carries it out, and its progress is followed to the end", async () => {
+    const host = await begin();
+    const call = await deleting(host);
+    await onPage(await hostPage(), async (page) => {
+      const { frame, calls } = await shown(page, host, call);
+      await frame.getByText("Targetings deleted").waitFor();
+      await frame.getByText("Sports fans").first().waitFor();
+      await button(frame, "Approve").click();
+      await frame.getByText("The run has ended: succeeded.").waitFor();
+      await frame.getByText("A person agreed to this in the view.").waitFor();
+      expect(await frame.getByRole("table", { name: "Counts" }).innerText()).toContain("1");
+      expect(await button(frame, "Approve").count()).toBe(0);
+      expect(calls).toContain("decide_run");
+    });
+    expect((await host.call("get_targeting", { targetingId: call.targetingId })).isError).toBe(true);
+  });
+
+  test("a no ends it", async () => {
+    const host = await begin();
+    const call = await deleting(host);
+    await onPage(await hostPage(), async (page) => {
+      const { frame } = await shown(page, host, call);
+      await button(frame, "Decline").click();
+      await frame.getByText("The run has ended: cancelled.").waitFor();
+    });
+    expect((await host.call("get_targeting", { targetingId: call.targetingId })).isError).not.toBe(true);
+  });
+});
+
+test("what has changed since is told, and cannot be approved any more", async () => {
+  const host = await start();
+  const call = await deleting(host);
+  await host.call("bulk_add_options", { targetingId: call.targetingId, items: [{ name: "Rowing", contexts: ["o"] }] });
+  await onPage(await hostPage(), async (page) => {
+    const { frame } = await shown(page, host, call);
+    await button(frame, "Approve").click();
+    await frame.getByText("Changed since it was planned", { exact: true }).waitFor();
+    expect(await button(frame, "Approve").isDisabled()).toBe(true);
+    await button(frame, "Decline").click();
+    await frame.getByText("The run has ended: cancelled.").waitFor();
+  });
+});
+
+test("a view that is shown again decides nothing a second time", async () => {
+  const host = await start();
+  const call = await deleting(host);
+  const url = await hostPage();
+  await onPage(url, async (page) => {
+    const { frame } = await shown(page, host, call);
+    await button(frame, "Decline").click();
+    await frame.getByText("The run has ended: cancelled.").waitFor();
+  });
+  await onPage(url, async (page) => {
+    const { frame } = await shown(page, host, call);
+    await button(frame, "Approve").click();
+    await frame.getByText("A person said no to this in the view.").waitFor();
+    expect(await button(frame, "Approve").count()).toBe(0);
+  });
+  expect((await host.call("get_targeting", { targetingId: call.targetingId })).isError).not.toBe(true);
+});
+
+test("names are text, everything goes by keyboard, and the host learns the height", async () => {
+  const host = await start();
+  const targetingId = await madeTargeting(host);
+  const name = "A & B%~+-";
+  await host.call("bulk_add_options", { targetingId, items: [{ name, contexts: ["x"] }] });
+  const call = await called(host, "delete_options", { targetingId, names: [name, "Running"] });
+  await onPage(await hostPage(), async (page) => {
+    const { frame } = await shown(page, host, call);
+    await frame.getByText(name).first().waitFor();
+    expect(await frame.locator("main script, main img").count()).toBe(0);
+    await expect.poll(() => page.evaluate<number>("heights.at(-1) ?? 0")).toBeGreaterThan(200);
+    await page.locator("iframe").focus();
+    for (let steps = 0; steps < 30; steps += 1) {
+      await page.keyboard.press("Tab");
+      if ((await frame.evaluate("document.activeElement.innerText")) === "Decline") break;
+    }
+    await page.keyboard.press("Enter");
+    await frame.getByText("The run has ended: cancelled.").waitFor();
+  });
+});
+
+test("a running run is shown with Cancel, which stops it", async () => {
+  const service = await startService();
+  const host = await start({ env: { ...service.live, TARGETING_MCP_WAIT_MS: "1500" } });
+  const targetingId = await madeTargeting(host);
+  await service.slow("addOptions", 5000);
+  const items = Array.from({ length: 4000 }, (_, at) => ({ name: `Option ${at}` }));
+  const added = await host.call("bulk_add_options", { targetingId, items });
+  expect(added.structuredContent?.status).toBe("running");
+  const call = await called(host, "get_run", { runId: added.structuredContent?.runId ?? "" });
+  await onPage(await hostPage(), async (page) => {
+    const { frame } = await shown(page, host, call);
+    await button(frame, "Cancel").click();
+    await frame.getByText("The run has ended: cancelled.").waitFor();
+  });
+});
+
+test.each(SCHEMES)("axe-core finds nothing in any state of the view, %s", async (theme) => {
+  const host = await start();
+  const call = await deleting(host);
+  const desired = { version: 1, targeting: { _id: call.targetingId }, options: [{ name: "Rowing", contexts: ["o"] }] };
+  const plan = await called(host, "plan_targeting", { desired });
+  // The host's colours win over those of the system.
+  const colorScheme = theme === "light" ? "dark" : "light";
+  for (const one of [plan, call]) {
+    await onPage(
+      await hostPage(),
+      async (page) => {
+        const { frame } = await shown(page, host, one, theme);
+        expect(await frame.evaluate("getComputedStyle(document.body).backgroundColor")).toBe(
+          theme === "light" ? "rgb(255, 255, 255)" : "rgb(22, 23, 27)",
+        );
+        expect(await findingsOfAxe(frame)).toEqual([]);
+        if (one === plan) {
+          await frame.getByRole("heading", { name: /^Plan/ }).waitFor();
+          return;
+        }
+        await button(frame, "Approve").click();
+        await frame.getByText("The run has ended: succeeded.").waitFor();
+        expect(await findingsOfAxe(frame)).toEqual([]);
+        await page.evaluate(`changeTheme("${colorScheme}")`);
+        await expect
+          .poll(() => frame.evaluate("getComputedStyle(document.body).backgroundColor"))
+          .toBe(theme === "light" ? "rgb(22, 23, 27)" : "rgb(255, 255, 255)");
+        expect(await findingsOfAxe(frame)).toEqual([]);
+        await page.evaluate("tearDown()");
+      },
+      { colorScheme },
+    );
+  }
+});
