@@ -15,7 +15,12 @@ globalThis.showView = async (html, theme, { input, result }) => {
   frame.setAttribute("sandbox", "allow-scripts allow-forms");
   document.body.append(frame);
   const view = frame.contentWindow;
-  const bridge = new AppBridge(null, { name: "test-host", version: "1.0.0" }, { serverTools: {} }, { hostContext: { theme } });
+  const bridge = new AppBridge(
+    null,
+    { name: "test-host", version: "1.0.0" },
+    { serverTools: {} },
+    { hostContext: { theme } },
+  );
   bridge.oncalltool = ({ name, arguments: args = {} }) => globalThis.hostCalls(name, args);
   bridge.onsizechange = ({ height = 0 }) => {
     globalThis.heights.push(height);

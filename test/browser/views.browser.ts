@@ -9,8 +9,11 @@ import { findingsOfAxe, SCHEMES, withBrowser } from "./browser.ts";
 const { onPage: onAnyPage } = withBrowser();
 /** On the console stands nothing but what the official package tells of its messages. */
 const PACKAGE_LOG = /^debug: (?:Parsed|Sending) message /;
-const onPage = (url: string, work: (page: Page) => Promise<void>, more: { readonly colorScheme?: "light" | "dark" } = {}) =>
-  onAnyPage(url, work, { ...more, mayLog: PACKAGE_LOG });
+const onPage = (
+  url: string,
+  work: (page: Page) => Promise<void>,
+  more: { readonly colorScheme?: "light" | "dark" } = {},
+) => onAnyPage(url, work, { ...more, mayLog: PACKAGE_LOG });
 const HOSTS = Object.entries(VIEW_HOSTS);
 /** The host of most tests. */
 const start = VIEW_HOSTS["stdio, 2026 era"];
@@ -32,7 +35,9 @@ async function hostPage(): Promise<string> {
   const server = createServer((_, response) => {
     response.setHeader("content-type", "text/html; charset=utf-8");
     const head = `<meta charset="utf-8"><title>Host</title><link rel="icon" href="data:,"><style>:root{color-scheme:light dark}</style>`;
-    response.end(`<!doctype html><html lang="en"><head>${head}<script>${script.replaceAll("</", "<\\/")}</script></head><body></body></html>`);
+    response.end(
+      `<!doctype html><html lang="en"><head>${head}<script>${script.replaceAll("</", "<\\/")}</script></head><body></body></html>`,
+    );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {

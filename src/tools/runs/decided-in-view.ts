@@ -1,3 +1,4 @@
+import type { ChangeRun } from "../../changes/change-run.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -24,13 +25,18 @@ export async function decidedInView(
   const waiting = await waitingRun(runId, context);
   const { digest = "" } = waiting?.state.facts.waits ?? {};
   const isMeant = await isSecretFor({ runId, digest }, secret, context);
-  const isOwn = waiting?.header.caller === context.caller && waiting.header.project === context.project.id;
-  if (!(isMeant && isOwn && mayDecideInView(context))) throw nothingToDecide();
+  if (waiting === undefined || !(isMeant && isOwn(waiting, context) && mayDecideInView(context)))
+    throw nothingToDecide();
   const by = { who: context.person ?? context.caller, where: "view" } as const;
   const outcome = await (decision === "approve" ? approve : decline)(waiting, by, changes, context);
   if (outcome === "decided") throw nothingToDecide();
   const answer = await reportedRun(await ownRun(runId, context), context);
   return outcome === "stale" ? { ...answer, isError: true } : answer;
+}
+
+/** Whether a run is the caller's, and one that this process has the key for. */
+function isOwn({ header }: ChangeRun, { caller, project, environment }: ToolContext): boolean {
+  return header.caller === caller && header.project === project.id && header.environment === environment;
 }
 
 function nothingToDecide(): ToolError {
