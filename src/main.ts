@@ -90,7 +90,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   page: {
     usage: "page [--port 0]",
-    meaning: "opens a page in the browser: the runs of this machine's state folder, and decisions on those that wait",
+    meaning: "opens the page of this machine's state folder: its runs, and decisions on those that wait",
     options: [{ flag: "port", meaning: "the port to listen on, on this machine alone; 0 takes a free one" }],
     run: async (line) => (await import("./commands/page/run-page.ts")).runPage(line),
   },
@@ -104,7 +104,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "setup HOST [--yes] [--remove]",
     meaning:
       "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini, " +
-      "with the settings that are given; shows the change and asks first",
+      "with the settings given; shows the change and asks first",
     options: [
       { flag: "yes", toggle: true, meaning: "writes without asking, and without keys" },
       { flag: "remove", toggle: true, meaning: "takes this server out again" },
@@ -130,7 +130,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   plan: {
     usage: "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN]",
     meaning:
-      "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: it cannot be applied",
+      "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: an error",
     options: [
       TARGETING,
       PRUNE,

@@ -82,8 +82,7 @@ export const SETTINGS = {
     "TARGETING_MCP_SANDBOX_SEED",
     seed,
     undefined,
-    "what the embedded sandbox holds at its start: nothing, the data of a small shop, or what a file holds in the form " +
-      "of the control plane's seeds",
+    "what the embedded sandbox holds at its start: nothing, a small shop, or a file of the control plane's seeds",
     "`sample` where the sandbox was chosen because nothing is set, else `none`",
   ),
   project: setting(
@@ -110,8 +109,8 @@ export const SETTINGS = {
     "TARGETING_MCP_PAGE",
     oneOf("auto", "on", "off"),
     "auto",
-    "a page on which a person sees runs and decides on those that wait: auto opens it where a browser can be reached; " +
-      "on tries whatever the surroundings; off never",
+    "a page where a person sees runs and decides on those that wait: auto opens it where a browser can be reached; " +
+      "on tries anyway; off never",
   ),
   trustViews: setting("TARGETING_MCP_TRUST_VIEWS", toggle, false, "strict: a yes in a view of the host counts", "off"),
   allowedTargetings: setting(
@@ -180,8 +179,8 @@ export const SETTINGS = {
   ),
   store: key(
     "TARGETING_MCP_STORE",
-    "`postgres://` address of the database in which runs, locks, suites, names, audit and the seal key are kept, for " +
-      "processes on several machines",
+    "`postgres://` address of the database that keeps runs, locks, suites, names, audit and the seal key, for processes " +
+      "on several machines",
     databaseAddress,
     "none: files in the state folder",
   ),
@@ -276,7 +275,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MAX_CONCURRENCY",
     wholeNumber(1, 10_000),
     64,
-    "over HTTP: most requests under way at once, of which one caller has at most half; one more is answered with 503",
+    "over HTTP: most requests under way at once, one caller has at most half; more are answered 503",
   ),
   metrics: setting(
     "TARGETING_MCP_METRICS",
