@@ -129,8 +129,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   plan: {
     usage: "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN]",
-    meaning:
-      "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: an error",
+    meaning: "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: an error",
     options: [
       TARGETING,
       PRUNE,

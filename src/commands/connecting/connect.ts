@@ -66,7 +66,12 @@ export function connect(settings: Settings, shared: Shared): Connected {
   const { redactor, log } = shared.told ?? logOf(settings, shared);
   const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
   const apis = watched(openApis(settings), watch);
-  const services = { ...servicesOver(apis, settings, { backend, log, around: observer?.run }), sealKey, stopping };
+  const { trustViews, project } = settings;
+  const { id, name = id } = project;
+  const services = {
+    ...servicesOver(apis, settings, { backend, log, around: observer?.run }),
+    ...{ sealKey, stopping, trustViews, project: { id, name } },
+  };
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
     now: systemClock.now,
     redact: redactor.text,
@@ -104,7 +109,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-type Services = Omit<ToolServices, "stopping" | "sealKey">;
+type Services = Omit<ToolServices, "stopping" | "sealKey" | "trustViews" | "project">;
 
 /** What the services keep their runs in, and who looks at them. */
 interface Below extends Pick<RunsContext, "around"> {
@@ -181,8 +186,6 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,
-    trustViews: settings.trustViews,
-    project: { id: settings.project.id, name: settings.project.name ?? settings.project.id },
     ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
     maxDeletes: settings.maxDeletes,
     keep: settings.keep,
