@@ -139,7 +139,10 @@ test("a view that is shown again decides nothing a second time", async () => {
   });
   await onPage(url, async (page) => {
     const { frame } = await shown(page, host, call);
-    await button(frame, "Approve").click();
+    // The view may know by then that the run was decided on.
+    await button(frame, "Approve")
+      .click({ timeout: 1000 })
+      .catch(() => undefined);
     await frame.getByText("A person said no to this in the view.").waitFor();
     expect(await button(frame, "Approve").count()).toBe(0);
   });
@@ -179,7 +182,8 @@ test("a running run is shown with Cancel, which stops it", async () => {
   await onPage(await hostPage(), async (page) => {
     const { frame } = await shown(page, host, call);
     await button(frame, "Cancel").click();
-    await frame.getByText("The run has ended: cancelled.").waitFor();
+    await frame.getByText("The run has ended:").waitFor();
+    expect(await frame.locator("main").innerText()).toContain("cancelled");
   });
 });
 
