@@ -2,7 +2,6 @@ import { createServer } from "node:http";
 import { build } from "esbuild";
 import type { Frame, Page } from "playwright-core";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { startService } from "../support/service.ts";
 import { madeTargeting, VIEW_HOSTS, VIEW_URI, type ViewHost, type ViewResult } from "../support/view-hosts.ts";
 import { findingsOfAxe, SCHEMES, withBrowser } from "./browser.ts";
 
@@ -167,23 +166,6 @@ test("names are text, everything goes by keyboard, and the host learns the heigh
     }
     await page.keyboard.press("Enter");
     await frame.getByText("The run has ended: cancelled.").waitFor();
-  });
-});
-
-test("a running run is shown with Cancel, which stops it", async () => {
-  const service = await startService();
-  const host = await start({ env: { ...service.live, TARGETING_MCP_WAIT_MS: "1500" } });
-  const targetingId = await madeTargeting(host);
-  await service.slow("addOptions", 5000);
-  const items = Array.from({ length: 4000 }, (_, at) => ({ name: `Option ${at}` }));
-  const added = await host.call("bulk_add_options", { targetingId, items });
-  expect(added.structuredContent?.status).toBe("running");
-  const call = await called(host, "get_run", { runId: added.structuredContent?.runId ?? "" });
-  await onPage(await hostPage(), async (page) => {
-    const { frame } = await shown(page, host, call);
-    await button(frame, "Cancel").click();
-    await frame.getByText("The run has ended:").waitFor();
-    expect(await frame.locator("main").innerText()).toContain("cancelled");
   });
 });
 
