@@ -3,13 +3,16 @@ import { PATHS } from "../paths.ts";
 import { Frame } from "./frame.tsx";
 import { startView } from "./host/run-view.tsx";
 import { redeem } from "./redeem.ts";
+import { link } from "./state.ts";
 import { follow } from "./stream.ts";
 
 const { pathname } = location;
+const login = document.querySelector<HTMLMetaElement>("meta[name=login]")?.content;
 // The same script shows a run within a host (MCP Apps): the document that the host is given says so.
 const isView = "view" in document.documentElement.dataset;
 if (!isView) render(<Frame />, document.body);
 if (isView) await startView();
 else if (pathname.startsWith(PATHS.open)) await redeem(pathname.slice(PATHS.open.length));
 else if (pathname === PATHS.callback) location.replace(PATHS.page);
+else if (login !== undefined) link.value = { is: "refused", ways: JSON.parse(decodeURIComponent(login)) };
 else await follow();

@@ -5,7 +5,7 @@ import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
 import { NOBODY_CAME, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
-import type { Run } from "../../../runs/kind.ts";
+import type { Run, ToolCall } from "../../../runs/kind.ts";
 import type { WishCall } from "../../../wishes/wish-state.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
@@ -68,8 +68,8 @@ export async function decideOnPage(
 export function askLater(changes: Changes, context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, { changes, clock: context.clock });
-    const { runId } = header;
-    const shown = context.page?.show(runId) ?? Promise.resolve(false);
+    const { runId, call } = header;
+    const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
     // Nothing waits for it: a page that cannot be opened is one that nobody came to.
     void shown
       .catch(() => false)
@@ -119,14 +119,14 @@ export async function decideWishOnPage(
  * which is given at once.
  */
 async function askOnPage(
-  { runId }: Pick<RunHeader, "runId">,
+  { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,
   otherwise: () => Promise<ToolAnswer>,
   after?: (run: Run) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
   if (context.inView) return shownInView(runId, context);
   let came: boolean | undefined;
-  const coming = (context.page?.show(runId) ?? Promise.resolve(false)).then((shown) => {
+  const coming = (context.page?.show({ runId, tool }) ?? Promise.resolve(false)).then((shown) => {
     came = shown;
   });
   await atMostOneWait(Promise.race([coming, untilDecided(runId, context)]), context);
@@ -135,7 +135,7 @@ async function askOnPage(
   const isWaiting = !(await isDecided(runId, context));
   const run = await context.runs.find(runId);
   if (after !== undefined && run !== undefined && !isWaiting) return after(run);
-  return reportRun(run, context, isWaiting ? [waitsOnPage(runId)] : []);
+  return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
 /** The answer that the client shows in a view, and the secret with which a person decides there. */
