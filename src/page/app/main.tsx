@@ -13,6 +13,6 @@ const isView = "view" in document.documentElement.dataset;
 if (!isView) render(<Frame />, document.body);
 if (isView) await startView();
 else if (pathname.startsWith(PATHS.open)) await redeem(pathname.slice(PATHS.open.length));
-else if (pathname === PATHS.callback) location.replace(PATHS.page);
 else if (login !== undefined) link.value = { is: "refused", ways: JSON.parse(decodeURIComponent(login)) };
+else if (pathname === PATHS.callback) location.replace(PATHS.page);
 else await follow();
