@@ -2,8 +2,8 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { call, killAll, reportOf, startReplica, startService } from "../cluster.ts";
-import { transactionPooler } from "./pooler.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
+import { transactionPooler } from "./pooler.ts";
 
 let postgres: TestPostgres;
 beforeAll(async () => {

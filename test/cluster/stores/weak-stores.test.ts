@@ -8,8 +8,8 @@ import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
 import { startCommand } from "../../support/server-process.ts";
 import { closedPort } from "../../support/stub-server.ts";
 import { killAll, startMember, startReplica } from "../cluster.ts";
-import { transactionPooler } from "./pooler.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
+import { transactionPooler } from "./pooler.ts";
 
 let postgres: TestPostgres;
 let weak: TestPostgres;
