@@ -76,7 +76,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "commands/http",
     holds: "the command that serves over HTTP: its settings of access, and a context for each project",
-    uses: ["commands", "commands/connecting", "commands/doctor", ...BELOW_COMMANDS],
+    uses: ["commands", "commands/connecting", "commands/doctor", "commands/http/people", ...BELOW_COMMANDS],
+  },
+  {
+    path: "commands/http/people",
+    holds: "the people who decide over HTTP: who may approve what, their page, and how they learn of a run that waits",
+    uses: ["commands/http", "commands/page", "page", "page/runs", "page/serve", ...BELOW_COMMANDS],
   },
   {
     path: "commands/sandbox",
@@ -101,7 +106,14 @@ export const ROOMS: readonly Room[] = [
   {
     path: "commands/doctor",
     holds: "what is wrong with the settings, keys, scopes, folders and routes, and what to do",
-    uses: ["commands", "commands/connecting", "commands/http", "commands/sandbox", ...BELOW_COMMANDS],
+    uses: [
+      "commands",
+      "commands/connecting",
+      "commands/http",
+      "commands/http/people",
+      "commands/sandbox",
+      ...BELOW_COMMANDS,
+    ],
   },
   {
     path: "commands/setup",

@@ -1,5 +1,6 @@
 import { folders, toggle } from "../../src/settings/forms.ts";
-import { SETTINGS, type Setting } from "../../src/settings/registry.ts";
+import { SETTINGS } from "../../src/settings/registry.ts";
+import type { Setting } from "../../src/settings/setting.ts";
 
 /** A setting that installers ask a person for. */
 export interface AskedSetting {

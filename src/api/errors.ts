@@ -5,7 +5,7 @@ import type { Operation } from "../spec/routes.ts";
  * The purpose of a request: an operation of the two APIs, a look into a sandbox, or the keys of an authorization
  * server.
  */
-export type Purpose = Operation | "sandboxEvents" | "issuerKeys";
+export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
 /** Why a request failed, for people and for the journal. Never shown raw to an agent. */
 interface Cause {

@@ -1,15 +1,21 @@
-/** What an agent is told while a run waits for a person's decision on the page. */
-export function waitsOnPage(runId: string): string {
-  return (
-    `the person was shown a page with this run, and decides there: nothing was changed yet. Look with get_run, runId ` +
-    `${runId} and waitMs; cancel_run ends it`
-  );
+/** What an agent is told while a run waits for a person's decision on the page, which was opened or is at an address. */
+export function waitsOnPage(runId: string, address: string | undefined): string {
+  const who =
+    address === undefined
+      ? "the person was shown a page with this run, and decides there"
+      : `a person who may approve it decides on the page at ${address}`;
+  return `${who}: nothing was changed yet. Look with get_run, runId ${runId} and waitMs; cancel_run ends it`;
 }
 
 /** What can be done where a person's yes is needed, and no channel is left to ask for it. */
 export const STRICT_REMEDY =
   "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
   "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
+
+/** The same over HTTP, where no person can log in who may approve. */
+export const NOBODY_APPROVES =
+  "Nobody can approve this here: use a client that can ask (elicitation); or let an entry of TARGETING_MCP_ACCESS_FILE " +
+  'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/page.md).';
 
 /** What the agent is told where nobody came to the page, and no other channel is left. */
 export const NOBODY_CAME =

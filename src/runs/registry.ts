@@ -112,6 +112,11 @@ export class Runs {
     return found;
   }
 
+  /** The runs of all callers that may be unfinished or wait for a person's yes, the newest first. */
+  open(): Promise<readonly string[]> {
+    return this.#store.unfinished();
+  }
+
   /** A file of a run beside its journal. */
   part(runId: string, part: RunPart): ByteSource {
     return this.#store.part(runId, part);

@@ -5,7 +5,7 @@ import { SettingsError } from "../settings/error.ts";
 const KEY_BYTES = 32;
 
 /** What a key seals. Each purpose has its own key, so that a seal of one is invalid for another. */
-type SealPurpose = "confirmation" | "question";
+type SealPurpose = "confirmation" | "question" | "page";
 
 /** Gives the key of a purpose: 32 bytes, the same for all processes that share the setting or the kept key. */
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;

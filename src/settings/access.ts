@@ -15,18 +15,32 @@ export interface ProjectKeys {
 export interface AccessToken {
   readonly name: string;
   readonly token: string;
-  /** Name of a project; undefined: the configured keys. */
+  /** Name of a project; undefined: the configured keys. Where it approves, `*` means all projects. */
   readonly project?: string | undefined;
   readonly readOnly: boolean;
   /** Folders that `file` and `saveTo` may use; none: both are refused. */
   readonly folders: readonly string[];
+  /** Whether its holder decides on the page about the runs of its project. */
+  readonly approves?: boolean;
+  /** Whether it calls tools; absent: where it does not approve. */
+  readonly tools?: boolean | undefined;
 }
 
 /** What the access file holds. */
 export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
+  /** Nobody approves what their own entry asked for. */
+  readonly requireOtherApprover?: boolean;
 }
+
+/** Whether a token calls tools: one that approves does not, unless it says so. */
+export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
+  return tools ?? approves !== true;
+}
+
+/** The project of an entry that approves for all. */
+export const ALL_PROJECTS = "*";
 
 const SHORTEST_TOKEN = 16;
 
@@ -48,9 +62,12 @@ const accessFile = z.strictObject({
         project: z.string().optional(),
         readOnly: z.boolean().default(false),
         folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
+        approves: z.boolean().default(false),
+        tools: z.boolean().optional(),
       }),
     )
     .default([]),
+  requireOtherApprover: z.boolean().default(false),
 });
 
 /** Reads the access file; without one there are no tokens. Throws a SettingsError that shows no key or token. */
@@ -63,16 +80,16 @@ export function readAccess(file: string | undefined): Access {
     const [issue] = parsed.error.issues;
     throw refuse(`where ${issue?.path.join(".") || "the whole"} is not as it must be: ${issue?.message}`);
   }
-  const { tokens } = parsed.data;
+  const { tokens, requireOtherApprover } = parsed.data;
   const projects = new Map(Object.entries(parsed.data.projects));
-  for (const { name, project } of tokens) {
-    if (project !== undefined && !projects.has(project)) {
+  for (const { name, project, approves } of tokens) {
+    if (project !== undefined && !projects.has(project) && !(approves && project === ALL_PROJECTS)) {
       throw refuse(`where the token of ${name} names the project ${project}, which is not in projects`);
     }
   }
   if (new Set(tokens.map(({ name }) => name)).size < tokens.length) throw refuse("where two tokens have one name");
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length) throw refuse("where two names have one token");
-  return { projects, tokens };
+  return { projects, tokens, requireOtherApprover };
 }
 
 function contentOf(file: string, refuse: (why: string) => SettingsError): unknown {

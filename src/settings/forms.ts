@@ -34,6 +34,16 @@ export const address: Form<string> = {
   },
 };
 
+/** The same with a query, in which some services want their key. */
+export const hookAddress: Form<string> = {
+  words: "an http:// or https:// address without a user name or fragment",
+  read(given) {
+    const { search } = URL.canParse(given) ? new URL(given) : { search: "" };
+    const read = address.read(search === "" ? given : given.replace(search, ""));
+    return read && read + search;
+  },
+};
+
 /**
  * The identifier of an authorization server, as it stands in its tokens: compared as a text. Plain http only on this
  * machine.

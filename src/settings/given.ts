@@ -1,4 +1,4 @@
-import type { Setting } from "./registry.ts";
+import type { Setting } from "./setting.ts";
 
 /** Where the value of a setting came from. */
 export type Source = "flag" | "environment" | "default";

@@ -1,4 +1,5 @@
-import { SETTINGS, type Setting } from "./registry.ts";
+import { SETTINGS } from "./registry.ts";
+import type { Setting } from "./setting.ts";
 
 /** Who may call over HTTP, from where, and how many at once. */
 export interface HttpSettings {
@@ -7,6 +8,8 @@ export interface HttpSettings {
   /** The JSON file of tokens and projects, not yet read. */
   readonly accessFile: string | undefined;
   readonly oauth: OAuthSettings | undefined;
+  /** Is told of each run that waits for a yes. */
+  readonly approvalWebhook: string | undefined;
   /** Whether callers may bring their own keys in headers. */
   readonly ownKeys: boolean;
   /** The address of `/mcp` as clients see it. */
@@ -41,6 +44,7 @@ export function readHttpSettings(read: Read): HttpSettings {
     sessions: read(SETTINGS.sessions),
     accessFile: read(SETTINGS.accessFile),
     oauth: issuer === undefined ? undefined : { issuer, audience, jwksUrl, projectClaim },
+    approvalWebhook: read(SETTINGS.approvalWebhook),
     ownKeys: read(SETTINGS.ownKeys),
     publicUrl: read(SETTINGS.publicUrl),
     allowedHosts: read(SETTINGS.allowedHosts),

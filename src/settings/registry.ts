@@ -2,9 +2,8 @@ import {
   address,
   commaList,
   databaseAddress,
-  type Form,
   folders,
-  headerKey,
+  hookAddress,
   issuer,
   oneOf,
   path,
@@ -17,45 +16,7 @@ import {
   toggle,
   wholeNumber,
 } from "./forms.ts";
-
-/** One setting: where it is read from, how, and what it means. Flags, docs and manifest are made from this. */
-export interface Setting<Value, Fallback = Value | undefined> {
-  readonly variable: string;
-  /** Without the leading dashes; absent for keys and for variables that are not ours. */
-  readonly flag?: string;
-  /** The lower-case name of the variable is read too, as other programs do. */
-  readonly anyCase?: true;
-  /** Never shown, and replaced wherever it would appear. */
-  readonly secret: boolean;
-  readonly form: Form<Value>;
-  /** The value where it is set nowhere. */
-  readonly fallback: Fallback;
-  /** The fallback in words. */
-  readonly otherwise: string;
-  readonly meaning: string;
-}
-
-export const OWN_PREFIX = "TARGETING_MCP_";
-
-function setting<Value, Fallback extends Value | undefined>(
-  variable: string,
-  form: Form<Value>,
-  fallback: Fallback,
-  meaning: string,
-  otherwise = fallback === undefined ? "none" : String(fallback),
-): Setting<Value, Fallback> {
-  const flag = variable.replace(OWN_PREFIX, "").toLowerCase().replaceAll("_", "-");
-  return { variable, flag, secret: false, form, fallback, otherwise, meaning };
-}
-
-function key(variable: string, meaning: string, form = headerKey, otherwise = "none"): Setting<string, undefined> {
-  return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
-}
-
-/** A variable that other programs read too: without a flag. */
-function shared(variable: string, form: Form<string>, meaning: string, secret: boolean): Setting<string, undefined> {
-  return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
-}
+import { key, type Setting, setting, shared } from "./setting.ts";
 
 /** Every setting of every command. */
 export const SETTINGS = {
@@ -103,8 +64,9 @@ export const SETTINGS = {
   confirm: setting(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
-    "ask",
-    "before a deletion: ask; strict refuses clients that cannot be asked; off asks nobody",
+    undefined,
+    "before a deletion: ask; strict refuses where no person can be asked, in the client or on the page; off asks nobody",
+    "ask over stdio, strict over HTTP",
   ),
   page: setting(
     "TARGETING_MCP_PAGE",
@@ -248,6 +210,11 @@ export const SETTINGS = {
     undefined,
     "claim of an access token that names a project of the access file",
     "none: the configured keys are used",
+  ),
+  approvalWebhook: key(
+    "TARGETING_MCP_APPROVAL_WEBHOOK",
+    "over HTTP: address that is told by POST that a run waits for a yes: its ID, tool and project, and where the page is",
+    hookAddress,
   ),
   ownKeys: setting(
     "TARGETING_MCP_OWN_KEYS",

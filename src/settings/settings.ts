@@ -5,7 +5,8 @@ import { SettingsError } from "./error.ts";
 import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
-import { OWN_PREFIX, SETTING_LIST, SETTINGS, type Setting } from "./registry.ts";
+import { SETTING_LIST, SETTINGS } from "./registry.ts";
+import { OWN_PREFIX, type Setting } from "./setting.ts";
 import { type Platform, readStoreSettings, type StoreSettings, stateFolder } from "./state-folder.ts";
 
 /** All settings of an operator, read once at the start. Times are milliseconds. */
@@ -95,7 +96,7 @@ export function readSettings(input: SettingsInput): Settings {
     project: { name: projectName, id: projectId(environment, projectName) },
     toolsets: read(SETTINGS.toolsets),
     readOnly: read(SETTINGS.readOnly),
-    confirm: read(SETTINGS.confirm),
+    confirm: read(SETTINGS.confirm) ?? (input.overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
@@ -121,7 +122,7 @@ export function readSettings(input: SettingsInput): Settings {
       http,
       store?.url,
       store?.listenUrl,
-    ]),
+    ]).concat(forHttp.approvalWebhook ?? []),
     sources,
     unknownVariables: unknownVariables(input.environment),
   });

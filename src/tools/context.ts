@@ -44,7 +44,11 @@ export interface DecisionPage {
   /** Whether a person may be reached there at all. */
   readonly isOffered: () => boolean;
   /** Shows a waiting run to the person; false where nobody came to look. */
-  readonly show: (runId: string) => Promise<boolean>;
+  readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
+  /** Where people go by themselves; absent: it is opened for them. It opens nothing by itself. */
+  readonly address?: () => string;
+  /** What can be done where it is not offered and nothing else is left; absent: what is said over stdio. */
+  readonly remedy?: string;
 }
 
 /** What stays the same for every call that a server takes. */

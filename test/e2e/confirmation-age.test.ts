@@ -42,7 +42,7 @@ function callersIn(audit: string): readonly string[] {
 
 async function start(more: Readonly<Record<string, string>> = {}, answer?: Answer) {
   const service = await startService();
-  const server = await startHttp({ ...service.live, ...more });
+  const server = await startHttp({ ...service.live, TARGETING_MCP_CONFIRM: "ask", ...more });
   const client = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url, ...(answer && { answer }) });
   const { results } = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
   return { service, server, client, targetingId: results[0]?._id ?? "" };
@@ -91,7 +91,8 @@ async function interruptedDeletion(ageMs: number) {
   const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
   await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - ageMs }));
   const again = async (more: Readonly<Record<string, string>> = {}, answer?: Answer) => {
-    const { url } = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: server.stateDir, ...more });
+    const asking = { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_STATE_DIR: server.stateDir };
+    const { url } = await startHttp({ ...service.live, ...asking, ...more });
     return HTTP_CLIENTS["2026 client, modern"]({ url, ...(answer && { answer }) });
   };
   return { service, runId, again };

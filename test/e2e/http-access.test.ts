@@ -47,7 +47,8 @@ describe("tokens of the access file", () => {
         { name: "reader", token: READER, readOnly: true },
       ],
     });
-    const server = await startHttp({ ...service.live, TARGETING_MCP_ACCESS_FILE: file }, ["--host", "0.0.0.0"]);
+    const asking = { TARGETING_MCP_ACCESS_FILE: file, TARGETING_MCP_CONFIRM: "ask" };
+    const server = await startHttp({ ...service.live, ...asking }, ["--host", "0.0.0.0"]);
     return { service, server, url: server.url.replace("0.0.0.0", "127.0.0.1") };
   }
 

@@ -26,9 +26,10 @@ async function start() {
   const service = await startService();
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
   await writeFile(file, JSON.stringify({ tokens: Object.entries(TOKENS).map(([name, token]) => ({ name, token })) }));
-  const first = await startHttp({ ...service.live, TARGETING_MCP_ACCESS_FILE: file });
+  const asking = { TARGETING_MCP_ACCESS_FILE: file, TARGETING_MCP_CONFIRM: "ask" };
+  const first = await startHttp({ ...service.live, ...asking });
   const shared = { TARGETING_MCP_STATE_DIR: first.stateDir };
-  const second = await startHttp({ ...service.live, TARGETING_MCP_ACCESS_FILE: file, ...shared });
+  const second = await startHttp({ ...service.live, ...asking, ...shared });
   const client = async ({ url }: { readonly url: string }, who: keyof typeof TOKENS) => {
     const { callTool } = await connect({ url, headers: { authorization: `Bearer ${TOKENS[who]}` } });
     return {

@@ -8,6 +8,9 @@ import { HTTP_CLIENTS, type HttpClient, post, startHttp } from "../support/http-
 import { startCommand } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 
+/** Clients that cannot ask get tokens. */
+const ASKING = { TARGETING_MCP_CONFIRM: "ask" } as const;
+
 const report = z.looseObject({
   status: z.string(),
   runId: z.string().default(""),
@@ -54,7 +57,7 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
 
   test("a client that cannot be asked gets a token, which is good once, here, and unchanged", async () => {
     const service = await startService();
-    const { url } = await startHttp(service.live);
+    const { url } = await startHttp({ ...service.live, ...ASKING });
     const client = await connect({ url });
     const targetingId = await newTargeting(client);
     const planned = await call(client, "delete_targeting", { ids: [targetingId] });
@@ -78,12 +81,12 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
 
 test("a confirmation outlives the server that gave it", async () => {
   const service = await startService();
-  const first = await startHttp(service.live);
+  const first = await startHttp({ ...service.live, ...ASKING });
   const client = await HTTP_CLIENTS["2025 client"]({ url: first.url });
   const targetingId = await newTargeting(client);
   const { confirmation } = await call(client, "delete_targeting", { ids: [targetingId] });
   first.child.kill("SIGKILL");
-  const second = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir });
+  const second = await startHttp({ ...service.live, ...ASKING, TARGETING_MCP_STATE_DIR: first.stateDir });
   const later = await HTTP_CLIENTS["2025 client"]({ url: second.url });
   expect(await call(later, "delete_targeting", { confirmation: confirmation.token })).toMatchObject({
     status: "succeeded",

@@ -65,16 +65,25 @@ export function redeem(link: string, headers: Record<string, string> = {}): Prom
 
 /** A person who opened a link: follows the page's stream, and decides. */
 export async function personAt(link: string) {
-  const { origin } = new URL(link);
   const answer = await redeem(link);
   expect(answer.status).toBe(200);
+  return personWith(new URL(link).origin, answer);
+}
+
+/** The same with the session that an answer opened. */
+export async function personWith(origin: string, answer: Response) {
   const cookie = (answer.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
   const leaving = new AbortController();
   onTestFinished(() => leaving.abort());
   const seen: z.output<typeof messages> = [];
   const stream = await fetch(`${origin}/page/stream`, { headers: { cookie }, signal: leaving.signal });
   expect(stream.status).toBe(200);
-  follow(stream, seen).catch(() => undefined);
+  let isOver = false;
+  follow(stream, seen)
+    .catch(() => undefined)
+    .finally(() => {
+      isOver = true;
+    });
   const token = async (): Promise<string> => {
     await expect.poll(() => seen.some(({ kind }) => kind === "hello")).toBe(true);
     return seen.find(({ kind }) => kind === "hello")?.token ?? "";
@@ -84,6 +93,7 @@ export async function personAt(link: string) {
     cookie,
     token,
     seen,
+    isOver: () => isOver,
     leave: () => leaving.abort(),
     /** The runs as the page shows them now. */
     runs: () => seen.findLast(({ runs }) => runs !== undefined)?.runs ?? [],

@@ -1,18 +1,21 @@
 import type { Redactor } from "../../render/redact.ts";
 import { redactorFor } from "../../render/redact.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
+import { asksWho } from "../../server/http/auth.ts";
 import { catalogue, listedTools, type Offer } from "../../server/listing.ts";
 import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { toggle } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
-import { SETTING_LIST, SETTINGS, type Setting } from "../../settings/registry.ts";
+import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
+import type { Setting } from "../../settings/setting.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
 import { type Connected, connect } from "../connecting/connect.ts";
 import { backendOf } from "../connecting/store.ts";
 import { checkAccess } from "../http/http-access.ts";
+import { uncovered } from "../http/people/uncovered.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
@@ -63,6 +66,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...settings.unknownVariables.map(misspelt),
       stateFolder,
       ...exposures(settings, input),
+      ...checkApprovers(usable, input),
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
@@ -103,9 +107,9 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     routesOf(settings);
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
-    const asksWho = ownKeys || accessFile !== undefined || oauth !== undefined;
+    const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
     // Without authentication only this machine can be meant: the host itself is no setting.
-    checkAccess(settings, access, asksWho ? EVERY_HOST : THIS_HOST);
+    checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
     if (!(thrown instanceof SettingsError)) throw thrown;
@@ -123,6 +127,13 @@ function forProbing(settings: Settings): Settings {
     retryBudgetMs: 0,
     logLevel: "silent",
   };
+}
+
+/** Over stdio a person is reached otherwise: so this is about servers that ask who calls. */
+function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
+  if (!asksWho({ access, ...settings.http, jwt: undefined }) && settings.http.oauth === undefined) return [];
+  const lacking = uncovered(settings, access, { asksWho: true, environment });
+  return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
 function misspelt(variable: string): Check {

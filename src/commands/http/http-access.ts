@@ -1,4 +1,4 @@
-import type { Access } from "../../settings/access.ts";
+import { type Access, callsTools } from "../../settings/access.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { isLoopback } from "../../settings/proxy.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -23,10 +23,10 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
       "TARGETING_MCP_OAUTH_ISSUER",
     );
   }
-  const asks = access.tokens.length > 0 || oauth !== undefined || ownKeys;
+  const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
     throw refuse(
-      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token: no caller could be let in`,
+      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token that calls tools: no caller could be let in`,
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
@@ -54,7 +54,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   const hasKeys =
     environment.kind === "sandbox" || environment.management !== undefined || environment.events !== undefined;
   const someoneNeedsThem =
-    access.tokens.some(({ project }) => project === undefined) ||
+    access.tokens.some((token) => token.project === undefined && callsTools(token)) ||
     (oauth !== undefined && oauth.projectClaim === undefined);
   if (!hasKeys && someoneNeedsThem && !ownKeys) {
     throw refuse(

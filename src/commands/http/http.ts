@@ -19,9 +19,9 @@ import {
 import { followWork, type Log } from "../../server/log.ts";
 import { createMcpServer } from "../../server/mcp-server.ts";
 import { loadSkills } from "../../server/prompts/skills.ts";
-import { sealKeys } from "../../server/seal-key.ts";
+import { type SealKeys, sealKeys } from "../../server/seal-key.ts";
 import type { ServerParts } from "../../server/server-parts.ts";
-import { readAccess, secretsIn } from "../../settings/access.ts";
+import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
@@ -36,6 +36,8 @@ import { VERSION } from "../version.ts";
 import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
 import { listen, originOf } from "./listening.ts";
+import { type People, people } from "./people/people.ts";
+import { uncovered } from "./people/uncovered.ts";
 import { type Projects, projects } from "./projects.ts";
 import { servedFigures } from "./served-figures.ts";
 
@@ -73,36 +75,18 @@ export async function runHttp(line: CommandLine): Promise<number> {
     await closed(all, backend);
     return 1;
   }
-  const calls = callsUnderWay();
-  const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
-  const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
-  const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
-  const tools = await allTools();
-  const face = httpFace({
-    ...auth,
-    hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
-    authenticate: authenticator(auth),
-    partsFor: partsMaker(all, tools, {
-      calls,
-      observer,
-      seal: questionSeal(await seals("question")),
-      skills: await loadSkills(),
-    }),
-    createServer: createMcpServer,
-    toolsWithLists: toolsWithLists(tools),
-    metadata,
-    sessions: settings.http.sessions,
-    maxConcurrency: settings.http.maxConcurrency,
-    log,
-    stopping: stopping.signal,
-    ready: backend.ready,
-    metrics: figures && servedFigures(figures, access),
-  });
+  const { face, calls, listensAt, asks } = await serverOf(
+    { settings, access, all, input, host, port },
+    { seals, observer, stopping: stopping.signal, ready: backend.ready, figures },
+  );
   await Promise.race([start(), asked]);
   await driveLeftRuns({ all, input, settings, access }, stopping.signal);
   const url = (await listen(face.server, host, port)) + MCP_PATH;
-  log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asksWho(auth) });
+  listensAt(url);
+  log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
   warn(log, settings, input);
+  const lacking = uncovered(settings, access, { asksWho: asks, environment: input.environment });
+  if (lacking !== undefined) log.warn(lacking.found, { remedy: lacking.remedy });
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   await asked;
   log.info("stopping", {});
@@ -111,6 +95,61 @@ export async function runHttp(line: CommandLine): Promise<number> {
   await stop(face, all, calls);
   await closed(all, backend);
   return 0;
+}
+
+/** What the server is made of, beside what it shares with all of its process. */
+interface Served {
+  readonly settings: Settings;
+  readonly access: Access;
+  readonly all: Projects;
+  readonly input: SettingsInput;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What one process has once. */
+interface OfProcess extends Pick<ServerParts, "observer">, Pick<HttpOptions, "stopping" | "ready"> {
+  readonly seals: SealKeys;
+  /** Gives the figures; undefined: they are not served. */
+  readonly figures: (() => string) | undefined;
+}
+
+/** Makes the server; `listensAt` tells it its address as soon as its port is open. */
+async function serverOf(served: Served, { seals, observer, stopping, ready, figures }: OfProcess) {
+  const { settings, access, all, input, host, port } = served;
+  const calls = callsUnderWay();
+  const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
+  const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
+  const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
+  const tools = await allTools();
+  const asks = asksWho(auth);
+  let address = publicUrl;
+  const deciders = people({
+    ...{ settings, access, all, asksWho: asks, stopping, environment: input.environment },
+    address: () => new URL("/", address).href,
+    key: () => seals("page"),
+  });
+  const shared = { calls, observer, seal: questionSeal(await seals("question")), skills: await loadSkills() };
+  const face = httpFace({
+    ...auth,
+    hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
+    authenticate: authenticator(auth),
+    partsFor: partsMaker({ all, tools, servicesFor: deciders.servicesFor }, shared),
+    createServer: createMcpServer,
+    toolsWithLists: toolsWithLists(tools),
+    metadata,
+    sessions: settings.http.sessions,
+    page: deciders.serve,
+    maxConcurrency: settings.http.maxConcurrency,
+    log: all.of(undefined).log,
+    stopping,
+    ready,
+    metrics: figures && servedFigures(figures, access),
+  });
+  const listensAt = (url: string): void => {
+    address = settings.http.publicUrl ?? url;
+  };
+  return { face, calls, listensAt, asks };
 }
 
 function warn(log: Log, settings: Settings, input: SettingsInput): void {
@@ -138,15 +177,26 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
 function partsMaker(
-  all: Projects,
-  tools: readonly ListedTool[],
+  {
+    all,
+    tools,
+    servicesFor,
+  }: Pick<People, "servicesFor"> & { readonly all: Projects; readonly tools: readonly ListedTool[] },
   shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
 ): HttpOptions["partsFor"] {
   const writingTools = toolsThatWrite(tools);
   return ({ name, owner: caller, keys, readOnly, folders }) => {
-    const { services, offer, redactor, log, use, forgotten, ...project } = all.of(keys);
+    const project = all.of(keys);
+    const { services, offer, redactor, log, use, forgotten } = project;
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
-    const mine = { ...services, noteDecision: audit, readOnly: services.readOnly || readOnly, allowedDirs: folders };
+    const people = servicesFor({ name, owner: caller, keys }, project);
+    const mine = {
+      ...services,
+      ...people,
+      noteDecision: audit,
+      readOnly: services.readOnly || readOnly,
+      allowedDirs: folders,
+    };
     const its = { ...offer, readOnly: mine.readOnly };
     const own = {
       caller,

@@ -13,7 +13,9 @@ const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
 /** What a caller works with. */
-interface Project extends Connected {
+export interface Project extends Connected {
+  /** What its runs name it by. */
+  readonly id: string;
   /** A request begins to use it; the given function says that it is over. What is in use is not forgotten. */
   readonly use: () => () => void;
   /** Aborted when its keys are forgotten, so that what still holds it lets it go; absent: they never are. */
@@ -27,6 +29,10 @@ export interface Projects {
    * where all that may be kept is in use.
    */
   of(keys: ProjectKeys | undefined): Project;
+  /** What the runs of keys name their project by. Throws a SettingsError where such keys are of no use here. */
+  idOf(keys: ProjectKeys | undefined): string;
+  /** Those that are connected now. */
+  living(): readonly Project[];
   /** Stops every run between two requests; resolves when they rest. */
   interrupt(): Promise<void>;
   /** Closes every connection. */
@@ -45,6 +51,7 @@ interface Kept {
 export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
   const configured: Project = {
     ...connect(settings, shared),
+    id: settings.project.id,
     use: () => () => undefined,
     forgotten: undefined,
   };
@@ -69,15 +76,25 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     if (oldest === undefined) throw new NoRoom("too many callers with keys of their own are busy; try again");
     forget(...oldest);
   };
+  const ids = new WeakMap<ProjectKeys, string>();
+  const settingsOf = (keys: ProjectKeys): Settings =>
+    readSettings(withKeys(input, keys, environment.kind === "sandbox"));
   return {
+    idOf(keys) {
+      if (keys === undefined || isEmbedded) return configured.id;
+      const id = ids.get(keys) ?? settingsOf(keys).project.id;
+      ids.set(keys, id);
+      return id;
+    },
+    living: everyone,
     of(keys) {
       if (keys === undefined || isEmbedded) return configured;
       const id = digestOf(keys);
       let one = kept.get(id);
       if (one === undefined) {
-        const ofKeys = readSettings(withKeys(input, keys, environment.kind === "sandbox"));
+        const ofKeys = settingsOf(keys);
         makeRoom();
-        one = keptProject(connect(ofKeys, shared));
+        one = keptProject(connect(ofKeys, shared), ofKeys.project.id);
       }
       one.usedAt = systemClock.now();
       kept.delete(id);
@@ -94,7 +111,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   };
 }
 
-function keptProject(connected: Connected): Kept {
+function keptProject(connected: Connected, id: string): Kept {
   const forgetting = new AbortController();
   const use = (): (() => void) => {
     let isOver = false;
@@ -107,7 +124,7 @@ function keptProject(connected: Connected): Kept {
     };
   };
   const kept: Kept = {
-    project: { ...connected, use, forgotten: forgetting.signal },
+    project: { ...connected, id, use, forgotten: forgetting.signal },
     forget: () => forgetting.abort(),
     requests: 0,
     usedAt: 0,

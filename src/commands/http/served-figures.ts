@@ -1,4 +1,4 @@
-import { authenticator } from "../../server/http/auth.ts";
+import { asksWho, authenticator } from "../../server/http/auth.ts";
 import { httpError } from "../../server/http/guards.ts";
 import type { ServedFigures } from "../../server/http/probes.ts";
 import { FIGURES_TYPE } from "../../server/observing/figures.ts";
@@ -19,7 +19,7 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
     text,
     async refuse(request, from) {
       if (isFromHere(request, from)) return undefined;
-      if (access.tokens.length === 0) {
+      if (!asksWho({ access, jwt: undefined, ownKeys: false })) {
         return httpError(403, "figures are for this machine, and for tokens of TARGETING_MCP_ACCESS_FILE");
       }
       const caller = await authenticate(request);

@@ -1,10 +1,9 @@
-import type { Log } from "../../server/log.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../../tools/context.ts";
 import type { Connected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
 import { mayOpen, openBrowser } from "./browser.ts";
-import type { LocalPage } from "./local-page.ts";
+import type { LinkedPage } from "./linked-page.ts";
 import { personHere } from "./person.ts";
 
 /** How long a person has to come to a page that was opened for them. */
@@ -17,45 +16,41 @@ export function withPage(
   environment: Parts["environment"],
 ): ToolServices {
   const project = { id, name };
+  const serve = async (): Promise<LinkedPage> => {
+    const { localPage } = await import("./local-page.ts");
+    const about = `${services.environment}, project ${name}`;
+    return localPage({ services: all, caller: ownCaller({ store }), project }, { log, about });
+  };
   const all: ToolServices = {
     ...services,
     person: personHere(environment),
     noteDecision: audit,
-    page: decisionPage({ page, services: () => all, caller: ownCaller({ store }), project, environment, log }),
+    page: decisionPage({ page, serve, environment }),
   };
   return all;
 }
 
-/** What the page of a server over stdio is made of. */
+/** What the page of this machine's person is made of. */
 interface Parts {
   readonly page: "auto" | "on" | "off";
-  readonly services: () => ToolServices;
-  /** Whose runs are shown. */
-  readonly caller: string;
-  readonly project: { readonly id: string; readonly name: string };
+  /** Serves it; called when it is first needed. */
+  readonly serve: () => Promise<LinkedPage>;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly log: Log;
 }
 
-/** The page of a server over stdio: it is served from the first run that has to be decided on, and loaded then. */
-function decisionPage({ page, services, caller, project, environment, log }: Parts): DecisionPage {
-  let serving: Promise<LocalPage> | undefined;
+/** The page that a server opens in the browser of this machine's person, once for each run that has to be decided on. */
+export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
+  let serving: Promise<LinkedPage> | undefined;
   const shownRuns = new Set<string>();
-  const served = (): Promise<LocalPage> => {
-    serving ??= import("./local-page.ts").then(({ localPage }) => {
-      const shown = { services: services(), caller, project };
-      return localPage(shown, { log, about: `${shown.services.environment}, project ${project.name}` });
-    });
-    return serving;
-  };
   let isOffered: boolean | undefined;
   return {
     isOffered() {
       isOffered ??= mayOpen(page, environment);
       return isOffered;
     },
-    async show(runId) {
-      const local = await served();
+    async show({ runId }) {
+      serving ??= serve();
+      const local = await serving;
       if (local.open() > 0) return true;
       if (shownRuns.has(runId)) return local.someoneWithin(COMES_WITHIN_MS);
       shownRuns.add(runId);

@@ -15,7 +15,8 @@ import {
 } from "../../tools/writing/confirmation/deciding.ts";
 import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
-import { canDrive, type Shown } from "./rows.ts";
+import { canDrive } from "./rows.ts";
+import { notApproved, type Shown, seenRun } from "./seen.ts";
 import { undo } from "./undoing.ts";
 
 const DECIDED = "This was decided already.";
@@ -23,27 +24,31 @@ const ENDED = "The server that asked has ended: ask the agent again.";
 const STALE = "Changed since it was planned: ask the agent to plan it again.";
 const UNKNOWN = "There is no such run.";
 
-/** Carries out what a person asks for a run. Answers 404 where the run belongs to another caller. */
+/** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
 export async function actOn(runId: string, action: string, by: Decider, shown: Shown): Promise<Response> {
-  const { services, caller } = shown;
-  const run = await services.runs.find(runId);
-  if (run === undefined || run.header.caller !== caller) return refusalAnswer(404, UNKNOWN);
+  const seen = await seenRun(runId, shown);
+  // The runs of others are only decided on.
+  if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
+  const { run } = seen;
+  const { services } = seen.shown;
   if (services.readOnly) return refusalAnswer(403, "This server only reads (TARGETING_MCP_READ_ONLY).");
   if (action === "cancel") {
     await services.runs.cancel(runId);
     return dataAnswer({});
   }
   // A no drives nothing: any process may write it down.
-  if (!(canDrive(run, shown) || action === "decline")) return refusalAnswer(409, ENDED);
+  if (!(canDrive(run, seen.shown) || action === "decline")) return refusalAnswer(409, ENDED);
   try {
     if (action === "undo") return await undo(run, services);
     if (action === "resume") {
       await resumeFor(run, by, services);
       return dataAnswer({});
     }
-    if (action !== "approve" && action !== "decline") return refusalAnswer(404, "The page has nothing here.");
+    if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
     const waiting = await waitingOfAnyKind(runId, services);
     if (waiting === undefined) return refusalAnswer(409, DECIDED);
+    const own = action === "approve" ? notApproved(run, shown) : undefined;
+    if (own !== undefined) return refusalAnswer(403, own);
     const outcome = await decided(waiting, action, by, services);
     if (outcome === "done") return dataAnswer({});
     return refusalAnswer(409, outcome === "stale" ? STALE : DECIDED);
@@ -52,6 +57,10 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
     if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
     return refusalAnswer(409, `${thrown.message}.`);
   }
+}
+
+function isDecision(action: string): action is "approve" | "decline" {
+  return action === "approve" || action === "decline";
 }
 
 function decided(

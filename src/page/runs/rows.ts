@@ -6,30 +6,22 @@ import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import { countsOf, didCounts } from "../../runs/report.ts";
-import type { ToolServices } from "../../tools/context.ts";
+import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
 import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import type { FailureRow, RunAction, RunDetail, RunRow, Waiting } from "../wire.ts";
 import { downloadOf, filesOf } from "./files.ts";
 import { planView } from "./plan-view.ts";
-
-/** What rows are made of: the runs of one caller, and whether anything may be changed. */
-export interface Shown {
-  readonly services: ToolServices;
-  /** Whose runs are shown. */
-  readonly caller: string;
-  /** The project that this process could drive runs of; a name to show. */
-  readonly project: { readonly id: string; readonly name: string };
-}
+import { notApproved, type SeenRun, type Shown, seenRun } from "./seen.ts";
 
 const MOST_RUNS = 200;
 const ENDED = "The server that asked has ended: ask the agent again.";
 const STALE = "Changed since it was planned.";
 
-/** The recent runs, the newest first. */
-export async function runRows(shown: Shown): Promise<readonly RunRow[]> {
-  const rows: RunRow[] = [];
+/** The recent runs, the newest first; `ofOthers` are more of them. */
+export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
+  const rows = await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   for await (const listed of shown.services.runs.list(shown.caller)) {
     rows.push(await listedRow(listed, names, shown));
@@ -41,12 +33,20 @@ export async function runRows(shown: Shown): Promise<readonly RunRow[]> {
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
   const { runId, tool, caller, targetingId, startedAt, updatedAt, status } = listed;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const row = { runId, tool, caller, status: STATUSES.find((one) => one === status) ?? "unknown", counts };
+  const row = {
+    runId,
+    tool,
+    caller: callerName(caller),
+    status: STATUSES.find((one) => one === status) ?? "unknown",
+    counts,
+  };
   const run = status === "needs_confirmation" ? await waitingOfAnyKind(runId, shown.services) : undefined;
   return {
     ...{ ...row, startedAt, updatedAt },
     ...(targetingId !== undefined && { targeting: targetingOf(targetingId, names) }),
-    ...(run ? waitingParts(run, shown) : { actions: actionsOf(row.status, listed.open, shown) }),
+    ...(run
+      ? waitingParts(run, shown, notApproved(run, shown))
+      : { actions: actionsOf(row.status, listed.open, shown) }),
   };
 }
 
@@ -57,13 +57,15 @@ function targetingOf(_id: string, names: ReadonlyMap<string, string>): NonNullab
 
 /** One run with everything beneath its row; undefined where there is none that this person may see. */
 export async function runDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
-  const run = await shown.services.runs.find(runId);
-  if (run === undefined || run.header.caller !== shown.caller) return undefined;
+  const seen = await seenRun(runId, shown);
+  if (seen === undefined) return undefined;
+  const { run, isOwn } = seen;
+  const { services } = seen.shown;
   return {
-    run: await foundRow(run, shown),
+    run: await foundRow(seen, shown),
     failures: toldFailures(run.state).map(failureRow),
-    downloads: await filesOf(run, shown.services),
-    ...(isPlan(run) && { plan: planView(await documentOf(runId, shown.services), shown.services) }),
+    downloads: isOwn ? await filesOf(run, services) : [],
+    ...(isPlan(run) && { plan: planView(await documentOf(runId, services), services) }),
   };
 }
 
@@ -73,7 +75,8 @@ export async function downloaded(runId: string, file: string, shown: Shown): Pro
   return run?.header.caller === shown.caller ? downloadOf(run, file, shown.services) : undefined;
 }
 
-async function foundRow(run: Run, shown: Shown): Promise<RunRow> {
+/** The row of a run, for the person who is shown it. */
+async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingOfAnyKind(runId, shown.services);
@@ -82,7 +85,7 @@ async function foundRow(run: Run, shown: Shown): Promise<RunRow> {
   return {
     ...{
       runId,
-      caller,
+      caller: callerName(caller),
       environment,
       tool: state.facts?.tool ?? header.call.tool,
       status: run.status(),
@@ -91,8 +94,10 @@ async function foundRow(run: Run, shown: Shown): Promise<RunRow> {
     ...{ startedAt: createdAt, updatedAt: state.updatedAt, requests: state.requests },
     ...(asked !== undefined && { decided: askedWords(asked) }),
     ...(waiting
-      ? waitingParts(waiting, shown)
-      : withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)),
+      ? waitingParts(waiting, shown, notApproved(run, to))
+      : isOwn
+        ? withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
+        : { actions: [] }),
   };
 }
 
@@ -126,15 +131,16 @@ function mayGoBack(run: Run): boolean {
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
-/** What a row says of a run that waits for a decision. */
+/** What a row says of a run that waits for a decision; `own` is why this person may not approve it. */
 function waitingParts(
   run: ChangeRun | WishRun,
   shown: Shown,
+  own: string | undefined,
 ): Pick<RunRow, "project" | "waiting" | "actions" | "disabled"> {
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return { actions: [] };
   const isDriven = canDrive(run, shown);
-  const why = waits.stale === undefined ? (isDriven ? undefined : ENDED) : STALE;
+  const why = waits.stale === undefined ? (isDriven ? own : ENDED) : STALE;
   const waiting: Waiting = {
     ...{ effect, parts: waits.parts, expiresAt: waits.until },
     ...lostAndUndoable(waits.parts, shown.services.keep.days),

@@ -2,16 +2,18 @@ import { PATHS } from "../paths.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
 import { eventStream } from "../serve/event-stream.ts";
 import { bodyOf, refusedPost } from "../serve/guard.ts";
-import type { PageSession } from "../serve/sessions.ts";
 import type { Hello, Message } from "../wire.ts";
 import { actOn } from "./actions.ts";
-import { downloaded, runDetail, type Shown } from "./rows.ts";
+import { downloaded, runDetail } from "./rows.ts";
+import type { Shown } from "./seen.ts";
 import { runUpdates } from "./updates.ts";
 
 /** A person who is logged in to the page: as what the audit names them, and what they are shown. */
 export interface Viewer {
   readonly who: string;
   readonly shown: Shown;
+  /** The token of their session. */
+  readonly token: string;
 }
 
 /** What the page is told of a session while its stream is open. */
@@ -20,32 +22,34 @@ export interface StreamWatch {
   readonly opened: () => () => void;
   /** Notices that the session has not seen yet. */
   readonly notices: () => readonly string[];
+  /** Aborted when the session is over, or its server ends. */
+  readonly signal?: AbortSignal;
 }
 
 /** Serves the data of runs, and the decisions on them, to a person with a session. */
 export async function answerRuns(
   request: Request,
-  session: PageSession<Viewer>,
+  viewer: Viewer,
   about: Pick<Hello, "about" | "returns">,
   watch: StreamWatch,
 ): Promise<Response> {
   const { pathname } = new URL(request.url);
-  const { shown } = session.who;
+  const { shown } = viewer;
   const [, runId, action] = new RegExp(`^${PATHS.runs}/([0-9A-Z]{26})(?:/([a-z]+))?$`).exec(pathname) ?? [];
   if (request.method === "POST") {
-    const refused = refusedPost(request, session);
+    const refused = refusedPost(request, viewer);
     if (refused !== undefined) return refused;
     const body = await bodyOf(request);
     if (body instanceof Response) return body;
     if (runId === undefined || action === undefined) return nothingHere();
-    return actOn(runId, action, { who: session.who.who, where: "page" }, shown);
+    return actOn(runId, action, { who: viewer.who, where: "page" }, shown);
   }
   if (request.method !== "GET") return refusalAnswer(405, "The page is read by GET.");
   if (pathname === PATHS.stream) {
     const closed = watch.opened();
     const notices: readonly Message[] = watch.notices().map((text) => ({ kind: "notice", text }));
-    const first = [helloOf(session, about), ...notices];
-    return eventStream(request, runUpdates(shown), { first, ended: closed });
+    const first = [helloOf(viewer, about), ...notices];
+    return eventStream(request, runUpdates(shown), { first, signal: watch.signal, ended: closed });
   }
   if (runId === undefined) return nothingHere();
   if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();
@@ -53,7 +57,7 @@ export async function answerRuns(
   return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
 }
 
-function helloOf({ token, who: { shown } }: PageSession<Viewer>, about: Pick<Hello, "about" | "returns">): Hello {
+function helloOf({ token, shown }: Viewer, about: Pick<Hello, "about" | "returns">): Hello {
   const { readOnly } = shown.services;
   return { kind: "hello", views: ["approvals", "runs"], token, ...about, ...(readOnly && { readOnly }) };
 }

@@ -1,16 +1,18 @@
 import { createHash } from "node:crypto";
 import type { StreamSource } from "../serve/event-stream.ts";
 import type { Message } from "../wire.ts";
-import { runRows, type Shown } from "./rows.ts";
+import { runRows } from "./rows.ts";
+import { runsOfOthers, type Shown } from "./seen.ts";
 
 /** How often a page that is open looks at the runs, which any process may change, in milliseconds. */
 const LOOK_MS = 500;
 
 /** What the pages of runs are told: all recent runs, whenever one of them has changed. */
 export function runUpdates(shown: Shown): StreamSource<Message> {
+  const ofOthers = runsOfOthers(shown);
   return {
     async since(position) {
-      const runs = await runRows(shown);
+      const runs = await runRows(shown, await ofOthers());
       const now = createHash("sha256").update(JSON.stringify(runs)).digest("base64url");
       return { messages: now === position ? [] : [{ kind: "runs", whole: true, runs }], position: now };
     },

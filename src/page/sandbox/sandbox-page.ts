@@ -19,7 +19,7 @@ const ROWS = 150;
  * before. Loading the page gives a session without a link, since nothing real is behind it.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
-  const sessions = pageSessions<"local">({ cookieName: `sandbox-page-${new URL(url).port}` });
+  const sessions = pageSessions({ cookieName: `sandbox-page-${new URL(url).port}` });
   const updates = sandboxUpdates(world);
   const hello = (token: string): Hello => ({
     kind: "hello",
@@ -35,7 +35,7 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
     const session = sessions.of(request);
     if (address.pathname === PATHS.page) {
       if (!isRead) return notAllowed();
-      const headers = session === undefined ? { "Set-Cookie": sessions.open("local").cookie } : {};
+      const headers = session === undefined ? { "Set-Cookie": sessions.open("local") } : {};
       return pageFile("page", { headers, isHead: method === "HEAD" });
     }
     const asset = isRead ? await pageAsset(address.pathname) : undefined;

@@ -1,72 +1,59 @@
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
+import { isSame } from "./guard.ts";
 
-/** A person's session with the page: the browser holds `id` in a cookie, the page sends `token` with each POST. */
-export interface PageSession<Who> {
-  readonly id: string;
+/** A person's session with the page: the browser holds it in a cookie, the page sends `token` with each POST. */
+export interface PageSession {
   readonly token: string;
-  readonly who: Who;
-  /** Milliseconds since 1970. */
-  readonly endsAt: number;
+  /** Who it is, as it was opened. */
+  readonly who: string;
 }
 
-/** The sessions of one process. */
-export interface PageSessions<Who> {
-  /** Opens a session; `cookie` is the value of the header `Set-Cookie` that goes with it. */
-  open(who: Who): { readonly session: PageSession<Who>; readonly cookie: string };
-  /** The session to which a request's cookie belongs, while it lasts. */
-  of(request: Request): PageSession<Who> | undefined;
-  /** Ends the sessions of which this is true. */
-  end(which: (session: PageSession<Who>) => boolean): void;
+/** The sessions of those who share a key. */
+export interface PageSessions {
+  /** Opens a session; gives the value of the header `Set-Cookie`. */
+  open(who: string): string;
+  /** The session of a request's cookie, while it lasts. */
+  of(request: Request): PageSession | undefined;
 }
 
 const LAST_MS = 12 * 3_600_000;
-/** Where a page is opened over and over, the oldest session goes first. */
-const MOST = 1000;
 
 /**
- * Keeps sessions in memory. `cookieName` holds the port or a random part, since cookies of all ports of a host are
- * shared; `secure` where the page is reached by https.
+ * Keeps sessions in their cookies, sealed: with a key of this process they end with it, and with one that others share
+ * they last in each of them. `cookieName` holds the port or a random part, since cookies of all ports of a host are shared;
+ * `secure` where the page is reached by https.
  */
-export function pageSessions<Who>({
+export function pageSessions({
   cookieName,
+  key = randomBytes(32),
   secure = false,
   now = Date.now,
 }: {
   readonly cookieName: string;
+  readonly key?: Uint8Array;
   readonly secure?: boolean;
   readonly now?: () => number;
-}): PageSessions<Who> {
-  const sessions = new Map<string, PageSession<Who>>();
+}): PageSessions {
+  const seal = (text: string): string => createHmac("sha256", key).update(text).digest("base64url");
   return {
     open(who) {
-      const session = { id: secret(), token: secret(), who, endsAt: now() + LAST_MS };
-      sessions.set(session.id, session);
-      const [oldest] = sessions.keys();
-      if (sessions.size > MOST && oldest !== undefined) sessions.delete(oldest);
+      const held = [now() + LAST_MS, Buffer.from(who).toString("base64url"), randomBytes(16).toString("base64url")];
+      const text = held.join(".");
       const attributes = ["Path=/", "HttpOnly", "SameSite=Strict", `Max-Age=${LAST_MS / 1000}`];
-      return {
-        session,
-        cookie: [`${cookieName}=${session.id}`, ...attributes, ...(secure ? ["Secure"] : [])].join("; "),
-      };
+      return [`${cookieName}=${text}.${seal(text)}`, ...attributes, ...(secure ? ["Secure"] : [])].join("; ");
     },
     of(request) {
-      const session = sessions.get(cookieOf(request, cookieName) ?? "");
-      if (session === undefined || session.endsAt > now()) return session;
-      sessions.delete(session.id);
-      return undefined;
-    },
-    end(which) {
-      for (const session of sessions.values()) if (which(session)) sessions.delete(session.id);
+      const [text = "", sealed = ""] = (cookieOf(request, cookieName) ?? "").split(/\.(?=[^.]*$)/);
+      if (!isSame(sealed, seal(text))) return undefined;
+      const [endsAt, who = ""] = text.split(".");
+      if (Number(endsAt) <= now()) return undefined;
+      return { token: seal(`token ${text}`), who: Buffer.from(who, "base64url").toString() };
     },
   };
 }
 
 /** The value of a cookie of a request. */
-function cookieOf(request: Request, name: string): string | undefined {
+export function cookieOf(request: Request, name: string): string | undefined {
   const cookies = (request.headers.get("cookie") ?? "").split(";").map((cookie) => cookie.trim());
   return cookies.find((cookie) => cookie.startsWith(`${name}=`))?.slice(name.length + 1);
-}
-
-function secret(): string {
-  return randomBytes(32).toString("base64url");
 }

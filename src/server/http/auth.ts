@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
-import type { Access, AccessToken, ProjectKeys } from "../../settings/access.ts";
+import { type Access, type AccessToken, callsTools, type ProjectKeys } from "../../settings/access.ts";
 import { headerKey } from "../../settings/forms.ts";
 import type { AccessClaims, JwtVerifier } from "./auth-jwt.ts";
 import { IssuerUnreachable } from "./issuer-keys.ts";
@@ -49,7 +49,7 @@ export interface AuthOptions {
 
 /** Whether callers have to authenticate. */
 export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
-  return access.tokens.length > 0 || jwt !== undefined || ownKeys;
+  return access.tokens.some(callsTools) || jwt !== undefined || ownKeys;
 }
 
 /**
@@ -58,7 +58,7 @@ export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
-  const needsToken = options.access.tokens.length > 0 || options.jwt !== undefined;
+  const needsToken = asksWho({ ...options, ownKeys: false });
   return async (request) => {
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
@@ -124,6 +124,7 @@ async function tokenCaller(
   if (token === undefined) throw new NoToken();
   const known = findToken(token);
   if (known !== undefined) {
+    if (!callsTools(known)) throw new NoAccess(403, "this token approves on the page, and calls no tool");
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);
     return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
   }
@@ -146,7 +147,7 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
 }
 
 /** Compares every token in constant time, so that the time of an answer tells nothing about the tokens. */
-function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
+export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
     const digest = digestOf(token);
@@ -186,9 +187,13 @@ function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions,
 }
 
 function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
+  return { ...rest, name, owner: ownerOf(name, rest.keys) };
+}
+
+/** Whose runs a caller's are, see `Caller`. */
+export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
   // No caller's name begins like this, so that owners of other keys are never mixed up with names.
-  const owner = rest.keys === undefined ? name : `keys:${hashOf(keyTexts(rest.keys))} ${name}`;
-  return { ...rest, name, owner };
+  return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;
 }
 
 function keyTexts({ targetingApiKey = "", eventAppKey = "" }: ProjectKeys): readonly string[] {

@@ -47,6 +47,8 @@ export interface HttpOptions extends Probed {
   /** The most messages at once for all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
+  /** Answers a request for the page for people; undefined where it is for something else. Absent: there is no page. */
+  readonly page?: (request: Request) => Promise<Response | undefined>;
 }
 
 /** What a caller's servers are made of, for as long as it is kept. */
@@ -89,14 +91,19 @@ export function httpFace(options: HttpOptions): HttpFace {
     return log.during({ requestId }, async () => {
       const refused = foreignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
-      log.warn("a request was refused for its Host or Origin", { path: req.path });
+      log.warn("a request was refused for its Host or Origin", {
+        // The path of a link is one that opens the page.
+        path: req.path.replace(/^\/open\/.*/, "/open/"),
+      });
       return refused;
     });
   });
   app.route("/", probes(options));
   for (const [path, document] of options.metadata) app.get(path, () => Response.json(document));
   app.all(MCP_PATH, ({ req, env }) => serve.answer(req.raw, env));
-  app.notFound(() => httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`));
+  app.all("*", async ({ req }) => {
+    return (await options.page?.(req.raw)) ?? httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`);
+  });
   app.onError((error) => {
     log.error("a request failed unexpectedly", { error });
     return httpError(500, "the request failed for a reason inside this server; its log says more");

@@ -131,7 +131,10 @@ async function runLive(
       declined: () => notRun(kept, context),
       token: () => token(),
       refusal: () =>
-        new ToolError(`this needs a person's yes, and this client cannot ask one. ${effect}`, STRICT_REMEDY),
+        new ToolError(
+          `this needs a person's yes, and this client cannot ask one. ${effect}`,
+          context.page?.remedy ?? STRICT_REMEDY,
+        ),
     },
     context,
   );

@@ -88,7 +88,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
       refusal: () =>
         new ToolError(
           `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          STRICT_REMEDY,
+          context.page?.remedy ?? STRICT_REMEDY,
         ),
     },
     context,

@@ -160,7 +160,10 @@ async function askedAgain(
         }),
       token: () => token(),
       refusal: () =>
-        new ToolError(`this needs a person's yes, and this client cannot ask one. ${effect}`, STRICT_REMEDY),
+        new ToolError(
+          `this needs a person's yes, and this client cannot ask one. ${effect}`,
+          context.page?.remedy ?? STRICT_REMEDY,
+        ),
     },
     context,
   );

@@ -109,7 +109,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       refusal: () =>
         new ToolError(
           `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          STRICT_REMEDY,
+          context.page?.remedy ?? STRICT_REMEDY,
         ),
     },
     context,

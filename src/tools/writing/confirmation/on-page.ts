@@ -5,7 +5,7 @@ import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
 import { NOBODY_CAME, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
-import type { Run } from "../../../runs/kind.ts";
+import type { Run, ToolCall } from "../../../runs/kind.ts";
 import type { WishCall } from "../../../wishes/wish-state.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
@@ -66,8 +66,8 @@ export async function decideOnPage(
 export function askLater(changes: Changes, context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, { changes, clock: context.clock });
-    const { runId } = header;
-    const shown = context.page?.show(runId) ?? Promise.resolve(false);
+    const { runId, call } = header;
+    const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
     // Nothing waits for it: a page that cannot be opened is one that nobody came to.
     void shown
       .catch(() => false)
@@ -116,13 +116,13 @@ export async function decideWishOnPage(
  * came to the page, and `after` once there is a decision; else the run is reported.
  */
 async function askOnPage(
-  { runId }: Pick<RunHeader, "runId">,
+  { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,
   otherwise: () => Promise<ToolAnswer>,
   after?: (run: Run) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
   let came: boolean | undefined;
-  const coming = (context.page?.show(runId) ?? Promise.resolve(false)).then((shown) => {
+  const coming = (context.page?.show({ runId, tool }) ?? Promise.resolve(false)).then((shown) => {
     came = shown;
   });
   await atMostOneWait(Promise.race([coming, untilDecided(runId, context)]), context);
@@ -131,7 +131,7 @@ async function askOnPage(
   const isWaiting = !(await isDecided(runId, context));
   const run = await context.runs.find(runId);
   if (after !== undefined && run !== undefined && !isWaiting) return after(run);
-  return reportRun(run, context, isWaiting ? [waitsOnPage(runId)] : []);
+  return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
 /** Resolves when a waiting run was decided, or the call is over. */

@@ -1,0 +1,74 @@
+import { statSync } from "node:fs";
+import type { RunHeader } from "../../../runs/backend/store.ts";
+import { ownerOf } from "../../../server/http/auth.ts";
+import type { Log } from "../../../server/log.ts";
+import { type Access, type AccessToken, ALL_PROJECTS, type ProjectKeys, readAccess } from "../../../settings/access.ts";
+import { SettingsError } from "../../../settings/error.ts";
+import type { Settings } from "../../../settings/settings.ts";
+import { callerName } from "../../../tools/caller-name.ts";
+import type { Projects } from "../projects.ts";
+
+/** What approvers are found with. */
+export interface ApproversOf {
+  readonly settings: Settings;
+  /** The access file as it is now. */
+  readonly access: () => Access;
+  readonly all: Pick<Projects, "idOf">;
+}
+
+/** What tells which project a run belongs to: the caller is its owner, as in its header. */
+export type RunOf = Pick<RunHeader, "project" | "caller">;
+
+/** Which runs belong to which keys. A sandbox is one project for all keys, so that the keys themselves tell. */
+export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
+  const isSandbox = environment.kind === "sandbox";
+  return {
+    ofKeys: (keys: ProjectKeys | undefined): string => (isSandbox ? ownerOf("", keys) : all.idOf(keys)),
+    ofRun({ caller, project }: RunOf): string {
+      if (!isSandbox) return project;
+      return caller.startsWith("key:") ? caller : caller.slice(0, -callerName(caller).length);
+    },
+  };
+}
+
+/** Whether a person can approve what a caller asks for. */
+export function offersTo(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
+  const { tokens, projects, requireOtherApprover } = of.access();
+  const { ofKeys, ofRun } = placesOf(of);
+  return tokens.some((entry) => {
+    if (!entry.approves || (requireOtherApprover && name === nameOf(entry))) return false;
+    return entry.project === ALL_PROJECTS || ofKeys(projects.get(entry.project ?? "")) === ofRun(run);
+  });
+}
+
+/** The name under which the holder of a token calls tools. */
+export function nameOf({ name }: Pick<AccessToken, "name">): string {
+  return `token:${name}`;
+}
+
+/**
+ * The access file as it is now: `first` until it changes. One that cannot be read any more lets no person in, until it is
+ * mended.
+ */
+export function accessNow(file: string | undefined, first: Access, log: Log): () => Access {
+  if (file === undefined) return () => first;
+  let [seen, last] = [markOf(file), first];
+  return () => {
+    const mark = markOf(file);
+    if (mark === seen) return last;
+    seen = mark;
+    try {
+      last = readAccess(file);
+    } catch (thrown) {
+      if (!(thrown instanceof SettingsError)) throw thrown;
+      log.error("the access file has changed, and cannot be read: nobody can approve", { error: thrown });
+      last = { ...last, tokens: [] };
+    }
+    return last;
+  };
+}
+
+function markOf(file: string): string {
+  const { mtimeMs, ino, size } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  return `${mtimeMs} ${ino} ${size}`;
+}

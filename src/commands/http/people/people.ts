@@ -1,0 +1,138 @@
+import { openHttp } from "../../../api/http.ts";
+import { NOBODY_APPROVES } from "../../../render/page-words.ts";
+import type { Caller } from "../../../server/http/auth.ts";
+import type { Log } from "../../../server/log.ts";
+import type { Access } from "../../../settings/access.ts";
+import { proxyFor } from "../../../settings/proxy.ts";
+import type { Settings } from "../../../settings/settings.ts";
+import type { DecisionPage, ToolServices } from "../../../tools/context.ts";
+import { decisionPage } from "../../page/decision-page.ts";
+import type { LinkedPage } from "../../page/linked-page.ts";
+import { personHere } from "../../page/person.ts";
+import type { Project, Projects } from "../projects.ts";
+import { type ApproversOf, accessNow, offersTo } from "./approvers.ts";
+
+/** The people who decide over HTTP. */
+export interface People {
+  /** How what a caller asks for is decided, and how they are called. */
+  servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
+  /** Answers a request for the page; undefined where it is for something else, or there is no page. */
+  serve(request: Request): Promise<Response | undefined>;
+}
+
+/** What people are reached with. */
+interface PeopleParts {
+  readonly settings: Settings;
+  readonly access: Access;
+  readonly all: Projects;
+  /** Whether callers have to say who they are. */
+  readonly asksWho: boolean;
+  /** The address of the server as people see it, once it listens. */
+  readonly address: () => string;
+  /** Gives the key that seals sessions. */
+  readonly key: () => Promise<Uint8Array>;
+  readonly stopping: AbortSignal;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
+
+/** People who log in, or, where callers are not asked who they are, the person of this machine. */
+export function people(parts: PeopleParts): People {
+  const { settings, asksWho } = parts;
+  const { serve, pageFor, personOf } = asksWho ? whoLogIn(parts) : personOfThisMachine(parts);
+  return {
+    servicesFor: (caller, project) => ({ page: pageFor(caller, project), person: personOf(caller.name) }),
+    async serve(request) {
+      if (settings.page === "off" || !PAGE_PATHS.test(new URL(request.url).pathname)) return undefined;
+      return serve(request);
+    },
+  };
+}
+
+/** One of the two ways in. */
+interface WayIn {
+  readonly serve: (request: Request) => Promise<Response>;
+  readonly pageFor: (caller: Pick<Caller, "name" | "owner" | "keys">, project: Project) => DecisionPage;
+  readonly personOf: (caller: string) => string;
+}
+
+function whoLogIn({ settings, access: first, all, address, key, stopping }: PeopleParts): WayIn {
+  const { log } = all.of(undefined);
+  const access = accessNow(settings.http.accessFile, first, log);
+  const of: ApproversOf = { settings, access, all };
+  const make = async () => {
+    const [{ approversPage }, { viewers }] = await Promise.all([import("./approvers-page.ts"), import("./viewers.ts")]);
+    return approversPage({ viewers: viewers({ ...of, all }), address: address(), key: await key(), log, stopping });
+  };
+  let made: ReturnType<typeof make> | undefined;
+  const told = toldRuns(settings, log);
+  return {
+    async serve(request) {
+      made ??= make();
+      return (await made)(request);
+    },
+    pageFor: ({ name, owner, keys }, { id }) => ({
+      isOffered: () => settings.page !== "off" && offersTo(of, { name, caller: owner, project: id }),
+      async show(run) {
+        const [named] = [...access().projects].find(([, its]) => its === keys) ?? [];
+        told({ ...run, project: named ?? (keys ? id : (settings.project.name ?? id)), url: address() });
+        return true;
+      },
+      address,
+      remedy: NOBODY_APPROVES,
+    }),
+    personOf: (caller) => caller.replace(/^(?:token|oauth|client):/, ""),
+  };
+}
+
+/** The page is opened in the browser of this machine's person, as over stdio. */
+function personOfThisMachine({ settings, all, address, stopping, environment }: PeopleParts): WayIn {
+  const { services, audit, id } = all.of(undefined);
+  const name = settings.project.name ?? id;
+  const person = personHere(environment);
+  const make = async (): Promise<LinkedPage> => {
+    const { linkedPage } = await import("../../page/linked-page.ts");
+    const shown = { services: { ...services, person, noteDecision: audit }, caller: "local", project: { id, name } };
+    return linkedPage(shown, {
+      address: address(),
+      about: `${services.environment}, project ${name}`,
+      signal: stopping,
+    });
+  };
+  let made: Promise<LinkedPage> | undefined;
+  const linked = (): Promise<LinkedPage> => {
+    made ??= make();
+    return made;
+  };
+  const page = { ...decisionPage({ page: settings.page, serve: linked, environment }), remedy: NOBODY_APPROVES };
+  return { serve: async (request) => (await linked()).serve(request), pageFor: () => page, personOf: () => person };
+}
+
+const WEBHOOK_MS = 10_000;
+/** The most runs that are remembered as told of. */
+const MOST_TOLD = 1000;
+
+/** Tells the webhook of each waiting run once; what goes wrong with that is only logged. */
+function toldRuns({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
+  const told = new Set<string>();
+  return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {
+    if (address === undefined || told.has(run.runId)) return;
+    if (told.size >= MOST_TOLD) told.clear();
+    told.add(run.runId);
+    const http = openHttp({
+      url: new URL(address).origin,
+      credential: {},
+      requestTimeoutMs: WEBHOOK_MS,
+      proxy: proxyFor(address, proxies),
+    });
+    const { pathname, search } = new URL(address);
+    http
+      .send({ operation: "webhook", method: "POST", path: pathname + search, body: JSON.stringify(run) })
+      .then(({ statusCode }) => {
+        if (statusCode >= 300) log.warn("the webhook for approvals refused", { status: statusCode });
+      })
+      .finally(() => http.close())
+      .catch((error: unknown) => log.warn("the webhook for approvals could not be told", { error }));
+  };
+}

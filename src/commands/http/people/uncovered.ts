@@ -1,0 +1,43 @@
+import { type Access, ALL_PROJECTS, callsTools } from "../../../settings/access.ts";
+import type { Settings } from "../../../settings/settings.ts";
+import { mayOpen } from "../../page/browser.ts";
+
+/** What is refused for want of a person who could approve it, and what to do. */
+interface Uncovered {
+  readonly found: string;
+  readonly remedy: string;
+}
+
+/**
+ * Looks whether each caller over HTTP has a person who can approve what they ask for; undefined where they have.
+ * `asksWho` says whether callers have to say who they are: else the person of this machine decides.
+ */
+export function uncovered(
+  settings: Settings,
+  access: Access,
+  { asksWho, environment }: { readonly asksWho: boolean; readonly environment: Parameters<typeof mayOpen>[1] },
+): Uncovered | undefined {
+  const { confirm, readOnly, page } = settings;
+  if (confirm !== "strict" || readOnly) return undefined;
+  const without = page === "off" ? [] : projectsWithout(settings, access);
+  if (page !== "off" && (asksWho ? without.length === 0 : mayOpen(page, environment))) return undefined;
+  const named = without.filter((name) => name !== "");
+  return {
+    found:
+      `nobody can approve over HTTP what deletes or takes away${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
+      `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
+    remedy:
+      'Let an entry of TARGETING_MCP_ACCESS_FILE say "approves": true for the project (docs/page.md), or set ' +
+      "TARGETING_MCP_CONFIRM=ask.",
+  };
+}
+
+/** The projects that callers work in and nobody approves for; "" is that of the configured keys. */
+function projectsWithout({ http: { oauth, ownKeys } }: Settings, { tokens, projects }: Access): readonly string[] {
+  const asked = new Set(tokens.filter(callsTools).map(({ project = "" }) => project));
+  if (oauth !== undefined)
+    for (const name of oauth.projectClaim === undefined ? [""] : projects.keys()) asked.add(name);
+  if (ownKeys) asked.add("keys of callers");
+  const covered = new Set(tokens.filter(({ approves }) => approves).map(({ project = "" }) => project));
+  return covered.has(ALL_PROJECTS) ? [] : [...asked].filter((name) => !covered.has(name));
+}

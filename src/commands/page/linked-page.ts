@@ -1,0 +1,102 @@
+import { PATHS } from "../../page/paths.ts";
+import { answerRuns, type StreamWatch } from "../../page/runs/runs-page.ts";
+import type { Shown } from "../../page/runs/seen.ts";
+import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
+import { pageAsset, pageFile } from "../../page/serve/assets.ts";
+import { bodyOf, refusedPost } from "../../page/serve/guard.ts";
+import { pageSessions } from "../../page/serve/sessions.ts";
+import { oneTimeLinks } from "./links.ts";
+
+/** The page of this machine's user, which links open. */
+export interface LinkedPage {
+  /** Makes a link that opens the page once. */
+  link(): string;
+  /** How many pages are open now. */
+  readonly open: () => number;
+  /** Resolves with true when a page is opened from now on, or is open; with false after so many milliseconds. */
+  someoneWithin(ms: number): Promise<boolean>;
+  /** Answers a request, of which `Host` has been checked. */
+  readonly serve: (request: Request) => Promise<Response>;
+}
+
+const USED = "This link has been used before: each one works once. The next run that waits opens a new one.";
+const NO_SESSION = "This page is opened by the server itself, with a link that works once.";
+const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
+
+/** The page at an address of loopback, which says what it is `about`; its streams end with `signal`. */
+export function linkedPage(
+  shown: Shown,
+  { address, about, signal }: { readonly address: string; readonly about: string; readonly signal?: AbortSignal },
+): LinkedPage {
+  const comers = new Set<() => void>();
+  const notices: string[] = [];
+  let open = 0;
+  const watch: StreamWatch = {
+    opened() {
+      open += 1;
+      for (const came of comers) came();
+      return () => {
+        open -= 1;
+      };
+    },
+    notices: () => notices.splice(0),
+    ...(signal && { signal }),
+  };
+  const links = oneTimeLinks(() => shown.services.clock.now());
+  return {
+    link: () => new URL(PATHS.open + links.make(), address).href,
+    open: () => open,
+    someoneWithin: (ms) =>
+      new Promise((resolve) => {
+        if (open > 0) return resolve(true);
+        const over = (isThere: boolean): void => {
+          clearTimeout(timer);
+          comers.delete(came);
+          resolve(isThere);
+        };
+        const came = (): void => over(true);
+        const timer = setTimeout(() => over(false), ms).unref();
+        comers.add(came);
+      }),
+    serve: router(shown, { ...{ links, watch, about, address }, triedAgain: () => notices.push(TRIED_AGAIN) }),
+  };
+}
+
+/** What the routes of the page need beside what they show. */
+interface Parts {
+  readonly links: ReturnType<typeof oneTimeLinks>;
+  readonly watch: StreamWatch;
+  readonly about: string;
+  readonly address: string;
+  readonly triedAgain: () => void;
+}
+
+function router(shown: Shown, { links, watch, about, address, triedAgain }: Parts): LinkedPage["serve"] {
+  const sessions = pageSessions({ cookieName: `targeting-page-${new URL(address).port}` });
+  const who = shown.services.person ?? shown.caller;
+  const redeem = async (request: Request): Promise<Response> => {
+    const refused = refusedPost(request);
+    if (refused !== undefined) return refused;
+    const body = await bodyOf(request);
+    if (body instanceof Response) return body;
+    const { data } = body;
+    const code = typeof data === "object" && data !== null && "code" in data ? String(data.code) : "";
+    const use = links.use(code);
+    if (use === "used") triedAgain();
+    if (use !== "fresh") return refusalAnswer(403, USED);
+    return dataAnswer({}, 200, { "Set-Cookie": sessions.open(who) });
+  };
+  return async (request) => {
+    const { pathname } = new URL(request.url);
+    const isHead = request.method === "HEAD";
+    const isRead = request.method === "GET" || isHead;
+    const asset = isRead ? await pageAsset(pathname) : undefined;
+    if (asset !== undefined) return asset;
+    if (isRead && pathname.startsWith(PATHS.open)) return pageFile("page", { isHead });
+    if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
+    const session = sessions.of(request);
+    if (session === undefined) return refusalAnswer(pathname === PATHS.page ? 403 : 401, NO_SESSION);
+    if (isRead && pathname === PATHS.page) return pageFile("page", { isHead });
+    return answerRuns(request, { ...session, shown }, { about, returns: false }, watch);
+  };
+}

@@ -1,0 +1,84 @@
+import { isChangeRun } from "../../changes/change-run.ts";
+import { orUnreadable, type RunHeader } from "../../runs/backend/store.ts";
+import type { Run } from "../../runs/kind.ts";
+import { ulidTime } from "../../spec/ulid.ts";
+import { callerName } from "../../tools/caller-name.ts";
+import type { ToolServices } from "../../tools/context.ts";
+import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
+import { isWish } from "../../wishes/wishes.ts";
+
+/** What a person is shown: the runs of one caller, and those of others that they decide on. */
+export interface Shown {
+  readonly services: ToolServices;
+  /** Whose runs are shown; "" has none. */
+  readonly caller: string;
+  /** The project that this process could drive runs of; a name to show. */
+  readonly project: { readonly id: string; readonly name: string };
+  /** The runs of others that are decided on here; absent: there are none. */
+  readonly approves?: Approving;
+}
+
+/** Which runs of others a person decides on. */
+interface Approving {
+  /** What could drive a run; undefined where it is not this person's to decide on. */
+  readonly of: (run: Pick<RunHeader, "project" | "caller">) => Shown | undefined;
+  /** Whose runs this person does not approve, since they asked for them: the caller's name. */
+  readonly except?: string | undefined;
+}
+
+/** A run that a person may see, and what could drive it. */
+export interface SeenRun {
+  readonly run: Run;
+  readonly shown: Shown;
+  /** Whether it is one of the caller whose runs are shown: others are only decided on. */
+  readonly isOwn: boolean;
+}
+
+/** A run of this person, or one that they decide or decided on; undefined where there is none that they may see. */
+export async function seenRun(runId: string, shown: Shown): Promise<SeenRun | undefined> {
+  const run = await shown.services.runs.find(runId);
+  if (run === undefined) return undefined;
+  if (run.header.caller === shown.caller) return { run, shown, isOwn: true };
+  const its = waitedForPerson(run) ? shown.approves?.of(run.header) : undefined;
+  return its && { run, shown: its, isOwn: false };
+}
+
+/** Whether a run waits, or waited, for a decision outside of the client that asked for it. */
+function waitedForPerson(run: Run): boolean {
+  if (!(isChangeRun(run) || isWish(run))) return false;
+  const { waits, decided } = run.state.facts;
+  return waits !== undefined || decided?.where === "page" || decided?.where === "view";
+}
+
+/** Why this person may not approve a run; undefined where they may. */
+export function notApproved({ header: { caller } }: Pick<Run, "header">, { approves }: Shown): string | undefined {
+  if (approves?.except === undefined || callerName(caller) !== approves.except) return undefined;
+  return "You asked for this yourself: another person has to approve it.";
+}
+
+/** How long a run that did not wait for a decision is not looked at again, in milliseconds; a new one may be about to. */
+const LOOK_AGAIN_MS = 2000;
+const NEW_MS = 10_000;
+
+/**
+ * Finds the runs of others that wait for this person's decision; they stay among those it gives once they are decided on,
+ * so that what becomes of them is seen.
+ */
+export function runsOfOthers(shown: Shown): () => Promise<readonly SeenRun[]> {
+  const waited = new Set<string>();
+  const others = new Map<string, number>();
+  const { services } = shown;
+  return async () => {
+    if (shown.approves === undefined) return [];
+    const now = services.clock.now();
+    for (const [runId, at] of others) if (now - at > LOOK_AGAIN_MS) others.delete(runId);
+    for (const runId of await services.runs.open()) {
+      if (waited.has(runId) || others.has(runId)) continue;
+      const isWaiting = (await orUnreadable(waitingOfAnyKind(runId, services))) !== undefined;
+      if (isWaiting && (await seenRun(runId, shown))?.isOwn === false) waited.add(runId);
+      else if (now - ulidTime(runId) > NEW_MS) others.set(runId, now);
+    }
+    const seen = await Promise.all([...waited].map((runId) => orUnreadable(seenRun(runId, shown))));
+    return seen.filter((run) => run !== undefined);
+  };
+}

@@ -1,0 +1,267 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { type ToolResult, textOf } from "../support/clients.ts";
+import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { clientOf, loggedIn, postLogin, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
+import { browserOfTest, personAt } from "../support/page-person.ts";
+import { startStub } from "../support/stub-server.ts";
+import { checkedReport } from "../support/writing.ts";
+
+const AGENT = { name: "agent" } as const;
+const BOSS = { name: "boss", approves: true } as const;
+const CHIEF = { name: "chief", approves: true, project: "*" } as const;
+const BOTH = { name: "both", approves: true, tools: true } as const;
+
+interface Calls {
+  callTool(name: string, args: Record<string, unknown>): Promise<ToolResult>;
+}
+
+/** A new targeting, and the call that deletes it. */
+async function deletion(client: Calls) {
+  const made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Sports fans" }] }));
+  const targetingId = made.results[0]?._id ?? "";
+  return { targetingId, ask: () => client.callTool("delete_targeting", { ids: [targetingId] }) };
+}
+
+async function decisions(stateDir: string): Promise<readonly Record<string, unknown>[]> {
+  const lines = (await readFile(join(stateDir, "audit.ndjson"), "utf8")).trim().split("\n");
+  return lines.map((line): Record<string, unknown> => JSON.parse(line)).filter((line) => "decision" in line);
+}
+
+describe("an approver over HTTP", () => {
+  test.for(Object.keys(HTTP_CLIENTS) as (keyof typeof HTTP_CLIENTS)[])(
+    "approves what a %s asks for",
+    async (connect) => {
+      const server = await startApproved([AGENT, BOSS]);
+      const { ask } = await deletion(await clientOf(server.url, "agent", connect));
+      const answer = ask();
+      const boss = await loggedIn(server.origin, "boss");
+      const run = await boss.waiting();
+      expect(run).toMatchObject({ tool: "delete_targeting", caller: "token:agent", actions: ["approve", "decline"] });
+      expect(run.waiting?.parts[0]).toMatchObject({ title: "Targetings deleted", count: 1 });
+      expect((await boss.press(run.runId, "approve")).status).toBe(200);
+      const report = checkedReport(await answer);
+      expect(report).toMatchObject({ status: "succeeded", asked: "agreed_on_page", runId: run.runId });
+      await expect.poll(() => boss.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
+      expect((await boss.press(run.runId, "approve")).status).toBe(409);
+      const text = expect.any(String);
+      expect(await decisions(server.stateDir)).toEqual([
+        {
+          at: text,
+          runId: run.runId,
+          decision: "approved",
+          where: "page",
+          who: "boss",
+          caller: "token:agent",
+          project: text,
+        },
+      ]);
+    },
+  );
+
+  test("declines, and of two people one decides", async () => {
+    const server = await startApproved([AGENT, BOSS, CHIEF]);
+    const { ask } = await deletion(await clientOf(server.url, "agent"));
+    const answer = ask();
+    const people = await Promise.all([loggedIn(server.origin, "boss"), loggedIn(server.origin, "chief")]);
+    const [run] = await Promise.all(people.map((person) => person.waiting()));
+    const pressed = await Promise.all(people.map((person) => person.press(run?.runId ?? "", "decline")));
+    expect(pressed.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect(checkedReport(await answer)).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+    expect((await decisions(server.stateDir)).map(({ decision }) => decision)).toEqual(["declined"]);
+  });
+
+  test("is waited for by get_run, and a plan that went stale cannot be approved", async () => {
+    const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1500" } });
+    const client = await clientOf(server.url, "agent");
+    const { ask, targetingId } = await deletion(client);
+    const report = checkedReport(await ask());
+    expect(report).toMatchObject({ status: "needs_confirmation" });
+    expect(report.confirmation?.token).toBeUndefined();
+    expect(report.nextSteps.join()).toContain(`the page at ${server.origin}/`);
+    const boss = await loggedIn(server.origin, "boss");
+    const { runId } = await boss.waiting();
+    const later = client.callTool("get_run", { runId, waitMs: 1400 });
+    await client.callTool("bulk_add_options", { targetingId, items: [{ name: "New", contexts: ["n"] }] });
+    expect((await boss.press(runId, "approve")).status).toBe(409);
+    expect(textOf(await later)).toContain("changed since it was planned");
+    const again = checkedReport(await ask());
+    await expect.poll(() => boss.runs().some((run) => run.runId === again.runId)).toBe(true);
+    const rest = client.callTool("get_run", { runId: again.runId, waitMs: 1400 });
+    expect((await boss.press(again.runId ?? "", "approve")).status).toBe(200);
+    expect(checkedReport(await rest)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  });
+
+  test("decides about their project alone, and * about all, also of callers' own keys", async () => {
+    const projects = { shop: { targetingApiKey: "sandbox-key" }, other: { targetingApiKey: "sandbox-read-key" } };
+    const server = await startApproved([{ ...AGENT, project: "shop" }, { ...BOSS, project: "other" }, { ...CHIEF }], {
+      more: { projects },
+      env: { TARGETING_API_KEY: "", EVENT_APP_KEY: "", TARGETING_MCP_OWN_KEYS: "on" },
+    });
+    const { ask } = await deletion(await clientOf(server.url, "agent"));
+    const answer = ask();
+    const [boss, chief] = [await loggedIn(server.origin, "boss"), await loggedIn(server.origin, "chief")];
+    const run = await chief.waiting();
+    expect(run).toMatchObject({ project: "shop", caller: "token:agent" });
+    expect(boss.runs()).toEqual([]);
+    expect((await boss.press(run.runId, "approve")).status).toBe(404);
+    expect((await chief.press(run.runId, "cancel")).status).toBe(404);
+    expect((await chief.press(run.runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+  });
+
+  test("approves what a caller with keys of their own asks for, where it approves for all", async () => {
+    const server = await startApproved([CHIEF], {
+      env: { TARGETING_API_KEY: "", EVENT_APP_KEY: "", TARGETING_MCP_OWN_KEYS: "on" },
+    });
+    const client = await HTTP_CLIENTS["2026 client, modern"]({
+      url: server.url,
+      headers: { "x-targeting-api-key": "sandbox-key" },
+    });
+    const { ask } = await deletion(client);
+    const answer = ask();
+    const chief = await loggedIn(server.origin, "chief");
+    const run = await chief.waiting();
+    expect(run.disabled).toBeUndefined();
+    expect((await chief.press(run.runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+  });
+
+  test("does both with tools: true, and not what they asked for themselves where another one is required", async () => {
+    const server = await startApproved([BOTH, BOSS], { more: { requireOtherApprover: true } });
+    const client = await clientOf(server.url, "both");
+    const { ask } = await deletion(client);
+    const answer = ask();
+    const both = await loggedIn(server.origin, "both");
+    const { runId, disabled } = await both.waiting();
+    expect(disabled?.approve).toContain("another person");
+    expect((await both.press(runId, "approve")).status).toBe(403);
+    const boss = await loggedIn(server.origin, "boss");
+    expect((await boss.press(runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+    // Without the other one nobody could.
+    writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
+    expect(textOf(await (await deletion(client)).ask())).toContain("Nobody can approve");
+  });
+});
+
+describe("the page over HTTP lets in", () => {
+  test("approvers alone, who call no tool unless they say so", async () => {
+    const server = await startApproved([AGENT, BOSS, BOTH]);
+    const { origin, url } = server;
+    expect((await postLogin(origin, TOKENS.agent)).status).toBe(403);
+    expect((await postLogin(origin, "guessed-token-0123456789")).status).toBe(401);
+    expect((await postLogin(origin, TOKENS.boss, { origin: "http://evil.example" })).status).toBe(403);
+    expect((await postLogin(origin, TOKENS.boss, { origin: "null" })).status).toBe(403);
+    const tools = (name: keyof typeof TOKENS) =>
+      fetch(url, { method: "POST", headers: { authorization: `Bearer ${TOKENS[name]}` }, body: "{}" });
+    expect((await tools("boss")).status).toBe(403);
+    expect((await tools("both")).status).not.toBe(403);
+    for (const path of ["/page/stream", "/page/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/page/other"]) {
+      const answer = await fetch(origin + path, { headers: { authorization: `Bearer ${TOKENS.boss}` } });
+      expect(answer.status, path).toBe(401);
+      expect(await answer.json()).toMatchObject({ token: true });
+    }
+    const page = await fetch(`${origin}/`);
+    expect(page.status).toBe(200);
+    expect(page.headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    );
+    expect(page.headers.get("referrer-policy")).toBe("no-referrer");
+    expect((await fetch(`${origin}/nowhere`)).status).toBe(404);
+  });
+
+  test("with a cookie of this page, until the entry leaves the access file", async () => {
+    const server = await startApproved([AGENT, BOSS]);
+    const { origin, accessFile } = server;
+    const answer = await postLogin(origin, TOKENS.boss);
+    const port = new URL(origin).port;
+    expect(answer.headers.get("set-cookie")).toMatch(
+      new RegExp(`^targeting-page-${port}=[\\w.-]+; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200$`),
+    );
+    const boss = await loggedIn(origin, "boss");
+    const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    expect((await boss.press(unknown, "approve")).status).toBe(404);
+    expect((await boss.press(unknown, "approve", { origin: "http://evil.example" })).status).toBe(403);
+    expect((await boss.press(unknown, "approve", { "x-page-token": "guessed" })).status).toBe(403);
+    expect((await boss.press(unknown, "approve", { cookie: "guessed=1" })).status).toBe(401);
+    writeAccess(accessFile, [AGENT, { ...BOSS, token: "boss-token-that-is-new-0123" }]);
+    expect((await boss.press(unknown, "approve")).status).toBe(401);
+    await expect.poll(boss.isOver).toBe(true);
+    expect((await postLogin(origin, TOKENS.boss)).status).toBe(401);
+    writeAccess(accessFile, [AGENT, BOSS]);
+    expect((await boss.press(unknown, "approve")).status).toBe(404);
+  });
+
+  test("nobody where the page is off", async () => {
+    const { origin } = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_PAGE: "off" } });
+    for (const path of ["/", "/page/page.js", "/page/stream", "/login", "/callback"]) {
+      expect((await fetch(origin + path)).status, path).toBe(404);
+    }
+  });
+});
+
+describe("where nobody can approve over HTTP", () => {
+  test.for([
+    ["the default", {}, "Nobody can approve"],
+    ["ask", { TARGETING_MCP_CONFIRM: "ask" }, undefined],
+  ] as const)("%s goes on to the next channel at once", async ([, env, refusal]) => {
+    const server = await startApproved([AGENT, { ...BOSS, project: "shop" }], {
+      more: { projects: { shop: { targetingApiKey: "sandbox-read-key" } } },
+      env,
+    });
+    const { ask } = await deletion(await clientOf(server.url, "agent"));
+    const result = await ask();
+    if (refusal !== undefined) {
+      expect(result.isError).toBe(true);
+      expect(textOf(result)).toContain(refusal);
+      expect(textOf(result)).toContain("TARGETING_MCP_CONFIRM=ask");
+      expect(textOf(result)).toContain('"approves": true');
+    } else expect(checkedReport(result).confirmation?.token).toMatch(/^.{40}$/);
+    const told = server.logged().filter(({ message }) => /nobody can approve/i.test(message));
+    expect(told).toHaveLength(refusal === undefined ? 0 : 1);
+  });
+});
+
+const told = z.array(z.object({ url: z.string(), method: z.string(), body: z.string() }));
+
+test.for([200, 500])("the webhook learns of a waiting run, and its %i hinders nothing", async (status) => {
+  const hook = await startStub(() => ({ status, json: {} }));
+  const server = await startApproved([AGENT, BOSS], {
+    env: { TARGETING_MCP_APPROVAL_WEBHOOK: `${hook.url}/hook?key=a-secret-of-the-hook` },
+  });
+  const { ask } = await deletion(await clientOf(server.url, "agent"));
+  const answer = ask();
+  const boss = await loggedIn(server.origin, "boss");
+  const { runId } = await boss.waiting();
+  await expect.poll(() => hook.received.length).toBe(1);
+  const [request] = told.parse(hook.received);
+  expect(request).toMatchObject({ url: "/hook?key=a-secret-of-the-hook", method: "POST" });
+  const { project, ...body }: Record<string, unknown> = JSON.parse(request?.body ?? "");
+  expect(body).toEqual({ runId, tool: "delete_targeting", url: `${server.origin}/` });
+  expect(project).toEqual(expect.any(String));
+  await boss.press(runId, "approve");
+  expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+  expect(server.stderr()).not.toContain("a-secret-of-the-hook");
+  expect(server.stderr().includes("the webhook for approvals")).toBe(status !== 200);
+});
+
+test("without callers who say who they are the page opens in the browser of this machine's person", async () => {
+  const browser = browserOfTest();
+  const server = await startHttp({ ...browser.env, TARGETING_MCP_MODE: "sandbox" });
+  const { origin } = new URL(server.url);
+  expect((await fetch(`${origin}/`)).status).toBe(403);
+  const { ask } = await deletion(await HTTP_CLIENTS["2026 client, modern"]({ url: server.url }));
+  const answer = ask();
+  const link = await browser.address();
+  expect(new URL(link).origin).toBe(origin);
+  const person = await personAt(link);
+  const { runId } = await person.waiting();
+  expect((await person.press(runId, "approve")).status).toBe(200);
+  expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+  const [line] = await decisions(server.stateDir);
+  expect(line).toMatchObject({ where: "page", caller: "local" });
+});

@@ -1,0 +1,73 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { HTTP_CLIENTS, startHttp } from "./http-server.ts";
+import { personWith } from "./page-person.ts";
+import { startTestSandbox } from "./sandbox.ts";
+import { cleanEnvironment } from "./server-process.ts";
+
+/** The tokens of the access files of tests. */
+export const TOKENS = {
+  agent: "agent-token-0123456789",
+  other: "other-token-0123456789",
+  boss: "boss-token-0123456789",
+  chief: "chief-token-0123456789",
+  both: "both-token-0123456789",
+} as const;
+
+/** An entry of the access file. */
+type Entry = { readonly name: keyof typeof TOKENS } & Readonly<Record<string, unknown>>;
+
+/** Writes an access file; an entry's token is that of its name. */
+export function writeAccess(file: string, entries: readonly Entry[], more: Readonly<Record<string, unknown>> = {}) {
+  const tokens = entries.map((entry) => ({ token: TOKENS[entry.name], ...entry }));
+  writeFileSync(file, JSON.stringify({ tokens, ...more }), { mode: 0o600 });
+}
+
+/** The built command over HTTP with an access file, over a sandbox as a live service; it ends with the test. */
+export async function startApproved(
+  entries: readonly Entry[],
+  { more = {}, env = {} }: { more?: Readonly<Record<string, unknown>>; env?: Readonly<Record<string, string>> } = {},
+) {
+  const sandbox = await startTestSandbox();
+  const folder = cleanEnvironment().TARGETING_MCP_STATE_DIR ?? "";
+  const accessFile = join(folder, "access.json");
+  writeAccess(accessFile, entries, more);
+  const given = {
+    TARGETING_API_URL: sandbox.url,
+    TARGETING_API_KEY: "sandbox-key",
+    EVENT_API_URL: sandbox.url,
+    EVENT_APP_KEY: "sandbox-app-key",
+    TARGETING_MCP_ACCESS_FILE: accessFile,
+    TARGETING_MCP_WAIT_MS: "4000",
+    ...env,
+  };
+  const environment = cleanEnvironment(given);
+  const server = await startHttp(environment);
+  return { ...server, sandbox, environment, accessFile, origin: new URL(server.url).origin };
+}
+
+/** A client with a token. */
+export function clientOf(
+  url: string,
+  name: keyof typeof TOKENS,
+  connect: keyof typeof HTTP_CLIENTS = "2026 client, modern",
+) {
+  return HTTP_CLIENTS[connect]({ url, headers: { authorization: `Bearer ${TOKENS[name]}` } });
+}
+
+/** Posts to the login as the page's script does. */
+export function postLogin(origin: string, token: string, headers: Readonly<Record<string, string>> = {}) {
+  return fetch(`${origin}/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json", origin, ...headers },
+    body: JSON.stringify({ token }),
+  });
+}
+
+/** A person who logged in with a token. */
+export async function loggedIn(origin: string, name: keyof typeof TOKENS) {
+  const answer = await postLogin(origin, TOKENS[name]);
+  expect(answer.status).toBe(200);
+  return personWith(origin, answer);
+}
