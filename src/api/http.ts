@@ -28,6 +28,8 @@ interface HttpRequest {
   readonly method: Method;
   readonly path: string;
   readonly body?: string | Uint8Array | undefined;
+  /** What kind of text the body is, where it is no JSON. */
+  readonly type?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Says at the last moment whether it may leave; it always may where there is none. */
   readonly fence?: Fence | undefined;
@@ -197,9 +199,13 @@ function isSliced(body: Outgoing): body is Sliced {
 }
 
 /** The body as it goes out, and its headers. `complete` is called right before the last slice of a large one. */
-function outgoing({ body, fence }: HttpRequest, complete: () => void, way: () => OnItsWay | undefined) {
+function outgoing(
+  { body, type: kind = "application/json", fence }: HttpRequest,
+  complete: () => void,
+  way: () => OnItsWay | undefined,
+) {
   if (body === undefined) return { body: null, headers: {} } satisfies { body: Outgoing; headers: object };
-  const type = { "content-type": "application/json" };
+  const type = { "content-type": kind };
   const bytes = typeof body === "string" && body.length > SLICE / 4 ? Buffer.from(body) : body;
   if (typeof bytes === "string" || bytes.length <= SLICE) return { body: bytes, headers: type };
   return {

@@ -12,6 +12,7 @@ export const PATHS = {
   redeem: "/page/redeem",
   /** A POST of `{token}` logs in; `callback` serves the page, which goes on to `/`. */
   login: "/login",
+  issuer: "/login/issuer",
   callback: "/callback",
   events: "/page/events",
   targetings: "/page/targetings",

@@ -29,6 +29,9 @@ interface OAuthSettings {
   readonly jwksUrl: string | undefined;
   /** The claim that names a project of the access file. */
   readonly projectClaim: string | undefined;
+  /** The client by which people log in to the page; undefined: nobody does. */
+  readonly clientId: string | undefined;
+  readonly clientSecret: string | undefined;
 }
 
 /** Reads one setting. */
@@ -40,10 +43,11 @@ export function readHttpSettings(read: Read): HttpSettings {
   const audience = read(SETTINGS.oauthAudience);
   const jwksUrl = read(SETTINGS.oauthJwksUrl);
   const projectClaim = read(SETTINGS.oauthProjectClaim);
+  const [clientId, clientSecret] = [read(SETTINGS.oauthClientId), read(SETTINGS.oauthClientSecret)];
   return {
     sessions: read(SETTINGS.sessions),
     accessFile: read(SETTINGS.accessFile),
-    oauth: issuer === undefined ? undefined : { issuer, audience, jwksUrl, projectClaim },
+    oauth: issuer === undefined ? undefined : { issuer, audience, jwksUrl, projectClaim, clientId, clientSecret },
     approvalWebhook: read(SETTINGS.approvalWebhook),
     ownKeys: read(SETTINGS.ownKeys),
     publicUrl: read(SETTINGS.publicUrl),

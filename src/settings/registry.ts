@@ -211,6 +211,13 @@ export const SETTINGS = {
     "claim of an access token that names a project of the access file",
     "none: the configured keys are used",
   ),
+  oauthClientId: setting(
+    "TARGETING_MCP_OAUTH_CLIENT_ID",
+    text,
+    undefined,
+    "over HTTP: the client at the issuer by which people log in to the page (redirect `/callback`)",
+  ),
+  oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
     "over HTTP: address that is told by POST that a run waits for a yes: its ID, tool and project, and where the page is",

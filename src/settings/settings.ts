@@ -122,7 +122,7 @@ export function readSettings(input: SettingsInput): Settings {
       http,
       store?.url,
       store?.listenUrl,
-    ]).concat(forHttp.approvalWebhook ?? []),
+    ]).concat(forHttp.approvalWebhook ?? [], forHttp.oauth?.clientSecret ?? []),
     sources,
     unknownVariables: unknownVariables(input.environment),
   });

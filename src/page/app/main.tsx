@@ -9,6 +9,6 @@ render(<Frame />, document.body);
 const { pathname } = location;
 const login = document.querySelector<HTMLMetaElement>("meta[name=login]")?.content;
 if (pathname.startsWith(PATHS.open)) await redeem(pathname.slice(PATHS.open.length));
-else if (pathname === PATHS.callback) location.replace(PATHS.page);
 else if (login !== undefined) link.value = { is: "refused", ways: JSON.parse(decodeURIComponent(login)) };
+else if (pathname === PATHS.callback) location.replace(PATHS.page);
 else await follow();

@@ -23,16 +23,19 @@ export async function pageFile(
     headers = {},
     isHead = false,
     login,
+    status = 200,
   }: {
     readonly headers?: Readonly<Record<string, string>>;
     readonly isHead?: boolean;
     readonly login?: LoginWays;
+    readonly status?: number;
   } = {},
 ): Promise<Response> {
   const { name, type } = FILES[file];
   const content = await readFile(new URL(name, FOLDER), "utf8");
   const ways = login && `<meta name="login" content="${encodeURIComponent(JSON.stringify(login))}"></head>`;
   return pageAnswer(isHead ? null : ways === undefined ? content : content.replace("</head>", ways), {
+    status,
     headers: { "Content-Type": type, ...headers },
   });
 }

@@ -25,7 +25,7 @@ export interface JwtOptions extends IssuerKeysOptions {
 }
 
 /** Only asymmetric signatures: the key that checks a token cannot make one. */
-const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
+export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const CLOCK_TOLERANCE_S = 5;
 
 const claims = z.object({

@@ -35,10 +35,18 @@ export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "
 export function offersTo(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
   const { tokens, projects, requireOtherApprover } = of.access();
   const { ofKeys, ofRun } = placesOf(of);
+  const { clientId, projectClaim } = of.settings.http.oauth ?? {};
+  const ofIssuer = clientId === undefined ? [] : projectClaim === undefined ? [undefined] : [...projects.values()];
+  if (ofIssuer.some((keys) => ofKeys(keys) === ofRun(run))) return true;
   return tokens.some((entry) => {
     if (!entry.approves || (requireOtherApprover && name === nameOf(entry))) return false;
     return entry.project === ALL_PROJECTS || ofKeys(projects.get(entry.project ?? "")) === ofRun(run);
   });
+}
+
+/** What a session of a person is opened for who logged in through the issuer: as what they call tools, their project. */
+export function issuerWho(name: string, project: string | undefined): string {
+  return `${name}\n${project ?? ""}`;
 }
 
 /** The name under which the holder of a token calls tools. */

@@ -63,7 +63,14 @@ function whoLogIn({ settings, access: first, all, address, key, stopping }: Peop
   const of: ApproversOf = { settings, access, all };
   const make = async () => {
     const [{ approversPage }, { viewers }] = await Promise.all([import("./approvers-page.ts"), import("./viewers.ts")]);
-    return approversPage({ viewers: viewers({ ...of, all }), address: address(), key: await key(), log, stopping });
+    return approversPage({
+      viewers: viewers({ ...of, all }),
+      address: address(),
+      key: await key(),
+      log,
+      stopping,
+      settings,
+    });
   };
   let made: ReturnType<typeof make> | undefined;
   const told = toldRuns(settings, log);

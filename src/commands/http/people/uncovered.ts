@@ -35,9 +35,10 @@ export function uncovered(
 /** The projects that callers work in and nobody approves for; "" is that of the configured keys. */
 function projectsWithout({ http: { oauth, ownKeys } }: Settings, { tokens, projects }: Access): readonly string[] {
   const asked = new Set(tokens.filter(callsTools).map(({ project = "" }) => project));
-  if (oauth !== undefined)
-    for (const name of oauth.projectClaim === undefined ? [""] : projects.keys()) asked.add(name);
+  const ofIssuer = oauth?.projectClaim === undefined ? [""] : [...projects.keys()];
+  if (oauth !== undefined) for (const name of ofIssuer) asked.add(name);
   if (ownKeys) asked.add("keys of callers");
   const covered = new Set(tokens.filter(({ approves }) => approves).map(({ project = "" }) => project));
+  if (oauth?.clientId !== undefined) for (const name of ofIssuer) covered.add(name);
   return covered.has(ALL_PROJECTS) ? [] : [...asked].filter((name) => !covered.has(name));
 }

@@ -20,6 +20,20 @@ export interface Viewers {
 export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
+  const { kind } = settings.environment;
+  const throughIssuer = (name: string, project: string): ReturnType<Viewers["viewerOf"]> => {
+    const { projects, requireOtherApprover } = access();
+    const isKnown = project === "" || projects.has(project);
+    if (settings.http.oauth?.clientId === undefined || !isKnown) return undefined;
+    const { approves, ...its } = shownTo.one(project === "" ? undefined : project);
+    const who = name.slice("oauth:".length);
+    const except = requireOtherApprover ? name : undefined;
+    return {
+      who,
+      shown: { ...its, approves: { ...approves, except } },
+      about: `${kind}, project ${its.project.name}, ${who}`,
+    };
+  };
   return {
     login(token) {
       const entry = tokenFinder(access().tokens)(token);
@@ -30,6 +44,7 @@ export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
     viewerOf(who) {
       const { tokens, requireOtherApprover, projects } = access();
       const [name = "", digest = ""] = who.split(/\n(?=[^\n]*$)/);
+      if (name.startsWith("oauth:")) return throughIssuer(name, digest);
       const entry = tokens.find((one) => nameOf(one) === name && isSame(digestOf(one.token), digest));
       if (!entry?.approves) return undefined;
       const { project } = entry;
@@ -40,7 +55,7 @@ export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
       return {
         who: entry.name,
         shown: { ...its, caller, approves: { ...approves, except } },
-        about: `${settings.environment.kind}, ${where}, ${entry.name}`,
+        about: `${kind}, ${where}, ${entry.name}`,
       };
     },
   };

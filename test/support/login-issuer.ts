@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { startStub } from "./stub-server.ts";
+
+const ALGORITHM = "ES256";
+
+/** How an authorization server of a test behaves. */
+interface LoginIssuer {
+  readonly clientId: string;
+  readonly secret?: string;
+  /** What the ID token says beside the usual. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** The scope of the answer; absent: none is named, which means the one that was asked for. */
+  readonly scope?: string;
+  /** In place of a code. */
+  readonly error?: string;
+}
+
+/**
+ * Starts an authorization server that logs everybody in: authorization code with PKCE (RFC 7636), each code once, ID tokens
+ * of OpenID Connect. It ends with the test.
+ */
+export async function startLoginIssuer({ clientId, secret, claims = {}, scope, error }: LoginIssuer) {
+  const { publicKey, privateKey } = await generateKeyPair(ALGORITHM);
+  const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: ALGORITHM, use: "sig" };
+  const codes = new Map<string, URLSearchParams>();
+  const asked: URLSearchParams[] = [];
+  const { url, received } = await startStub((request) => {
+    const { pathname, searchParams } = new URL(request.url, "http://issuer");
+    if (pathname === "/.well-known/openid-configuration") {
+      const endpoints = { authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` };
+      return { status: 200, json: { issuer: url, jwks_uri: `${url}/keys`, ...endpoints } };
+    }
+    if (pathname === "/keys") return { status: 200, json: { keys: [jwk] } };
+    if (pathname === "/authorize") {
+      asked.push(searchParams);
+      const code = `code-${asked.length}-of-the-login`;
+      codes.set(code, searchParams);
+      const back = new URL(searchParams.get("redirect_uri") ?? "");
+      back.searchParams.set("state", searchParams.get("state") ?? "");
+      back.searchParams.set(error === undefined ? "code" : "error", error ?? code);
+      return { status: 302, text: "", headers: { location: back.href } };
+    }
+    if (pathname !== "/token" || request.method !== "POST") return { status: 404, json: {} };
+    return (response) => {
+      tokenAnswer(request.body, request.headers.authorization).then(({ status, json }) => {
+        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
+      }, response.destroy.bind(response));
+    };
+  });
+  const tokenAnswer = async (text: string, authorization: string | undefined) => {
+    const body = new URLSearchParams(text);
+    const code = body.get("code") ?? "";
+    const of = codes.get(code);
+    codes.delete(code);
+    const challenge = createHash("sha256")
+      .update(body.get("code_verifier") ?? "")
+      .digest("base64url");
+    const given = Buffer.from(authorization?.replace(/^Basic /, "") ?? "", "base64").toString();
+    const isClient = secret === undefined ? body.get("client_id") === clientId : decodeURIComponent(given) === `${clientId}:${secret}`;
+    const isRight =
+      isClient && of?.get("code_challenge") === challenge && of.get("redirect_uri") === body.get("redirect_uri");
+    if (!isRight) return { status: 400, json: { error: "invalid_grant" } };
+    const now = Math.floor(Date.now() / 1000);
+    const about = { iss: url, sub: "ann", aud: clientId, iat: now, exp: now + 300, nonce: of.get("nonce") ?? "" };
+    const id_token = await new SignJWT({ ...about, ...claims })
+      .setProtectedHeader({ alg: ALGORITHM, kid: "one" })
+      .sign(privateKey);
+    const json = { access_token: "an-access-token-of-the-login", token_type: "bearer", id_token };
+    return { status: 200, json: { ...json, ...(scope !== undefined && { scope }) } };
+  };
+  return { url, received, asked };
+}
