@@ -57,7 +57,8 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
       .update(body.get("code_verifier") ?? "")
       .digest("base64url");
     const given = Buffer.from(authorization?.replace(/^Basic /, "") ?? "", "base64").toString();
-    const isClient = secret === undefined ? body.get("client_id") === clientId : decodeURIComponent(given) === `${clientId}:${secret}`;
+    const isClient =
+      secret === undefined ? body.get("client_id") === clientId : decodeURIComponent(given) === `${clientId}:${secret}`;
     const isRight =
       isClient && of?.get("code_challenge") === challenge && of.get("redirect_uri") === body.get("redirect_uri");
     if (!isRight) return { status: 400, json: { error: "invalid_grant" } };
