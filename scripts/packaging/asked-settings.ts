@@ -1,6 +1,6 @@
+import type { Setting } from "../../src/settings/forms.ts";
 import { folders, toggle } from "../../src/settings/forms.ts";
 import { SETTINGS } from "../../src/settings/registry.ts";
-import type { Setting } from "../../src/settings/setting.ts";
 
 /** A setting that installers ask a person for. */
 export interface AskedSetting {

@@ -1,4 +1,4 @@
-import type { Setting } from "./setting.ts";
+import type { Setting } from "./forms.ts";
 
 /** Where the value of a setting came from. */
 export type Source = "flag" | "environment" | "default";

@@ -1,5 +1,5 @@
+import type { Setting } from "./forms.ts";
 import { SETTINGS } from "./registry.ts";
-import type { Setting } from "./setting.ts";
 
 /** Who may call over HTTP, from where, and how many at once. */
 export interface HttpSettings {

@@ -3,20 +3,22 @@ import {
   commaList,
   databaseAddress,
   folders,
-  hookAddress,
   issuer,
+  key,
   oneOf,
   path,
   proxyAddress,
+  type Setting,
   sealKey,
   secureAddress,
   seed,
+  setting,
+  shared,
   someOf,
   text,
   toggle,
   wholeNumber,
 } from "./forms.ts";
-import { key, type Setting, setting, shared } from "./setting.ts";
 
 /** Every setting of every command. */
 export const SETTINGS = {
@@ -28,8 +30,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MODE",
     oneOf("auto", "live", "sandbox"),
     "auto",
-    "live: the real APIs, or no start; sandbox: the embedded sandbox, real addresses are never contacted; " +
-      "auto: sandbox only when neither API is set",
+    "live: the real APIs, or no start; sandbox: never a real address; auto: sandbox only when neither API is set",
   ),
   sandboxPort: setting(
     "TARGETING_MCP_SANDBOX_PORT",
@@ -43,15 +44,14 @@ export const SETTINGS = {
     "TARGETING_MCP_SANDBOX_SEED",
     seed,
     undefined,
-    "what the embedded sandbox holds at its start: nothing, the data of a small shop, or what a file holds in the form " +
-      "of the control plane's seeds",
+    "what the embedded sandbox holds at its start: nothing, a small shop, or a file in the form of the control plane's seeds",
     "`sample` where the sandbox was chosen because nothing is set, else `none`",
   ),
   project: setting(
     "TARGETING_MCP_PROJECT",
     text,
     undefined,
-    "name of the project behind the key, for the lock and the memory of names",
+    "name of the project behind the key",
     "made from address and key",
   ),
   toolsets: setting(
@@ -65,15 +65,14 @@ export const SETTINGS = {
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
     undefined,
-    "before a deletion: ask; strict refuses where no person can be asked, in the client or on the page; off asks nobody",
+    "before a deletion: ask; strict refuses where no person can be asked; off asks nobody",
     "ask over stdio, strict over HTTP",
   ),
   page: setting(
     "TARGETING_MCP_PAGE",
     oneOf("auto", "on", "off"),
     "auto",
-    "a page on which a person sees runs and decides on those that wait: auto opens it where a browser can be reached; " +
-      "on tries whatever the surroundings; off never",
+    "a page on which a person decides on runs that wait: auto where a browser can be reached; on tries always; off never",
   ),
   allowedTargetings: setting(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
@@ -119,13 +118,13 @@ export const SETTINGS = {
     "TARGETING_MCP_WAIT_MS",
     wholeNumber(0, 3_600_000),
     45_000,
-    "milliseconds until a call answers with what it has, while its run goes on",
+    "milliseconds until a call answers with what it has",
   ),
   readConcurrency: setting(
     "TARGETING_MCP_READ_CONCURRENCY",
     wholeNumber(1, 256),
     16,
-    "reads of one call at the same time; fewer for a while after a 429 or 5xx",
+    "reads of one call at the same time",
   ),
   keepDays: setting(
     "TARGETING_MCP_KEEP_DAYS",
@@ -141,8 +140,7 @@ export const SETTINGS = {
   ),
   store: key(
     "TARGETING_MCP_STORE",
-    "`postgres://` address of the database in which runs, locks, suites, names, audit and the seal key are kept, for " +
-      "processes on several machines",
+    "`postgres://` address of a database in place of the state folder, for processes on several machines",
     databaseAddress,
     "none: files in the state folder",
   ),
@@ -215,13 +213,13 @@ export const SETTINGS = {
     "TARGETING_MCP_OAUTH_CLIENT_ID",
     text,
     undefined,
-    "over HTTP: the client at the issuer by which people log in to the page (redirect `/callback`)",
+    "over HTTP: the client by which people log in to the page",
   ),
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
-    "over HTTP: address that is told by POST that a run waits for a yes: its ID, tool and project, and where the page is",
-    hookAddress,
+    "over HTTP: address that is told by POST of each run that waits for a yes",
+    text,
   ),
   ownKeys: setting(
     "TARGETING_MCP_OWN_KEYS",
@@ -241,21 +239,20 @@ export const SETTINGS = {
     "TARGETING_MCP_ALLOWED_HOSTS",
     commaList,
     [],
-    "over HTTP, and of the sandbox: host names that `Host` and `Origin` may carry, besides loopback, the bound address " +
-      "and the public one",
+    "over HTTP, and of the sandbox: more host names that `Host` and `Origin` may carry",
     "none",
   ),
   maxConcurrency: setting(
     "TARGETING_MCP_MAX_CONCURRENCY",
     wholeNumber(1, 10_000),
     64,
-    "over HTTP: most requests under way at once, of which one caller has at most half; one more is answered with 503",
+    "over HTTP: most requests under way at once, half of them of one caller; one more gets 503",
   ),
   metrics: setting(
     "TARGETING_MCP_METRICS",
     toggle,
     false,
-    "over HTTP: serves figures for Prometheus at `/metrics`, on this machine or with a token of the access file",
+    "over HTTP: serves figures for Prometheus at `/metrics`",
     "off",
   ),
   logLevel: setting(

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Environment, type EnvironmentSettings, type HalfPairs, resolveEnvironment } from "./environment.ts";
 import { SettingsError } from "./error.ts";
+import { OWN_PREFIX, type Setting } from "./forms.ts";
 import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, readHttpSettings } from "./http.ts";
 import type { Proxies } from "./proxy.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
-import { OWN_PREFIX, type Setting } from "./setting.ts";
 import { type Platform, readStoreSettings, type StoreSettings, stateFolder } from "./state-folder.ts";
 
 /** All settings of an operator, read once at the start. Times are milliseconds. */

@@ -1,8 +1,8 @@
 import { posix, win32 } from "node:path";
 import { SettingsError } from "./error.ts";
+import type { Setting } from "./forms.ts";
 import type { HttpSettings } from "./http.ts";
 import { SETTINGS } from "./registry.ts";
-import type { Setting } from "./setting.ts";
 
 const NAME = "targeting-mcp";
 

@@ -17,7 +17,7 @@ interface LoginIssuer {
 }
 
 /**
- * Starts an authorization server that logs everybody in: authorization code with PKCE (RFC 7636), each code once, ID tokens
+ * Starts an authorization server that lets each person in: authorization code with PKCE (RFC 7636), each code once, ID tokens
  * of OpenID Connect. It ends with the test.
  */
 export async function startLoginIssuer({ clientId, secret, claims = {}, scope, error }: LoginIssuer) {

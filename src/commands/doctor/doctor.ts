@@ -1,15 +1,14 @@
 import type { Redactor } from "../../render/redact.ts";
 import { redactorFor } from "../../render/redact.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
-import { asksWho } from "../../server/http/auth.ts";
 import { catalogue, listedTools, type Offer } from "../../server/listing.ts";
-import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
+import { type Access, callsTools, readAccess, secretsIn } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
+import type { Setting } from "../../settings/forms.ts";
 import { toggle } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
-import type { Setting } from "../../settings/setting.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
 import { type Connected, connect } from "../connecting/connect.ts";
@@ -131,7 +130,8 @@ function forProbing(settings: Settings): Settings {
 
 /** Over stdio a person is reached otherwise: so this is about servers that ask who calls. */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
-  if (!asksWho({ access, ...settings.http, jwt: undefined }) && settings.http.oauth === undefined) return [];
+  const { ownKeys, oauth } = settings.http;
+  if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
   const lacking = uncovered(settings, access, { asksWho: true, environment });
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }

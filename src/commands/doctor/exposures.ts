@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { SEAL_KEY_FILE } from "../../runs/file/seal-key.ts";
+import type { Setting } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { isPlain } from "../../settings/proxy.ts";
 import { SETTINGS } from "../../settings/registry.ts";
-import type { Setting } from "../../settings/setting.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import type { Check } from "./machine.ts";
 

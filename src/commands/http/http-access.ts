@@ -25,6 +25,12 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
       "TARGETING_MCP_OAUTH_ISSUER",
     );
   }
+  if (http.approvalWebhook !== undefined && !/^https?:\/\/./i.test(http.approvalWebhook)) {
+    throw refuse(
+      "TARGETING_MCP_APPROVAL_WEBHOOK must be an http:// or https:// address",
+      "TARGETING_MCP_APPROVAL_WEBHOOK",
+    );
+  }
   const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
     throw refuse(

@@ -1,8 +1,8 @@
 import { delimiter } from "node:path";
+import type { Setting } from "../../settings/forms.ts";
 import { folders, path, seed } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
-import type { Setting } from "../../settings/setting.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
 import { routesOf, settingsFrom } from "../settings-input.ts";
 import { type Entry, type Fields, isFilledIn, isReference, tableOf } from "./entry.ts";
