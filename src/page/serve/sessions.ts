@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { isSame } from "./guard.ts";
 
 /** A person's session with the page: the browser holds it in a cookie, the page sends `token` with each POST. */
-export interface PageSession {
+interface PageSession {
   readonly token: string;
   /** Who it is, as it was opened. */
   readonly who: string;
