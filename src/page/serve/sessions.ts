@@ -2,14 +2,14 @@ import { createHmac, randomBytes } from "node:crypto";
 import { isSame } from "./guard.ts";
 
 /** A person's session with the page: the browser holds it in a cookie, the page sends `token` with each POST. */
-export interface PageSession {
+interface PageSession {
   readonly token: string;
   /** Who it is, as it was opened. */
   readonly who: string;
 }
 
 /** The sessions of those who share a key. */
-export interface PageSessions {
+interface PageSessions {
   /** Opens a session; gives the value of the header `Set-Cookie`. */
   open(who: string): string;
   /** The session of a request's cookie, while it lasts. */
