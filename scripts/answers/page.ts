@@ -105,6 +105,7 @@ function inShort(given: string): string {
 const MOVING: readonly (readonly [RegExp, string])[] = [
   [/<(\/?)data-[0-9a-f]{8}>/g, "<$1data>"],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, "TIME"],
+  [/until \d{4}-\d\d-\d\d/g, "until DATE"],
   [/(?<![\w-])[\w-]{40}(?![\w-])/g, "TOKEN"],
   [/\d+ ms waited/g, "N ms waited"],
   [/Requests sent: \d+ \((\d+) planned\), \d+ of them again/g, "Requests sent: N ($1 planned), N of them again"],

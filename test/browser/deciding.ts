@@ -1,9 +1,9 @@
 import { browserOfTest } from "../support/page-person.ts";
 import { startSession } from "../support/writing.ts";
 
-export const MARKUP = '<img src=x onerror="alert(1)"><b>bold</b>';
+const MARKUP = '<img src=x onerror="alert(1)"><b>bold</b>';
 export const SCRIPT = "</td></table><script>alert(2)</script>{{7*7}}";
-export const BIDI = "safe\u202Egnp.exe\u200B";
+const BIDI = "safe\u202Egnp.exe\u200B";
 export const SHOWN_BIDI = "safe\\u{202E}gnp.exe\\u{200B}";
 const LONG = "n".repeat(200_000);
 const IDS = ["01HZZZZZZZZZZZZZZZZZZZZZZZ", "01HZZZZZZZZZZZZZZZZZZZZZZ1", "01HZZZZZZZZZZZZZZZZZZZZZZ2"] as const;

@@ -9,7 +9,7 @@ interface PageSession {
 }
 
 /** The sessions of those who share a key. */
-interface PageSessions {
+export interface PageSessions {
   /** Opens a session; gives the value of the header `Set-Cookie`. */
   open(who: string): string;
   /** The session of a request's cookie, while it lasts. */

@@ -20,9 +20,18 @@ export type Decider = Pick<Decided, "who" | "where">;
 export type DecisionOutcome = "done" | "decided" | "stale";
 
 /**
- * A change, or what else a person is asked for, that waits for their decision; undefined where it does not, or no longer.
- * One that waited too long is ended.
+ * A run that waits for a person's decision; undefined where it does not, or no longer. One that waited too long is
+ * ended.
  */
+export async function waitingRun(
+  runId: string,
+  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
+): Promise<ChangeRun | undefined> {
+  const run = await waitingOfAnyKind(runId, { runs, clock });
+  return run !== undefined && isChangeRun(run) ? run : undefined;
+}
+
+/** The same for a change, or for what else a person is asked for. */
 export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
