@@ -19,6 +19,8 @@ const diagnosis = z.strictObject({
       remedy: z.string().optional(),
     }),
   ),
+  // Absent where the settings cannot be read. Over a database: test/cluster/stores.
+  store: z.strictObject({ kind: z.literal("files"), ok: z.boolean(), problems: z.array(z.string()) }).optional(),
   settings: z.array(
     z.strictObject({ variable: z.string(), source: z.enum(["flag", "environment", "default"]), value: z.string() }),
   ),

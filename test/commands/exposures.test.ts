@@ -43,7 +43,10 @@ function files(folderMode: number, sealMode: number, accessMode: number) {
   chmodSync(seal, sealMode);
   chmodSync(access, accessMode);
   chmodSync(root, folderMode);
-  return { root, seal, access, environment: { TARGETING_MCP_STATE_DIR: root, TARGETING_MCP_ACCESS_FILE: access } };
+  // With `strict`, doctor and the start would also say that nobody can approve.
+  const confirm = { TARGETING_MCP_CONFIRM: "ask" };
+  const environment = { TARGETING_MCP_STATE_DIR: root, TARGETING_MCP_ACCESS_FILE: access, ...confirm };
+  return { root, seal, access, environment };
 }
 
 describe.runIf(ON_POSIX)("files that hold secrets", () => {

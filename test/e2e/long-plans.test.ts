@@ -96,7 +96,8 @@ test("a plan that takes long answers with its run, which get_run shows once it i
   expect(planned.text).toContain("Planned");
   expect(await writes()).toBe(0);
   await fast();
-  expect(await server.call("apply_plan", { runId: going.runId })).toMatchObject({ status: "succeeded" });
+  await server.call("apply_plan", { runId: going.runId });
+  expect(await ended(server, going.runId)).toMatchObject({ status: "succeeded" });
   expect(await writes()).toBe(1);
 });
 

@@ -118,7 +118,7 @@ describe("the same call at one instant in three processes makes one run", () => 
 
 describe("a confirmation token", () => {
   test("that is used three times at once starts one run, and used again gives its report", async () => {
-    const { service, servers, first, second } = await start(2);
+    const { service, servers, first, second } = await start(2, { TARGETING_MCP_CONFIRM: "ask" });
     const targetingId = await newTargeting(service);
     const { results } = await first.call("bulk_add_options", { targetingId, items: optionItems(300) });
     const { items: all } = z.looseObject({ items: z.array(z.looseObject({ _id: z.string() })) }).parse(

@@ -38,6 +38,7 @@ async function set() {
     },
     kill: async () => {},
   });
+  gate.arm();
   const environment = {
     TARGETING_API_URL: gate.url,
     TARGETING_API_KEY: "sandbox-key",

@@ -28,7 +28,9 @@ test("the page, its script, its style and its data come with the headers of the 
   const sandbox = await startSandboxProcess();
   const { page, cookie } = await openSession(sandbox.url);
   expect(page.headers.get("set-cookie")).toMatch(
-    new RegExp(`^sandbox-page-${sandbox.port}=[\\w-]{43}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200$`),
+    new RegExp(
+      `^sandbox-page-${sandbox.port}=\\d{13}\\.[\\w-]*\\.[\\w-]{22}\\.[\\w-]{43}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200$`,
+    ),
   );
   const paths = ["/", "/page/page.js", "/page/page.css", "/page/events", "/page/targetings?search=a", "/page/nothing"];
   for (const path of paths) {

@@ -70,8 +70,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   if (isWithdrawn(run.state)) {
+    const how = run.state.facts.tool === undefined ? "was cancelled" : "ended";
     throw new ToolError(
-      "this run ended before it was started; nothing was sent",
+      `this run ${how} before it was started; nothing was sent`,
       "Make the call again if it is wanted after all.",
     );
   }
