@@ -69,6 +69,7 @@ const server = spawn(
       TARGETING_API_KEY: "sandbox-key",
       EVENT_API_URL: `http://127.0.0.1:${port}`,
       EVENT_APP_KEY: "sandbox-app-key",
+      TARGETING_MCP_CONFIRM: "ask",
       TARGETING_MCP_MAX_DELETES: String(DELETED),
     },
     stdio: ["ignore", "inherit", "pipe"],

@@ -44,7 +44,7 @@ export const SETTINGS = {
     "TARGETING_MCP_SANDBOX_SEED",
     seed,
     undefined,
-    "what the embedded sandbox holds at its start: nothing, a small shop, or a file of the control plane's seeds",
+    "what the embedded sandbox holds at first: nothing, a small shop, or a file of the control plane's seeds",
     "`sample` where the sandbox was chosen because nothing is set, else `none`",
   ),
   project: setting(
@@ -72,7 +72,7 @@ export const SETTINGS = {
     "TARGETING_MCP_PAGE",
     oneOf("auto", "on", "off"),
     "auto",
-    "a page on which a person decides on runs that wait: auto where a browser can be reached; on tries always; off never",
+    "a page on which a person decides: auto where a browser can be reached; on tries always; off never",
   ),
   trustViews: setting("TARGETING_MCP_TRUST_VIEWS", toggle, false, "strict: a yes in a view of the host counts", "off"),
   allowedTargetings: setting(
@@ -147,7 +147,7 @@ export const SETTINGS = {
   ),
   storeListen: key(
     "TARGETING_MCP_STORE_LISTEN",
-    "a direct address of the same database, where the first one leads through a pooler",
+    "direct address of the same database, where the first leads through a pooler",
     databaseAddress,
     "that of the store",
   ),
@@ -187,7 +187,7 @@ export const SETTINGS = {
     "TARGETING_MCP_OAUTH_ISSUER",
     issuer,
     undefined,
-    "over HTTP: the authorization server whose access tokens (JWTs) are accepted",
+    "over HTTP: authorization server whose access tokens (JWTs) are accepted",
   ),
   oauthAudience: setting(
     "TARGETING_MCP_OAUTH_AUDIENCE",
@@ -219,7 +219,7 @@ export const SETTINGS = {
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
-    "over HTTP: address that is told by POST of each run that waits for a yes",
+    "over HTTP: address told by POST of each run that waits for a yes",
     text,
   ),
   ownKeys: setting(
@@ -264,7 +264,7 @@ export const SETTINGS = {
   ),
   httpsProxy: shared("HTTPS_PROXY", proxyAddress, "proxy for https addresses", true),
   httpProxy: shared("HTTP_PROXY", proxyAddress, "proxy for http addresses", true),
-  noProxy: shared("NO_PROXY", text, "hosts that are reached without a proxy", false),
+  noProxy: shared("NO_PROXY", text, "hosts reached without a proxy", false),
 } as const satisfies Record<string, Setting<unknown>>;
 
 /** Every setting, in the order of the docs. */

@@ -10,7 +10,7 @@ const MOST_GROWTH = 12 * 1_048_576;
 
 test("a mixed load ends without errors, and leaves nothing in memory", { timeout: 120_000 }, async () => {
   const service = await startService();
-  const { url, heap, logged } = await startWatched(service.live);
+  const { url, heap, logged } = await startWatched({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
   const callers = Array.from({ length: CALLERS }, (_, n) => callerAt(url, `caller-${n}`));
   const load = async (part: string) => {
     const { calls, errors } = await mixedLoad(callers, Date.now() + PART_MS, part);
