@@ -1,10 +1,10 @@
 import { defineConfig } from "vitest/config";
 
-// One after the other: Chromium takes the cores of a small machine by itself.
+// Two files side by side: each starts a Chromium and servers of its own, which wait for each other half of the time.
 export default defineConfig({
   test: {
     include: ["test/browser/*.browser.ts"],
-    fileParallelism: false,
+    maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },

@@ -6,7 +6,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },
-    // Each file starts a database and several servers of its own.
-    fileParallelism: false,
+    // Each file starts a database and several servers of its own, which mostly wait.
+    maxWorkers: 2,
   },
 });
