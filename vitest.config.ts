@@ -1,21 +1,28 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { fastTests } from "./scripts/house/fast-tests.ts";
+import { fastTests, testsThatReplaceModules } from "./scripts/house/fast-tests.ts";
 
 const fast = [...fastTests()];
+const replacing = [...testsThatReplaceModules()];
 
 export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 30_000,
     expect: { poll: { timeout: 15_000 } },
-    // By default one core is left idle; tests wait for processes and pauses most of their time.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // One more than there are cores: tests wait for processes and pauses a good part of their time.
+    maxWorkers: Math.max(3, availableParallelism() + 1),
     projects: [
       { extends: true, test: { name: "fast", include: fast, isolate: false } },
+      { extends: true, test: { name: "replaced modules", include: replacing } },
       {
         extends: true,
-        test: { name: "processes", include: ["test/**/*.test.ts"], exclude: [...fast, "test/cluster/**"] },
+        test: {
+          name: "processes",
+          include: ["test/**/*.test.ts"],
+          exclude: [...fast, ...replacing, "test/cluster/**"],
+          isolate: false,
+        },
       },
     ],
   },

@@ -21,9 +21,14 @@ const IMPORTED = /(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g;
  */
 export function fastTests(root = ROOT): readonly string[] {
   const starts = processStarters(root);
-  const isFast = (file: string): boolean =>
-    !REPLACES_MODULES.test(readFileSync(join(root, file), "utf8")) && !starts(join(root, file));
+  const replacing = new Set(testsThatReplaceModules(root));
+  const isFast = (file: string): boolean => !(replacing.has(file) || starts(join(root, file)));
   return testFiles(root).filter((file) => !LONG.includes(file.split("/")[1] ?? "") && isFast(file));
+}
+
+/** The test files that put others in the place of modules, from the root of the repository: each runs by itself. */
+export function testsThatReplaceModules(root = ROOT): readonly string[] {
+  return testFiles(root).filter((file) => REPLACES_MODULES.test(readFileSync(join(root, file), "utf8")));
 }
 
 /** Every test file, from the root of the repository. */

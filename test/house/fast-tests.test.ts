@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { fastTests, testFiles } from "../../scripts/house/fast-tests.ts";
+import { fastTests, testFiles, testsThatReplaceModules } from "../../scripts/house/fast-tests.ts";
 import vitestConfig from "../../vitest.config.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -42,11 +42,21 @@ test("no fast test names what starts a process, and every room below the tools h
   }
 });
 
-test("every test is in one of the two projects, and in no other", () => {
-  const [fast, others] = vitestConfig.test?.projects ?? [];
+test("every test is in one of the three projects, and in no other", () => {
+  const [fast, replacing, others] = vitestConfig.test?.projects ?? [];
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
+  expect(replacing).toMatchObject({ test: { name: "replaced modules", include: testsThatReplaceModules() } });
   // Those of a cluster start a database, and have a command of their own.
-  const exclude = [...fastTests(), "test/cluster/**"];
+  const exclude = [...fastTests(), ...testsThatReplaceModules(), "test/cluster/**"];
   expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
+});
+
+test("a test that replaces modules runs by itself, for others would get them as well", () => {
+  const root = repository({
+    "test/room/plain.test.ts": "export {};",
+    "test/room/replaces.test.ts": 'vi.mock("node:fs");',
+  });
+  expect(testsThatReplaceModules(root)).toEqual(["test/room/replaces.test.ts"]);
+  expect(fastTests(root)).toEqual(["test/room/plain.test.ts"]);
 });
