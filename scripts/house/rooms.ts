@@ -30,7 +30,7 @@ const CHANGES = ["changes", "changes/send", ...SETTLING, "changes/pack", ...PLAN
 const EVENTS = ["events/suites", "events/watch", "events/run", "events/run/send", "events/check"];
 const PLAN_FILES = ["plans/file", "plans/file/forms"];
 const PLANS = ["plans", "plans/undo", "plans/diff", "plans/base", ...PLAN_FILES];
-const KINDS = ["saves", "wishes", ...CHANGES, ...PLANS, ...EVENTS, ...READING];
+const KINDS = ["saves", "approvals", ...CHANGES, ...PLANS, ...EVENTS, ...READING];
 const RENDER = ["render/changes", "render/failures", "render/events", "render/plans", "render"];
 const ANSWERS = [...RENDER, ...KINDS];
 const WRITING = ["tools/writing", "tools/writing/confirmation"];
@@ -267,7 +267,7 @@ export const ROOMS: readonly Room[] = [
     uses: KINDS,
   },
   {
-    path: "wishes",
+    path: "approvals",
     holds: "what a person is asked for beside changes: that a run goes on, or that tests go to a live endpoint",
     uses: [...CHANGES, ...RUNS],
   },

@@ -37,8 +37,8 @@ export function unmadeState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * How a run ends whose planning failed, or that could not save what it read. A rejection would come again: the run has failed. An error that another try may
- * avoid interrupts it. Undefined for an error of this machine.
+ * How a run ends whose planning failed, or that could not save what it read. A rejection would come again: the run has
+ * failed. An error that another try may avoid interrupts it. Undefined for an error of this machine.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {

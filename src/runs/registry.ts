@@ -1,7 +1,7 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import { type LeftRuns, orUnreadable, type RunPart, type RunStore } from "./backend/store.ts";
 import { isOfKind, toolOf } from "./entries.ts";
-import type { ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
+import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
 
 /** The runs of one kind, for code that knows no kind. */
@@ -13,7 +13,7 @@ export interface AnyKindRuns {
   resume(runId: string): Promise<Run | undefined>;
   takeUpLeft(runId: string): Promise<Run | undefined>;
   cancel(runId: string): Promise<Run | undefined>;
-  withdraw(runId: string): Promise<Run | undefined>;
+  withdraw(runId: string, ending?: Ending): Promise<Run | undefined>;
   stopAll(): Promise<void>;
   tidyLeft(): Promise<void>;
 }
@@ -84,10 +84,11 @@ export class Runs {
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more; undefined where there is no such run.
+   * Ends a run that was not started, so that no process can start it any more; `ending` says how, absent: it was taken
+   * back. Undefined where there is no such run.
    */
-  async withdraw(runId: string): Promise<Run | undefined> {
-    return (await this.#kindOf(runId))?.withdraw(runId);
+  async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
+    return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
   /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */

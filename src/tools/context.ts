@@ -1,6 +1,7 @@
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { SandboxApi } from "../api/sandbox.ts";
+import type { Approvals } from "../approvals/approvals.ts";
 import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
@@ -9,7 +10,6 @@ import type { ContentsStore } from "../reading/contents-store.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
-import type { Wishes } from "../wishes/wishes.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {
@@ -71,7 +71,7 @@ export interface ToolServices {
   /** Saves what lists read; absent where the management API is not configured. */
   readonly saves?: SaveRuns;
   /** What a person is asked for on the page beside changes; absent: nothing is. */
-  readonly wishes?: Wishes;
+  readonly approvals?: Approvals;
   /** Starts the sending of events; absent where the event API is not configured. */
   readonly sending?: EventRuns;
   /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */

@@ -208,21 +208,21 @@ describe("what goes to the page besides changes", () => {
   test("resume_run of an old deletion waits there for a yes, and goes on with it", async () => {
     const { client, person, cut } = await cutShort();
     const answer = client.callTool("resume_run", { runId: cut });
-    const wish = await waitingAfter(person, cut);
-    expect(wish).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
-    expect(wish.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
-    expect((await person.press(wish.runId, "approve")).status).toBe(200);
+    const approval = await waitingAfter(person, cut);
+    expect(approval).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
+    expect(approval.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
+    expect((await person.press(approval.runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({ runId: cut, status: "succeeded", asked: "agreed_on_page" });
-    const later = await client.callTool("get_run", { runId: wish.runId });
+    const later = await client.callTool("get_run", { runId: approval.runId });
     expect(later.structuredContent).toMatchObject({ runId: cut, asked: "agreed_on_page" });
-    expect((await person.press(wish.runId, "approve")).status).toBe(409);
+    expect((await person.press(approval.runId, "approve")).status).toBe(409);
   });
 
   test("a no to resume_run sends nothing more, and Resume run on the page is a yes of its own", async () => {
     const { client, person, cut } = await cutShort();
     const answer = client.callTool("resume_run", { runId: cut });
-    const wish = await waitingAfter(person, cut);
-    expect((await person.press(wish.runId, "decline")).status).toBe(200);
+    const approval = await waitingAfter(person, cut);
+    expect((await person.press(approval.runId, "decline")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
     expect((await person.press(cut, "resume")).status).toBe(200);
     await expect.poll(async () => (await detailOf(person, cut)).run.status).toBe("succeeded");
@@ -235,16 +235,16 @@ describe("what goes to the page besides changes", () => {
     const { suiteId } = z.looseObject({ suiteId: z.string() }).parse(made.structuredContent);
     const sent = async () => z.object({ total: z.number() }).parse(await control("/events")).total;
     const answer = client.callTool("run_event_tests", { suiteId, target: "configured" });
-    const wish = await waitingAfter(person, runId);
-    expect(wish.waiting?.effect).toMatch(/sends \d+ test events to the LIVE event API/);
+    const approval = await waitingAfter(person, runId);
+    expect(approval.waiting?.effect).toMatch(/sends \d+ test events to the LIVE event API/);
     expect(await sent()).toBe(0);
-    expect((await person.press(wish.runId, "approve")).status).toBe(200);
+    expect((await person.press(approval.runId, "approve")).status).toBe(200);
     expect((await answer).structuredContent).toMatchObject({ suiteId, target: "configured", asked: "agreed_on_page" });
     const count = await sent();
     expect(count).toBeGreaterThan(0);
-    expect((await person.press(wish.runId, "approve")).status).toBe(409);
+    expect((await person.press(approval.runId, "approve")).status).toBe(409);
     expect(await sent()).toBe(count);
-    const told = await client.callTool("get_run", { runId: wish.runId });
+    const told = await client.callTool("get_run", { runId: approval.runId });
     expect(told.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
   });
 

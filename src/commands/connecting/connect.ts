@@ -4,6 +4,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import { managementOver } from "../../api/management-client.ts";
 import { withReadRetry } from "../../api/reads/retry.ts";
 import { sandboxOver } from "../../api/sandbox.ts";
+import { Approvals } from "../../approvals/approvals.ts";
 import { Changes } from "../../changes/changes.ts";
 import type { LookAgain, RenewBase } from "../../changes/plan/desired/desired-changes.ts";
 import { EventRuns } from "../../events/run/event-runs.ts";
@@ -25,7 +26,6 @@ import type { Settings } from "../../settings/settings.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { ulidSource } from "../../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../../tools/context.ts";
-import { Wishes } from "../../wishes/wishes.ts";
 import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
@@ -165,8 +165,8 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
   const contents = lasting ? contentsOf(settings, log) : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
-  const wishes = new Wishes(world);
-  const kinds = [changes?.runs, sending?.runs, saves?.runs, wishes.runs].filter((kind) => kind !== undefined);
+  const approvals = new Approvals(world);
+  const kinds = [changes?.runs, sending?.runs, saves?.runs, approvals.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
     ...(half !== undefined && {
@@ -182,7 +182,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     memory,
     ...(contents && { contents }),
     ...(saves && { saves }),
-    wishes,
+    approvals,
     suites: suiteStore(backend.suites),
     readOnly: settings.readOnly,
     confirm: settings.confirm,

@@ -1,11 +1,11 @@
 import { isApiError } from "../../api/errors.ts";
+import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
-import { changesOf } from "../../tools/apis.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { ToolError } from "../../tools/definition.ts";
-import { grant, resumeFor } from "../../tools/runs/granted-wish.ts";
+import { grant, resumeFor } from "../../tools/runs/granted-approval.ts";
 import {
   approve,
   type Decider,
@@ -13,15 +13,12 @@ import {
   decline,
   waitingOfAnyKind,
 } from "../../tools/writing/confirmation/deciding.ts";
-import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
-import { canDrive } from "./rows.ts";
+import { canDrive, ENDED, STALE } from "./rows.ts";
 import { notApproved, type Shown, seenRun } from "./seen.ts";
 import { undo } from "./undoing.ts";
 
 const DECIDED = "This was decided already.";
-const ENDED = "The server that asked has ended: ask the agent again.";
-const STALE = "Changed since it was planned: ask the agent to plan it again.";
 const UNKNOWN = "There is no such run.";
 
 /** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
@@ -36,7 +33,7 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
     await services.runs.cancel(runId);
     return dataAnswer({});
   }
-  // A no drives nothing: any process may write it down.
+  // Declining sends nothing, so that a process without the project's key may record it.
   if (!(canDrive(run, seen.shown) || action === "decline")) return refusalAnswer(409, ENDED);
   try {
     if (action === "undo") return await undo(run, services);
@@ -51,7 +48,7 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
     if (own !== undefined) return refusalAnswer(403, own);
     const outcome = await decided(waiting, action, by, services);
     if (outcome === "done") return dataAnswer({});
-    return refusalAnswer(409, outcome === "stale" ? STALE : DECIDED);
+    return refusalAnswer(409, outcome === "stale" ? `${STALE} Ask the agent to plan it again.` : DECIDED);
   } catch (thrown) {
     if (isApiError(thrown)) return refusalAnswer(502, requestFailure(thrown).message);
     if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
@@ -64,15 +61,11 @@ function isDecision(action: string): action is "approve" | "decline" {
 }
 
 function decided(
-  run: ChangeRun | WishRun,
+  run: ChangeRun | ApprovalRun,
   action: "approve" | "decline",
   by: Decider,
   services: ToolServices,
 ): Promise<DecisionOutcome> {
-  if (isWish(run)) {
-    if (services.wishes === undefined) throw new TypeError("a wish was found where none are kept");
-    return action === "approve" ? grant(run, by, services) : decline(run, by, services.wishes, services);
-  }
-  const changes = changesOf(services);
-  return (action === "approve" ? approve : decline)(run, by, changes, services);
+  if (action === "decline") return decline(run, by, services);
+  return isApproval(run) ? grant(run, by, services) : approve(run, by, services);
 }

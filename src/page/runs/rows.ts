@@ -1,3 +1,4 @@
+import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { askedWords } from "../../render/asked.ts";
@@ -9,15 +10,16 @@ import { countsOf, didCounts } from "../../runs/report.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
-import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import type { FailureRow, RunAction, RunDetail, RunRow, Waiting } from "../wire.ts";
 import { downloadOf, filesOf } from "./files.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun } from "./seen.ts";
 
 const MOST_RUNS = 200;
-const ENDED = "The server that asked has ended: ask the agent again.";
-const STALE = "Changed since it was planned.";
+/** Why this process cannot carry out what a person asks for a run. */
+export const ENDED = "The server that asked has ended: ask the agent again.";
+/** Why a run that waits cannot be approved any more. */
+export const STALE = "Changed since it was planned.";
 
 /** The recent runs, the newest first; `ofOthers` are more of them. */
 export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
@@ -80,7 +82,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingOfAnyKind(runId, shown.services);
-  const asked = isChangeRun(run) || isWish(run) ? run.state.facts.asked : undefined;
+  const asked = isChangeRun(run) || isApproval(run) ? run.state.facts.asked : undefined;
   const { unknown, unattempted, pending } = state.counts();
   return {
     ...{
@@ -133,7 +135,7 @@ const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_con
 
 /** What a row says of a run that waits for a decision; `own` is why this person may not approve it. */
 function waitingParts(
-  run: ChangeRun | WishRun,
+  run: ChangeRun | ApprovalRun,
   shown: Shown,
   own: string | undefined,
 ): Pick<RunRow, "project" | "waiting" | "actions" | "disabled"> {

@@ -1,3 +1,4 @@
+import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
 import { orUnreadable, type RunHeader } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
@@ -5,7 +6,6 @@ import { ulidTime } from "../../spec/ulid.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
-import { isWish } from "../../wishes/wishes.ts";
 
 /** What a person is shown: the runs of one caller, and those of others that they decide on. */
 export interface Shown {
@@ -45,7 +45,7 @@ export async function seenRun(runId: string, shown: Shown): Promise<SeenRun | un
 
 /** Whether a run waits, or waited, for a decision outside of the client that asked for it. */
 function waitedForPerson(run: Run): boolean {
-  if (!(isChangeRun(run) || isWish(run))) return false;
+  if (!(isChangeRun(run) || isApproval(run))) return false;
   const { waits, decided } = run.state.facts;
   return waits !== undefined || decided?.where === "page" || decided?.where === "view";
 }

@@ -21,7 +21,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { decideWishOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { decideApprovalOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
 import { readQuestion } from "../writing/confirmation/question-token.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import type { RunTestsInput } from "./run-tests-input.ts";
@@ -108,11 +108,11 @@ async function runLive(
     };
   };
   const onPage = () =>
-    decideWishOnPage(
+    decideApprovalOnPage(
       {
         call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
         ...{ name: kept.suiteId, effect },
-        after: (wish) => reportAgreed(wish, { kept, place }, context),
+        after: (approval) => reportAgreed(approval, { kept, place }, context),
         otherwise: () => {
           if (context.confirm === "strict") throw nobodyCame(effect);
           return token([NOBODY_CAME_HINT]);
@@ -142,13 +142,13 @@ async function runLive(
 
 /** Answers once a person decided on the page: the report of the tests, whichever process sent them. */
 async function reportAgreed(
-  wish: Run,
+  approval: Run,
   { kept, place }: Pick<Told, "kept" | "place">,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  await atMostOneWait(wish.rest, context);
-  if (wish.status() !== "succeeded") return reportRun(wish, context);
-  const found = await context.suites.runOnce(wish.header.runId, () => reportOf(kept, "configured", context));
+  await atMostOneWait(approval.rest, context);
+  if (approval.status() !== "succeeded") return reportRun(approval, context);
+  const found = await context.suites.runOnce(approval.header.runId, () => reportOf(kept, "configured", context));
   const told = { ...about(kept, context), report: found, asked: "agreed_on_page" as const };
   return suiteReportAnswer({ ...told, ...(place !== undefined && { savedTo: place.path }) });
 }

@@ -1,5 +1,4 @@
 import type { ChangeRun } from "../../changes/change-run.ts";
-import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { approve, decline, waitingRun } from "../writing/confirmation/deciding.ts";
@@ -21,14 +20,13 @@ export async function decidedInView(
   { runId, decision, secret }: InViewDecision,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const changes = changesOf(context);
   const waiting = await waitingRun(runId, context);
   const { digest = "" } = waiting?.state.facts.waits ?? {};
   const isMeant = await isSecretFor({ runId, digest }, secret, context);
   if (waiting === undefined || !(isMeant && isOwn(waiting, context) && mayDecideInView(context)))
     throw nothingToDecide();
   const by = { who: context.person ?? context.caller, where: "view" } as const;
-  const outcome = await (decision === "approve" ? approve : decline)(waiting, by, changes, context);
+  const outcome = await (decision === "approve" ? approve : decline)(waiting, by, context);
   if (outcome === "decided") throw nothingToDecide();
   const answer = await reportedRun(await ownRun(runId, context), context);
   return outcome === "stale" ? { ...answer, isError: true } : answer;

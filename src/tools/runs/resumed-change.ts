@@ -13,7 +13,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type Unde
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { decideWishOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { decideApprovalOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
@@ -131,11 +131,11 @@ async function askedAgain(
       ],
     });
   const onPage = () =>
-    decideWishOnPage(
+    decideApprovalOnPage(
       {
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
         ...{ name: runId, effect },
-        after: (wish) => reportGoneOn(wish, runId, context),
+        after: (approval) => reportGoneOn(approval, runId, context),
         otherwise: () => {
           if (context.confirm === "strict") throw nobodyCame(effect);
           return token([NOBODY_CAME_HINT]);
@@ -171,9 +171,9 @@ async function askedAgain(
 }
 
 /** Reports the run that was to go on, once a person decided about that on the page. */
-async function reportGoneOn(wish: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
-  await atMostOneWait(wish.rest, context);
-  if (wish.status() !== "succeeded") return reportRun(wish, context);
+async function reportGoneOn(approval: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
+  await atMostOneWait(approval.rest, context);
+  if (approval.status() !== "succeeded") return reportRun(approval, context);
   return reportRun(await context.runs.find(runId), context, [], { asked: "agreed_on_page", tellsAsked: true });
 }
 

@@ -1,3 +1,4 @@
+import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
@@ -13,7 +14,6 @@ import { declinedNote, staleNote } from "../../render/page-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
-import { isWish, type WishRun } from "../../wishes/wishes.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
@@ -95,7 +95,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
 /** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
   const report = reported(run, context.environment);
-  if (isWish(run)) return { ...report, ...wishReport(run) };
+  if (isApproval(run)) return { ...report, ...approvalReport(run) };
   return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
 }
 
@@ -117,15 +117,15 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
 }
 
 /** What is told of something else than a change that a person was asked for on the page. */
-function wishReport(wish: WishRun): Partial<ReportedRun> {
-  const { facts } = wish.state;
-  const { tool, input } = wish.header.call;
+function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
+  const { facts } = approval.state;
+  const { tool, input } = approval.header.call;
   const where = tool === "resume_run" ? `the run is ${input.about}` : `the report is at ${suiteReportUri(input.about)}`;
-  return { ...(facts.asked && { asked: facts.asked, notes: [where] }), ...pageReport(wish) };
+  return { ...(facts.asked && { asked: facts.asked, notes: [where] }), ...pageReport(approval) };
 }
 
 /** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
-function pageReport({ state, status }: ChangeRun | WishRun): Partial<ReportedRun> | undefined {
+function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
   if (status() === "needs_confirmation" && waits !== undefined) {
     const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine, shortened } from "../../render/changes/result-rows.ts";
@@ -10,7 +11,6 @@ import type { ListedRun, Run } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
-import { isWish } from "../../wishes/wishes.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
@@ -101,13 +101,15 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
 
 /** The run that goes on, where a person agreed to that; else the run itself. */
 async function wishedFor(run: Run, context: ToolContext): Promise<Run> {
-  const goesOn = isWish(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
+  const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
 }
 
 function waitsOnPage(run: Run): boolean {
   return (
-    (isChangeRun(run) || isWish(run)) && run.status() === "needs_confirmation" && run.state.facts.waits !== undefined
+    (isChangeRun(run) || isApproval(run)) &&
+    run.status() === "needs_confirmation" &&
+    run.state.facts.waits !== undefined
   );
 }
 

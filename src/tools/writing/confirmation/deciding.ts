@@ -1,5 +1,6 @@
+import { type ApprovalRun, isApproval } from "../../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../../changes/change-run.ts";
-import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
+import type { ChangeHeader } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import type { Decided } from "../../../changes/rows/entries.ts";
@@ -8,7 +9,6 @@ import { staleText } from "../../../render/failures/words.ts";
 import type { Run } from "../../../runs/kind.ts";
 import type { Asked } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
-import { isWish, type Wishes, type WishRun } from "../../../wishes/wishes.ts";
 import { changesOf } from "../../apis.ts";
 import type { DecisionLine, ToolContext, ToolServices } from "../../context.ts";
 import { checkAllowed } from "../allowed-targetings.ts";
@@ -35,9 +35,9 @@ export async function waitingRun(
 export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
-): Promise<ChangeRun | WishRun | undefined> {
+): Promise<ChangeRun | ApprovalRun | undefined> {
   const run = await runs.find(runId);
-  if (run === undefined || run.status() !== "needs_confirmation" || !(isChangeRun(run) || isWish(run)))
+  if (run === undefined || run.status() !== "needs_confirmation" || !(isChangeRun(run) || isApproval(run)))
     return undefined;
   const { waits } = run.state.facts;
   if (waits === undefined) return undefined;
@@ -50,7 +50,8 @@ export async function waitingOfAnyKind(
  * Starts a waiting run, once in all processes, if it still does what the person saw; the decision stands in its journal
  * before anything is sent. Throws the errors of planning.
  */
-export async function approve(run: ChangeRun, by: Decider, changes: Changes, services: ToolServices) {
+export async function approve(run: ChangeRun, by: Decider, services: ToolServices) {
+  const changes = changesOf(services);
   const { header, state } = run;
   const { runId, call } = header;
   const { waits } = state.facts;
@@ -97,16 +98,11 @@ export async function startAgreed(
   return started;
 }
 
-/** What ends waiting runs of a kind. */
-interface Withdrawing {
-  readonly runs: Pick<Changes["runs"] | Wishes["runs"], "withdraw">;
-}
-
 /** Ends a waiting run for a person's no, once in all processes: the no stands in its journal. */
-export async function decline(run: Run, by: Decider, { runs }: Withdrawing, services: ToolServices) {
+export async function decline(run: Run, by: Decider, services: ToolServices) {
   const decided = { ...by, at: services.clock.now() };
   const ending = { cause: "cancelled", reason: ownReason("DECLINED", decided) } as const;
-  const ended = await runs.withdraw(run.header.runId, ending);
+  const ended = await services.runs.withdraw(run.header.runId, ending);
   if (ended === undefined) return "decided" satisfies DecisionOutcome;
   note(run, "declined", decided, services);
   return "done" satisfies DecisionOutcome;

@@ -1,3 +1,4 @@
+import type { ApprovalCall } from "../../../approvals/approval-state.ts";
 import type { ChangeRun } from "../../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
@@ -6,7 +7,6 @@ import { effectParts, effectSentence, effectText } from "../../../render/changes
 import { NOBODY_CAME, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
 import type { Run, ToolCall } from "../../../runs/kind.ts";
-import type { WishCall } from "../../../wishes/wish-state.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
@@ -91,26 +91,26 @@ export async function decidePlanOnPage(
 }
 
 /** What a person is asked for on the page beside changes, and how the call is answered. */
-interface AskedWish {
-  readonly call: WishCall;
+interface AskedApproval {
+  readonly call: ApprovalCall;
   /** What it is about, in a few words, and what exactly a yes leads to. */
   readonly name: string;
   readonly effect: string;
   /** Answers once it was decided on. */
-  readonly after: (wish: Run) => Promise<ToolAnswer>;
+  readonly after: (approval: Run) => Promise<ToolAnswer>;
   /** Answers where nobody came to the page. */
   readonly otherwise: () => Promise<ToolAnswer>;
 }
 
 /** Lets a person decide on the page whether something is done that is no change of its own, and waits for it. */
-export async function decideWishOnPage(
-  { call, name, effect, after, otherwise }: AskedWish,
+export async function decideApprovalOnPage(
+  { call, name, effect, after, otherwise }: AskedApproval,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { wishes, caller, clock } = context;
-  if (wishes === undefined) return otherwise();
+  const { approvals, caller, clock } = context;
+  if (approvals === undefined) return otherwise();
   const waits = { digest: "", effect, parts: [], until: clock.now() + PAGE_WAIT_MS };
-  return askOnPage(await wishes.keep(call, caller, name, { effect, waits }), context, otherwise, after);
+  return askOnPage(await approvals.keep(call, caller, name, { effect, waits }), context, otherwise, after);
 }
 
 /**
@@ -155,8 +155,8 @@ export async function untilDecided(runId: string, context: ToolContext): Promise
 
 async function isDecided(
   runId: string,
-  { changes, wishes }: Pick<ToolContext, "changes" | "wishes">,
+  { changes, approvals }: Pick<ToolContext, "changes" | "approvals">,
 ): Promise<boolean> {
-  const stored = (await changes?.runs.stored(runId)) ?? (await wishes?.runs.stored(runId));
+  const stored = (await changes?.runs.stored(runId)) ?? (await approvals?.runs.stored(runId));
   return stored?.started !== false;
 }

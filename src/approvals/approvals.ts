@@ -7,12 +7,12 @@ import type { Run, RunForm, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import type { Asked } from "../runs/outcome.ts";
 import { reason } from "../runs/outcome-schema.ts";
-import { type WishCall, type WishEntry, type WishFacts, WishState } from "./wish-state.ts";
+import { type ApprovalCall, type ApprovalEntry, type ApprovalFacts, ApprovalState } from "./approval-state.ts";
 
 /** A run that waits for a person's yes, and then does one thing. */
-export type WishRun = Run<WishCall, WishState>;
+export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
-/** Who agreed to a wish, and what is done then. */
+/** Who agreed, and what is done then. */
 export interface Granted {
   readonly asked: Asked;
   readonly decided: Decided;
@@ -21,9 +21,9 @@ export interface Granted {
 
 const at = z.number();
 
-/** How wishes are kept. */
-const WISH_FORM: RunForm<WishCall, WishEntry> = {
-  name: "wishes",
+/** How approvals are kept. */
+const APPROVAL_FORM: RunForm<ApprovalCall, ApprovalEntry> = {
+  name: "approvals",
   tools: ["resume_run", "run_event_tests"],
   call: z.object({
     tool: z.enum(["resume_run", "run_event_tests"]),
@@ -31,7 +31,7 @@ const WISH_FORM: RunForm<WishCall, WishEntry> = {
   }),
   entry: z.discriminatedUnion("t", [
     z.object({
-      t: z.literal("wish"),
+      t: z.literal("approval"),
       facts: z.object({
         tool: z.string().exactOptional(),
         effect: z.string().exactOptional(),
@@ -54,23 +54,23 @@ const WISH_FORM: RunForm<WishCall, WishEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-/** Whether a run is a wish. */
-export function isWish(run: Run): run is WishRun {
-  return run.kind === WISH_FORM.name;
+/** Whether a run asks for an approval of what is no change. */
+export function isApproval(run: Run): run is ApprovalRun {
+  return run.kind === APPROVAL_FORM.name;
 }
 
 /** What a person is asked for on the page beside changes. */
-export class Wishes {
-  readonly runs: KindRuns<WishCall, WishEntry, WishState, Granted>;
+export class Approvals {
+  readonly runs: KindRuns<ApprovalCall, ApprovalEntry, ApprovalState, Granted>;
   readonly #context: RunsContext;
 
   constructor(context: RunsContext) {
     this.#context = context;
-    this.runs = new KindRuns(wishKind(context), context);
+    this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /** Keeps a wish for a person's decision; the same wish of the same caller that waits already stays the one. */
-  async keep(call: WishCall, caller: string, name: string, facts: WishFacts): Promise<RunHeader<WishCall>> {
+  /** Keeps an approval for a person's decision; the same approval of the same caller that waits already stays the one. */
+  async keep(call: ApprovalCall, caller: string, name: string, facts: ApprovalFacts): Promise<RunHeader<ApprovalCall>> {
     const { store, clock } = this.#context;
     const fingerprint = this.runs.fingerprint(call, caller);
     return store.alone(fingerprint, async () => {
@@ -78,20 +78,20 @@ export class Wishes {
       const before = last === undefined ? undefined : await this.runs.find(last);
       const isOpen = before?.status() === "needs_confirmation" && (before.state.facts.waits?.until ?? 0) > clock.now();
       const header = isOpen ? before.header : await this.runs.keep(call, caller);
-      await this.runs.propose(header.runId, [{ t: "wish", facts, name, at: clock.now() }]);
+      await this.runs.propose(header.runId, [{ t: "approval", facts, name, at: clock.now() }]);
       return header;
     });
   }
 }
 
-function wishKind({ clock }: RunsContext): RunKind<WishCall, WishEntry, WishState, Granted> {
+function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEntry, ApprovalState, Granted> {
   return {
-    ...WISH_FORM,
-    newState: () => new WishState(),
+    ...APPROVAL_FORM,
+    newState: () => new ApprovalState(),
     mayWait: true,
     tidies: false,
     async readBack({ started, entries, proposed }) {
-      const state = new WishState();
+      const state = new ApprovalState();
       for await (const entry of entries) state.apply(entry);
       if (started && state.objects.length > 0) return { state };
       for await (const entry of proposed) state.apply(entry);
@@ -99,7 +99,7 @@ function wishKind({ clock }: RunsContext): RunKind<WishCall, WishEntry, WishStat
     },
     async start(run, { asked, decided, work }) {
       const { name = "" } = run.meanwhile?.objects[0] ?? {};
-      run.record({ t: "wish", facts: run.meanwhile?.facts ?? {}, name, at: clock.now() });
+      run.record({ t: "approval", facts: run.meanwhile?.facts ?? {}, name, at: clock.now() });
       run.record({ t: "agreed", asked, decided });
       await run.flush();
       try {

@@ -4,7 +4,7 @@ import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../run
 import { ownReason } from "../runs/reasons.ts";
 
 /** What a person is asked for beside changes: that a run goes on, or that tests are sent to a live endpoint. */
-export interface WishCall {
+export interface ApprovalCall {
   readonly tool: "resume_run" | "run_event_tests";
   readonly input: {
     /** The run that is to go on, or the suite of the tests. */
@@ -14,31 +14,31 @@ export interface WishCall {
   };
 }
 
-/** What is known of a wish beside its outcome. */
-export type WishFacts = Pick<RunFacts, "tool" | "effect" | "waits" | "asked" | "decided">;
+/** What is known of an approval beside its outcome. */
+export type ApprovalFacts = Pick<RunFacts, "tool" | "effect" | "waits" | "asked" | "decided">;
 
-/** One line of the journal of a wish. Applying all lines in order gives its state. */
-export type WishEntry =
-  | { readonly t: "wish"; readonly facts: WishFacts; readonly name: string; readonly at: number }
+/** One line of the journal of an approval. Applying all lines in order gives its state. */
+export type ApprovalEntry =
+  | { readonly t: "approval"; readonly facts: ApprovalFacts; readonly name: string; readonly at: number }
   | { readonly t: "agreed"; readonly asked: NonNullable<RunFacts["asked"]>; readonly decided: Decided }
   | { readonly t: "done"; readonly at: number }
   | { readonly t: "stop"; readonly cause: StopCause; readonly reason?: Reason; readonly at: number };
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
 
-/** Everything that is known about a wish: its one object is what is wished for. */
-export class WishState implements RunView<WishEntry> {
+/** Everything that is known about an approval: its one object is what is asked for. */
+export class ApprovalState implements RunView<ApprovalEntry> {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   updatedAt = 0;
-  facts: WishFacts = {};
+  facts: ApprovalFacts = {};
   #standing: Standing = "pending";
 
-  apply(entry: WishEntry): void {
+  apply(entry: ApprovalEntry): void {
     this.updatedAt = entry.t === "agreed" ? entry.decided.at : entry.at;
     switch (entry.t) {
-      case "wish":
+      case "approval":
         this.objects = [{ index: 0, name: entry.name }];
         this.facts = { ...this.facts, ...entry.facts };
         return;

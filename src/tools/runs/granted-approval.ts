@@ -1,6 +1,6 @@
+import type { ApprovalRun, Granted } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
 import type { Run } from "../../runs/kind.ts";
-import type { Granted, WishRun } from "../../wishes/wishes.ts";
 import { changesOf, eventsOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
@@ -14,22 +14,22 @@ const STALE = "the run is no longer as it was when this was asked";
  * Does what a person was asked for beside changes, once in all processes, after the yes stands in its journal. Throws
  * ToolErrors where it cannot be done any more.
  */
-export async function grant(wish: WishRun, by: Decider, services: ToolServices): Promise<DecisionOutcome> {
-  const { wishes } = services;
-  const { header, state } = wish;
+export async function grant(approval: ApprovalRun, by: Decider, services: ToolServices): Promise<DecisionOutcome> {
+  const { approvals } = services;
+  const { header, state } = approval;
   const { waits } = state.facts;
-  if (wishes === undefined || waits === undefined) return "decided";
+  if (approvals === undefined || waits === undefined) return "decided";
   if (waits.stale !== undefined) return "stale";
   const agreed = agreedBy(by, services);
-  const work = await workOf(wish, agreed, callerContext(wish, services));
+  const work = await workOf(approval, agreed, callerContext(approval, services));
   if (work === undefined) {
     const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
     const { name = "" } = state.objects[0] ?? {};
-    await wishes.runs.propose(header.runId, [{ t: "wish", facts, name, at: services.clock.now() }]);
+    await approvals.runs.propose(header.runId, [{ t: "approval", facts, name, at: services.clock.now() }]);
     return "stale";
   }
-  if ((await wishes.runs.start(header, { ...agreed, work }, state)) === undefined) return "decided";
-  note(wish, "approved", agreed.decided, services);
+  if ((await approvals.runs.start(header, { ...agreed, work }, state)) === undefined) return "decided";
+  note(approval, "approved", agreed.decided, services);
   return "done";
 }
 
@@ -40,8 +40,12 @@ function agreedBy(by: Decider, { clock }: Pick<ToolServices, "clock">): Agreed {
 }
 
 /** What a yes leads to; undefined where it would be something else by now. */
-async function workOf(wish: WishRun, agreed: Agreed, context: ToolContext): Promise<Granted["work"] | undefined> {
-  const { runId, call } = wish.header;
+async function workOf(
+  approval: ApprovalRun,
+  agreed: Agreed,
+  context: ToolContext,
+): Promise<Granted["work"] | undefined> {
+  const { runId, call } = approval.header;
   const { about, saveTo } = call.input;
   if (call.tool === "run_event_tests") {
     eventsOf(context);
@@ -51,7 +55,7 @@ async function workOf(wish: WishRun, agreed: Agreed, context: ToolContext): Prom
   const run = await ownRun(about, context);
   if (!isChangeRun(run) || run.status() === "running") return undefined;
   await checkStarted(run, context);
-  if (yesToGoOn(run, context) !== wish.state.facts.waits?.effect) return undefined;
+  if (yesToGoOn(run, context) !== approval.state.facts.waits?.effect) return undefined;
   await checkAllowed(run.header.call, context.runs.part(about, "input"), context);
   return async () => {
     await changesOf(context).runs.resume(about, agreed);
