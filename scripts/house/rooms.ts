@@ -13,7 +13,7 @@ export interface Room {
 const GROUND = ["spec", "platform"];
 const API = ["api", "api/reads", ...GROUND];
 const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
-const RUN_FILES = ["runs/file", "runs/file/leases"];
+const RUN_FILES = ["runs/file", "runs/file/leases", "runs/file/seen"];
 const RUN_STORES = [...RUN_FILES, "runs/postgres", "runs/postgres/database"];
 const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
@@ -392,7 +392,11 @@ export const ROOMS: readonly Room[] = [
     holds: "what the service will make of an event, by the documents",
     uses: ["files", ...GROUND],
   },
-  { path: "reading", holds: "reads of many pages: one pager, finding, comparing, contents", uses: ["files", ...API] },
+  {
+    path: "reading",
+    holds: "reads of many pages: one pager, finding, comparing, contents",
+    uses: ["files", "runs/backend", ...API],
+  },
   {
     path: "files",
     holds: "rows in and out: CSV, NDJSON, JSON, encodings, allowed folders; knows no API",
@@ -421,7 +425,12 @@ export const ROOMS: readonly Room[] = [
   {
     path: "runs/file",
     holds: "runs, journals, the list of runs and names, kept in files",
-    uses: ["runs/file/leases", ...RUNS],
+    uses: ["runs/file/leases", "runs/file/seen", ...RUNS],
+  },
+  {
+    path: "runs/file/seen",
+    holds: "what was seen of the service, kept in files: names of targetings, Context IDs of options",
+    uses: RUNS,
   },
   {
     path: "runs/file/leases",

@@ -1,8 +1,9 @@
 import type { ManagementApi } from "../api/management.ts";
-import { type ContentsStore, contextIdsOf } from "../reading/contents-store.ts";
+import { contextIdsOf } from "../reading/context-ids-of.ts";
 import { isMissing } from "../reading/find-options.ts";
 import { readOptions } from "../reading/option-lists.ts";
 import { sideBySide } from "../reading/side-by-side.ts";
+import type { ContentsStore } from "../runs/backend/contents-store.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base/service-targeting.ts";
 

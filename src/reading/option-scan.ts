@@ -1,6 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
+import type { ContentsStore } from "../runs/backend/contents-store.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { type ContentsStore, contextIdsOf } from "./contents-store.ts";
+import { contextIdsOf } from "./context-ids-of.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 import { sideBySide, type Told } from "./side-by-side.ts";
 

@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
-import { type ContentsSource, contextIdsOf } from "./contents-store.ts";
+import { type ContentsSource, contextIdsOf } from "./context-ids-of.ts";
 import { isMissing } from "./find-options.ts";
 import { readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/not-planned.ts";
-import type { ContentsStore } from "../reading/contents-store.ts";
+import type { ContentsStore } from "../runs/backend/contents-store.ts";
 import type { Driving, Run, RunForm, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { reason } from "../runs/outcome-schema.ts";

@@ -8,7 +8,7 @@ import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
 import { processLock } from "../../src/runs/file/leases/process-lock.ts";
-import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { countsOf, failureGroups, objectResults } from "../../src/runs/report.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";

@@ -202,6 +202,30 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await backend.names("another", options).recent()).toEqual([]);
     });
 
+    test("Context IDs are found again for exactly the record that they were read with", async () => {
+      const [backend, other] = await make();
+      const [contents, others] = [backend, other].map((one) => one.contents("p", () => expect.unreachable()));
+      const option = (optionId: string, more: object = {}) => ({
+        ...{ targetingId: "t", optionId, updatedAt: "2025-01-01T00:00:00.000Z", contextCount: 2 },
+        ...more,
+      });
+      await contents?.put(option("a"), ['one \u0000 "quoted"\n', "한국어"]);
+      await Promise.all(["b", "c", "b"].map((id) => contents?.put(option(id), [`${id}-1`, `${id}-2`])));
+      await others?.refresh();
+      expect(await others?.get(option("a"))).toEqual(['one \u0000 "quoted"\n', "한국어"]);
+      const found = await Promise.all(["b", "nothing", "c"].map((id) => others?.get(option(id))));
+      expect(found).toEqual([["b-1", "b-2"], undefined, ["c-1", "c-2"]]);
+      for (const changed of [{ contextCount: 3 }, { updatedAt: "2025-01-02T00:00:00.000Z" }, { targetingId: "u" }])
+        expect(await others?.get(option("a", changed)), JSON.stringify(changed)).toBeUndefined();
+      await others?.put(option("a", { contextCount: 1 }), ["later"]);
+      await contents?.refresh();
+      expect(await contents?.get(option("a"))).toBeUndefined();
+      expect(await contents?.get(option("a", { contextCount: 1 }))).toEqual(["later"]);
+      const elsewhere = backend.contents("another", () => expect.unreachable());
+      await elsewhere.refresh();
+      expect(await elsewhere.get(option("b"))).toBeUndefined();
+    });
+
     test("suites are kept for their caller, those kept last first", async () => {
       const [{ suites }, { suites: others }] = await make();
       await suites.put("me", "a1", "first");

@@ -11,7 +11,7 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type { RunJournal } from "../../src/runs/backend/store.ts";
 import { processLock } from "../../src/runs/file/leases/process-lock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
-import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
 import { countsOf } from "../../src/runs/report.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import { LeaseLostError } from "../../src/runs/turn.ts";

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
+import type { ContentsStore } from "../../src/runs/backend/contents-store.ts";
 import type { Line, RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/backend/store.ts";
 import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
 import { processLock } from "../../src/runs/file/leases/process-lock.ts";
-import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
 interface Kept {
@@ -23,6 +24,7 @@ interface Kept {
 export function memoryBackend(clock: Clock = systemClock): Backend {
   const key = randomBytes(32);
   const names = new Map<string, TargetingMemory>();
+  const contents = new Map<string, ContentsStore>();
   return {
     runs: memoryRunStore(clock),
     lock: processLock(clock),
@@ -32,9 +34,28 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
       names.set(project, known);
       return known;
     },
+    contents(project) {
+      const known = contents.get(project) ?? memoryContents();
+      contents.set(project, known);
+      return known;
+    },
     audit: async () => {},
     sealKey: async () => key,
     close: async () => {},
+  };
+}
+
+function memoryContents(): ContentsStore {
+  const kept = new Map<string, readonly string[]>();
+  const options = new Map<string, string>();
+  return {
+    refresh: async () => {},
+    get: async (option) =>
+      options.get(option.optionId) === JSON.stringify(option) ? kept.get(option.optionId) : undefined,
+    async put(option, contexts) {
+      options.set(option.optionId, JSON.stringify(option));
+      kept.set(option.optionId, contexts);
+    },
   };
 }
 

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { eventsOver } from "../../api/event-client.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import { managementOver } from "../../api/management-client.ts";
@@ -11,7 +10,6 @@ import { EventRuns } from "../../events/run/event-runs.ts";
 import { suiteStore } from "../../events/suites/suite-store.ts";
 import { observerOf } from "../../events/watch/observe.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { fileContentsStore } from "../../reading/contents-file.ts";
 import { reasonWords } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
 import type { Backend } from "../../runs/backend/backend.ts";
@@ -122,18 +120,6 @@ const renewBase: RenewBase = async (...given) => (await import("../../plans/rene
 /** What runs of changes need of plans: only one that is applied loads it. */
 const PLANS = { lookAgain, renewBase };
 
-/** Where Context IDs are kept that were read; nowhere with a shared store, which leaves the state folder alone. */
-function contentsOf(
-  { store, stateDir, project }: Settings,
-  log: Log,
-): ReturnType<typeof fileContentsStore> | undefined {
-  if (store !== undefined) return undefined;
-  return fileContentsStore({
-    file: join(stateDir, "projects", project.id, "contents.ndjson"),
-    onProblem: (error) => log.warn("Context IDs could not be kept or found again", { error }),
-  });
-}
-
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below): Services {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
@@ -163,7 +149,11 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
-  const contents = lasting ? contentsOf(settings, log) : undefined;
+  const contents = lasting
+    ? backend.contents(settings.project.id, (error) =>
+        log.warn("Context IDs could not be kept or found again", { error }),
+      )
+    : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
   const approvals = new Approvals(world);
   const kinds = [changes?.runs, sending?.runs, saves?.runs, approvals.runs].filter((kind) => kind !== undefined);

@@ -1,3 +1,4 @@
+import type { ContentsStore } from "./contents-store.ts";
 import type { ProjectLock } from "./project-lock.ts";
 import type { RunStore } from "./store.ts";
 import type { SuiteTexts } from "./suite-texts.ts";
@@ -15,6 +16,8 @@ export interface Backend {
   readonly suites: SuiteTexts;
   /** The targetings of a project that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
+  /** The Context IDs of a project that were read before; `onProblem` is told what could not be kept or found again. */
+  contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
   /**

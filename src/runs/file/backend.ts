@@ -7,8 +7,9 @@ import { machineLock } from "./leases/project-lock.ts";
 import type { Retention } from "./retention.ts";
 import { fileRunStore } from "./run-store.ts";
 import { sealKeyIn } from "./seal-key.ts";
+import { fileContentsStore } from "./seen/contents.ts";
+import { targetingMemory } from "./seen/targeting-names.ts";
 import { fileSuites } from "./suite-texts.ts";
-import { targetingMemory } from "./targeting-names.ts";
 
 /** The folder that everything is kept in, and for how long. */
 interface FileBackendOptions {
@@ -37,6 +38,8 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
         ...(known && { known }),
         onProblem,
       }),
+    contents: (project, onProblem) =>
+      fileContentsStore({ file: join(projectFolder(project), "contents.ndjson"), onProblem }),
     async audit(line) {
       await mkdir(stateDir, { recursive: true, mode: 0o700 });
       await appendFile(join(stateDir, "audit.ndjson"), `${line}\n`, { mode: 0o600 });

@@ -2,7 +2,8 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
 import { type SharedLeases, sharedLock } from "../file/leases/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
-import { targetingMemory } from "../file/targeting-names.ts";
+import { targetingMemory } from "../file/seen/targeting-names.ts";
+import { storedContents } from "./contents.ts";
 import { type DatabaseOptions, openDatabase } from "./database/database.ts";
 import { memberOf } from "./database/member.ts";
 import { checkTables, tablesOf } from "./database/migrate.ts";
@@ -43,6 +44,7 @@ export function postgresBackend(options: PostgresOptions): Backend {
       lasting
         ? storedNames(database, project, () => clock.now())
         : targetingMemory({ now: () => clock.now(), ...(known && { known }), onProblem }),
+    contents: (project, onProblem) => storedContents(database, project, onProblem),
     async audit(line) {
       await database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]);
     },

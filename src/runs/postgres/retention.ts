@@ -7,6 +7,9 @@ const DAY_MS = 86_400_000;
 /** So few at a time that nothing has to wait for it; rows that another process removes now are passed over. */
 const AT_ONCE = 50;
 const MOST_YES = 1000;
+const CONTENTS_AT_ONCE = 500;
+/** Context IDs that are kept of all projects together, in characters. */
+const MOST_CONTENTS = 1_073_741_824;
 /** A caller's runs are counted so long after one of them came to rest, in milliseconds. */
 const SOON_MS = 1000;
 
@@ -39,6 +42,15 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where 'run:' || r.id = l.name)
     limit ${AT_ONCE}
   ) returning name as id`;
+/** Context IDs that were kept long ago, or beyond what is kept of all projects together; those kept last stay. */
+const CONTENTS = `
+  delete from targeting_mcp.content where (project, option) in (
+    select project, option from (
+      select project, option, kept_at,
+        sum(length(ids)) over (order by kept_at desc, project, option rows unbounded preceding) as so_far
+      from targeting_mcp.content
+    ) c where c.kept_at < to_timestamp($1 / 1000.0) or c.so_far > $2 limit ${CONTENTS_AT_ONCE}
+  ) returning option as id`;
 /** Each caller once, without looking at every run. */
 const CALLERS = `
   with recursive known as (
@@ -63,8 +75,8 @@ export function sweeper(database: Database, keep: Retention, clock: Clock): Swee
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   let sweptAt = clock.now();
-  const inSteps = async (statement: string, values: readonly unknown[] = []): Promise<void> => {
-    while (!isClosed && (await database.rows(statement, values)).length === AT_ONCE);
+  const inSteps = async (statement: string, values: readonly unknown[] = [], atOnce = AT_ONCE): Promise<void> => {
+    while (!isClosed && (await database.rows(statement, values)).length === atOnce);
   };
   const of = (caller: string): Promise<void> => inSteps(BEYOND, [caller, keep.runs - 1]);
   const all = async (): Promise<void> => {
@@ -77,6 +89,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock): Swee
       [MOST_YES],
     );
     await inSteps(LEASES);
+    await inSteps(CONTENTS, [sweptAt - keep.days * DAY_MS, MOST_CONTENTS], CONTENTS_AT_ONCE);
     await database.rows("delete from targeting_mcp.worker where seen_at < clock_timestamp() - interval '1 day'");
   };
   const sweep = async (): Promise<void> => {

@@ -3,7 +3,7 @@ import { AmbiguousError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer, ManagementApi } from "../../../src/api/management.ts";
 import { Changes } from "../../../src/changes/changes.ts";
 import { processLock } from "../../../src/runs/file/leases/process-lock.ts";
-import { targetingMemory } from "../../../src/runs/file/targeting-names.ts";
+import { targetingMemory } from "../../../src/runs/file/seen/targeting-names.ts";
 import { countsOf, failureGroups } from "../../../src/runs/report.ts";
 import type { BulkResult } from "../../../src/spec/records.ts";
 import { ROUTES } from "../../../src/spec/routes.ts";

@@ -107,6 +107,17 @@ create table targeting_mcp.name (
 );
 create index name_seen on targeting_mcp.name (project, seen_at desc);
 
+-- Context IDs that were read, by what the record of their option said then.
+create table targeting_mcp.content (
+  project text not null,
+  option text not null,
+  record text not null,
+  ids text not null,
+  kept_at timestamptz not null default clock_timestamp(),
+  primary key (project, option)
+);
+create index content_kept on targeting_mcp.content (kept_at);
+
 create table targeting_mcp.audit (
   n bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),

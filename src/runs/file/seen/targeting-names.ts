@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
-import { moveOver } from "../../platform/move-over.ts";
-import { NameIndex } from "../../spec/name-match.ts";
-import type { SeenTargeting, TargetingMemory } from "../backend/targeting-names.ts";
+import { moveOver } from "../../../platform/move-over.ts";
+import { NameIndex } from "../../../spec/name-match.ts";
+import type { SeenTargeting, TargetingMemory } from "../../backend/targeting-names.ts";
 
 /** Where and how a memory is kept. */
 export interface MemoryOptions {

@@ -2,8 +2,8 @@ import { appendFile, mkdtemp, readFile, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { fileContentsStore } from "../../src/reading/contents-file.ts";
-import { ulidOf } from "../support/tool-context.ts";
+import { fileContentsStore } from "../../../../src/runs/file/seen/contents.ts";
+import { ulidOf } from "../../../support/tool-context.ts";
 
 async function newStore(mostBytes?: number) {
   const file = join(await mkdtemp(join(tmpdir(), "targeting-mcp-contents-")), "below", "contents.ndjson");
