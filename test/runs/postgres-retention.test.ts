@@ -103,6 +103,20 @@ describe("retention", () => {
     expect(await kept.rowsOf(open)).toEqual({ entry: 1, part: 2, piece: 2 });
   });
 
+  test("Context IDs that were kept long ago go, those kept since stay", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500 });
+    const ages = [...Array.from({ length: 1200 }, () => 31), 29];
+    await statement(
+      store.url,
+      `insert into targeting_mcp.content (project, option, record, ids, kept_at)
+       select 'shop', n::text, '', '[]', clock_timestamp() - age * interval '1 day'
+       from unnest(array[${ages.join()}]) with ordinality as given (age, n)`,
+    );
+    await store.runs.tidy();
+    const { rows } = await statement(store.url, "select option from targeting_mcp.content");
+    expect(rows).toEqual([{ option: "1201" }]);
+  });
+
   test("by number: each caller's newest stay, those that hold what was taken away go by days alone", async () => {
     const store = await storeKeeping({ days: 30, runs: 3 });
     const kept = keeper(store);
