@@ -64,10 +64,11 @@ function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
  * it may be sent any more.
  */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
-  const code = stopped?.reason?.code;
   const isPlanAlone = stopped !== undefined && facts.tool !== undefined && !planned;
-  return isPlanAlone || code === "WITHDRAWN" || code === "DECLINED";
+  return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
 }
+
+const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
 /** Whether the way back from a run was begun: it may not be resumed any more. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {

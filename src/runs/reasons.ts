@@ -25,6 +25,7 @@ export const OWN_CODES = {
   NOT_SAVED: "what was to be saved could not be read, or not be written",
   WITHDRAWN: "the run was cancelled before it was started",
   UNDONE: "the run was undone before this was sent",
+  NOT_DECIDED: "nobody decided on the run within the time that it waits",
   DECLINED: "the person who was asked did not agree",
   INTERRUPTED: "the run stopped before this was sent",
   RUN_ENDED: "an earlier request ended the run before this was sent",

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -19,6 +19,17 @@ async function begun(given: { env?: Record<string, string>; connect?: Connect; a
   const deletions = async (): Promise<number> =>
     (await session.writesSent()).filter((operation) => operation === "deleteTargetings").length;
   return { ...session, browser, targetingId, asking, deletions };
+}
+
+/** Lets so much time pass for every run of a folder that waits for a person. */
+async function letPass(stateDir: string, ms: number): Promise<void> {
+  const files = await readdir(join(stateDir, "runs"), { recursive: true, withFileTypes: true });
+  for (const file of files.filter((one) => one.isFile())) {
+    const path = join(file.parentPath, file.name);
+    const text = await readFile(path, "utf8");
+    const earlier = text.replace(/"until":(\d+)/g, (_, until) => `"until":${Number(until) - ms}`);
+    if (earlier !== text) await writeFile(path, earlier);
+  }
 }
 
 describe("a decision on the page over stdio", () => {
@@ -93,6 +104,21 @@ describe("a decision on the page over stdio", () => {
       .poll(() => person.runs().find(({ runId }) => runId === run.runId)?.disabled?.approve)
       .toBe("Changed since it was planned.");
     expect((await person.press(run.runId, "approve")).status).toBe(409);
+  });
+
+  test.each(["get_run with its ID", "the list of runs"])("after 24 hours it is cancelled: %s", async (looksBy) => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
+    const { runId = "" } = checkedReport(await session.asking());
+    await letPass(session.environment.TARGETING_MCP_STATE_DIR ?? "", 24 * 3_600_000);
+    const { client } = session;
+    if (looksBy === "the list of runs") {
+      const { structuredContent } = await client.callTool("get_run", {});
+      expect(structuredContent?.runs).toContainEqual(expect.objectContaining({ runId, status: "cancelled" }));
+    }
+    const told = await client.callTool("get_run", { runId });
+    expect(checkedReport(told)).toMatchObject({ status: "cancelled", counts: { unattempted: 1 } });
+    expect(textOf(told)).toContain("nobody decided on it within 24 hours");
+    expect(await session.deletions()).toBe(0);
   });
 
   test("without a decision within the wait there is no token, and get_run goes on waiting", async () => {

@@ -143,6 +143,7 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "NOT_PLANNED", detail: { effect: "file", message: "the file is empty", remedy: "Give one with rows." } },
   { code: "NOT_SAVED", detail: { effect: "notSent", reason: "connection refused" } },
   { code: "WITHDRAWN" },
+  { code: "NOT_DECIDED" },
   { code: "DECLINED" },
   { code: "INTERRUPTED" },
   { code: "RUN_ENDED", detail: { because: "UNAUTHORIZED" } },

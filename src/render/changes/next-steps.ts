@@ -117,12 +117,12 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
   return `mend what failed as the remedies say, and send only that again: as ${argument} of ${tool} (${seen})${asFile}`;
 }
 
+/** Reasons for which what was not attempted is not attempted later either. */
+const NEVER_SENT: ReadonlySet<string> = new Set(["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED"]);
+
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
-    .filter(
-      ({ outcome, errorCode }) =>
-        outcome === "unattempted" && (errorCode === "NEEDS_FAILED" || errorCode === "WITHDRAWN" || PLANNING.has(tool)),
-    )
+    .filter(({ outcome, errorCode }) => outcome === "unattempted" && (NEVER_SENT.has(errorCode) || PLANNING.has(tool)))
     .reduce((left, { count }) => left - count, counts.unattempted);
 }

@@ -186,6 +186,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: "the run was undone before this was sent",
     remedy: "Make the call again if it is wanted after all.",
   }),
+  NOT_DECIDED: () => ({
+    message: "nobody decided on it within 24 hours: nothing was sent",
+    remedy: "Make the call again if it is wanted after all.",
+  }),
   DECLINED: () => ({
     message: "the person did not agree: nothing was sent",
     remedy: "Do not try again unless they ask for it.",

@@ -18,6 +18,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
 import { askFor } from "../writing/confirmation/confirmation-token.ts";
+import { endedWhereTooLate } from "../writing/confirmation/deciding.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
@@ -26,10 +27,13 @@ import { wayBackSteps } from "./way-back-note.ts";
 /** How many results a report looks at: those that fit are shown. */
 const RESULTS_READ = 50;
 
-/** A run of the caller's own. Throws a ToolError where there is none. */
-export async function ownRun(runId: string, { runs, caller }: Pick<ToolContext, "runs" | "caller">): Promise<Run> {
+/** A run of the caller's own, as it stands now. Throws a ToolError where there is none. */
+export async function ownRun(
+  runId: string,
+  { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
+): Promise<Run> {
   const run = await runs.find(runId);
-  if (run !== undefined && run.header.caller === caller) return run;
+  if (run !== undefined && run.header.caller === caller) return endedWhereTooLate(run, { runs, clock });
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 

@@ -9,7 +9,7 @@ import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import type { OUTCOMES } from "../../runs/outcome.ts";
-import { type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
+import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -47,7 +47,7 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
       "Give one of them. outcome chooses among the items of one run.",
     );
   }
-  const run = await atRestOrTime(await wishedFor(await ownRun(runId, context), context), query.waitMs, context);
+  const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
   if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
     const { shownPlan } = await import("../plans/kept-plan.ts");
@@ -93,14 +93,14 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   if (waitsOnPage(run)) {
     const { untilDecided } = await import("../writing/confirmation/on-page.ts");
     await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
-    found = await wishedFor(await ownRun(run.header.runId, context), context);
+    found = await goneOn(await ownRun(run.header.runId, context), context);
   }
   if (found.status() === "running") await restOf(found);
   return found;
 }
 
 /** The run that goes on, where a person agreed to that; else the run itself. */
-async function wishedFor(run: Run, context: ToolContext): Promise<Run> {
+async function goneOn(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
 }
@@ -163,10 +163,11 @@ export async function listRuns(
   const runs: RunRow[] = [];
   let more = false;
   for await (const run of context.runs.list(context.caller)) {
-    if (!isWanted(run)) continue;
+    const listed = run.status === "needs_confirmation" ? await asItStands(run, context) : run;
+    if (!isWanted(listed)) continue;
     more = runs.length === limit;
     if (more) break;
-    runs.push(listedRow(run, names));
+    runs.push(listedRow(listed, names));
   }
   const fitting = rowsThatFit(runs, runLine);
   const shown = runs.slice(0, fitting);
@@ -177,6 +178,12 @@ export async function listRuns(
     text: runsText(shown, next),
     isError: false,
   };
+}
+
+/** The row of a run that waits, or of one that waited too long and is ended now. */
+async function asItStands(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
+  const run = await ownRun(listed.runId, context);
+  return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: run.state.updatedAt };
 }
 
 /** All kept runs of the caller, the newest first. */

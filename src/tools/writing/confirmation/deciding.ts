@@ -39,11 +39,18 @@ export async function waitingOfAnyKind(
   const run = await runs.find(runId);
   if (run === undefined || run.status() !== "needs_confirmation" || !(isChangeRun(run) || isApproval(run)))
     return undefined;
+  if (run.state.facts.waits === undefined) return undefined;
+  return (await endedWhereTooLate(run, { runs, clock })) === run ? run : undefined;
+}
+
+/** The same run; one that nobody decided on in time is ended first. */
+export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
+  if (run.status() !== "needs_confirmation" || !(isChangeRun(run) || isApproval(run))) return run;
   const { waits } = run.state.facts;
-  if (waits === undefined) return undefined;
-  if (waits.until > clock.now()) return run;
-  await runs.withdraw(runId);
-  return undefined;
+  if (waits === undefined || waits.until > clock.now()) return run;
+  const { runId } = run.header;
+  const reason = ownReason("NOT_DECIDED");
+  return (await runs.withdraw(runId, { cause: "cancelled", reason })) ?? (await runs.find(runId)) ?? run;
 }
 
 /**
