@@ -1,12 +1,12 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
+import { REASON_COLUMN } from "./cells.ts";
 import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";
 import {
   type FailedObject,
   type FileRow,
   type InputFile,
-  REASON_COLUMN,
   type RestRow,
   type RowContent,
   type RowShape,

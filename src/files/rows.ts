@@ -2,6 +2,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
+import { type Header, headerOf, listed, REASON_COLUMN, type ValidColumns } from "./cells.ts";
 import { type CsvRecord, csvRecords } from "./csv.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
 import type { Encoding } from "./text.ts";
@@ -33,9 +34,7 @@ export type RowContent<Item> =
   | { readonly reason: Reason; readonly key?: string | undefined };
 
 /** Describes how the rows of one kind of file are read. */
-export interface RowShape<Item> {
-  /** The columns that a CSV file may have. */
-  readonly columns: readonly string[];
+export interface RowShape<Item> extends ValidColumns {
   /** Checks the header of a CSV file, and makes the reader of its rows. Throws a FileError where columns are wrong. */
   readonly fromCells: (header: Header) => (cells: readonly string[]) => RowContent<Item>;
   /** Reads a row of an NDJSON file, or an element of a JSON array. */
@@ -77,15 +76,6 @@ export interface FileRow<Item> extends Row<Item> {
   readonly raw: readonly string[] | string;
 }
 
-/** Where the columns of a CSV file are. */
-export interface Header {
-  /** The position of a column; -1 where the file has none of that name. */
-  readonly at: (column: string) => number;
-}
-
-/** A column or field that every file may have, and that is ignored: reject files hold the reason of a failure there. */
-export const REASON_COLUMN = "reason";
-
 /**
  * The rows of a file in order, piece by piece; `onHeader` gets the header of a CSV file. An unusable row carries
  * its reason. Throws a FileError where the file as a whole cannot be read.
@@ -118,7 +108,7 @@ async function* csvRows<Item>(
       const header = batch[begin]?.cells;
       if (header === undefined) continue;
       onHeader(header);
-      columns = { count: header.length, read: shape.fromCells(headerOf(header, shape.columns)) };
+      columns = { count: header.length, read: shape.fromCells(headerOf(header, shape)) };
       records = batch.slice(begin + 1);
     }
     const rows = rowsIn(records, index, columns, passed);
@@ -165,22 +155,6 @@ function isEmptyRow(cells: readonly string[]): boolean {
 
 function isEmpty(cell: string): boolean {
   return cell === "";
-}
-
-function headerOf(cells: readonly string[], valid: readonly string[]): Header {
-  const names = cells.map((cell) => cell.trim());
-  const unknown = names.filter((name) => name !== "" && name !== REASON_COLUMN && !valid.includes(name));
-  if (unknown.length > 0) {
-    throw new FileError(
-      `unknown ${unknown.length === 1 ? "column" : "columns"} ${listed(unknown.slice(0, 5))} in the first line of the file`,
-      `Valid columns: ${valid.join(", ")}. They are separated by commas.`,
-    );
-  }
-  const twice = names.find((name, at) => name !== "" && names.indexOf(name) !== at);
-  if (twice !== undefined)
-    throw new FileError(`the column ${twice} stands twice in the file`, "Leave one of them out.");
-  const positions = new Map(names.map((name, at) => [name, at]));
-  return { at: (column) => positions.get(column) ?? -1 };
 }
 
 async function* jsonRows<Item>(
@@ -291,8 +265,4 @@ export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
   return { read: given.length + merged, merged, skipped: sum("skipped") };
-}
-
-function listed(names: readonly string[]): string {
-  return names.map((name) => JSON.stringify(name)).join(", ");
 }

@@ -3,9 +3,8 @@ import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows } from "../changes/rows/context-rows.ts";
 import { optionRows } from "../changes/rows/option-rows.ts";
-import { eventRows } from "../events/run/event-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
-import { type EventSource, eventsAsGiven } from "../events/run/event-source.ts";
+import { type EventSource, eventsAsGiven, rowsOfEvents } from "../events/run/event-source.ts";
 import { type InputFile, type RowShape, rowsOf } from "../files/rows.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
@@ -50,7 +49,7 @@ async function givenEvents(
   const rejects: InputFile = { ...file, format: file.format === "csv" ? "csv" : "ndjson", encoding: "utf-8" };
   const failed = failedObjects(state);
   let next = failed.next();
-  for await (const rows of rowsOf(runs.part(runId, "rejects"), rejects, eventRows)) {
+  for await (const rows of rowsOf(runs.part(runId, "rejects"), rejects, rowsOfEvents(call.input.events))) {
     for (const { content } of rows) {
       if (next.done) return given;
       if ("item" in content && open.has(next.value)) given.set(next.value, content.item);

@@ -66,6 +66,35 @@ test("mend puts right what is plainly misspelt, tells each, and guesses nothing 
   ]);
 });
 
+test("mend puts misspelt columns of a CSV file right, too, also where rows of it fail", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+  const file = join(folder, "events.csv");
+  await writeFile(
+    file,
+    "uid,EventName,itemId,price,quantity,txId\na,addToCart,x,1,1,\nb,add_to_cart,,1,1,\nc,purchase,,,,t\n",
+  );
+  const refused = await trackEvents.handler(trackEvents.input().parse({ file }), context).catch(String);
+  expect(refused).toContain('unknown columns "EventName", "itemId", "txId"');
+  const { structured, text } = await answerOf(trackEvents, { file, mend: true }, context);
+  expect(structured).toMatchObject({
+    counts: { succeeded: 2, failed: 1 },
+    notes: expect.arrayContaining([
+      expect.stringContaining("itemId → item_id, in 1 event"),
+      expect.stringContaining("txId → tx_id, in 1 event"),
+    ]),
+  });
+  expect(text).toContain("put right before sending");
+  expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
+    { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
+    { uid: "c", eventName: "purchase", tx_id: "t" },
+  ]);
+  const failed = await answerOf(getRun, { runId: String(structured.runId), outcome: "failed", given: true }, context);
+  expect(rows.parse(failed.structured).results.map(({ given }) => given)).toEqual([
+    { uid: "b", eventName: "add_to_cart", price: 1, quantity: 1 },
+  ]);
+});
+
 test.each([
   [{ eventName: "purchse", tx_id: "t" }, "purchase"],
   [{ eventName: "transaction" }, "transaction"],

@@ -5,9 +5,8 @@ import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts
 import { NothingKeptError } from "../../runs/nothing-kept.ts";
 import { type EventWorld, SEND_ANEW, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
-import { eventRows } from "./event-rows.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
-import { countEvents, type EventSource, eventsIn, onlyKept } from "./event-source.ts";
+import { countEvents, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./event-source.ts";
 
 /**
  * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
@@ -125,7 +124,7 @@ async function finish(
   // Where a crash came between these steps, the events may be gone already.
   if (!(await holdsAnything(bytes))) return;
   if (file !== undefined && state.counts().failed > 0) {
-    await keep("rejects", rejectedRows(bytes, file, eventRows, { failed: failedRows(state), words }));
+    await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const isResent = resends(header.call, state);
   const isKept = (object: number): boolean => {

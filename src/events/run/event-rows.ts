@@ -2,9 +2,10 @@ import { cellReader, needColumn } from "../../files/cells.ts";
 import type { RowShape } from "../../files/rows.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
 import { asMeant, jsonIn } from "../check/as-meant.ts";
+import { misspelt } from "../check/near-names.ts";
 
 /** An event as a file gives it: whatever it holds is judged later, as the service would. */
-type EventRow = Readonly<Record<string, unknown>>;
+export type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap((parameters) =>
@@ -39,6 +40,12 @@ export const eventRows: RowShape<EventRow> = {
   fromValue: (value) => ({ item: asMeant(Object.fromEntries(Object.entries(Object(value)))) }),
   merge: () => undefined,
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
+};
+
+/** The same where misspelt names are put right: columns whose names are plainly misspelt are read as the right ones. */
+export const mendedEventRows: RowShape<EventRow> = {
+  ...eventRows,
+  spelt: (name) => misspelt(name, EVENT_COLUMNS),
 };
 
 /** The value that a cell means: a number or items; any other text stays a text, and is judged as one. */

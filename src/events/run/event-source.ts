@@ -1,12 +1,13 @@
 import { createHash, hash } from "node:crypto";
+import { columnNames } from "../../files/cells.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
-import { type InputFile, type OpenedFile, rowsOf } from "../../files/rows.ts";
+import { type InputFile, type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { isJsonObject } from "../check/catalogue.ts";
 import { misspelt, remembering } from "../check/near-names.ts";
-import { eventRows } from "./event-rows.ts";
+import { type EventRow, eventRows, mendedEventRows } from "./event-rows.ts";
 
 /** Events to be sent: their form, and their content, which is kept in the folder of the run. */
 export interface EventSource {
@@ -75,20 +76,33 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
       const { event, mended } = mendEvent(given.event, spelt);
       if (mended.length === 0) return given;
       const { text: _, ...rest } = given;
-      return { ...rest, event, mended };
+      return { ...rest, event, mended: [...(given.mended ?? []), ...mended] };
     });
   }
 }
 
-/** Reads events in order as they were given, without corrections. Throws as `eventsIn` does. */
-export async function* eventsAsGiven({ kept: { file }, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
-  if (file !== undefined) {
-    for await (const rows of rowsOf(bytes, file, eventRows)) {
-      yield rows.map(({ index, line, content, skipped }) => {
+/** How the rows of a file of events are read. */
+export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<EventRow> {
+  return mend ? mendedEventRows : eventRows;
+}
+
+/**
+ * Reads events in order as they were given, without corrections but for the names of columns. Throws as `eventsIn`
+ * does.
+ */
+export async function* eventsAsGiven({ kept, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+  if (kept.file !== undefined) {
+    const shape = rowsOfEvents(kept);
+    let corrected: readonly CorrectedColumn[] = [];
+    const rows = rowsOf(bytes, kept.file, shape, (header) => {
+      corrected = correctedColumns(header, shape);
+    });
+    for await (const batch of rows) {
+      yield batch.map(({ index, line, content, skipped }) => {
         const place = skipped === undefined ? { index, line } : { index, line, skipped };
-        return "item" in content
-          ? { ...place, event: content.item }
-          : { ...place, event: null, reason: content.reason };
+        if (!("item" in content)) return { ...place, event: null, reason: content.reason };
+        const mended = corrected.filter(({ right }) => Object.hasOwn(content.item, right)).map(({ told }) => told);
+        return { ...place, event: content.item, ...(mended.length > 0 && { mended }) };
       });
     }
     return;
@@ -97,6 +111,19 @@ export async function* eventsAsGiven({ kept: { file }, bytes }: EventSource): As
   for await (const lines of ndjsonTexts(bytes, "utf-8")) {
     yield lines.map(({ text }) => ({ index: index++, event: JSON.parse(text), text }));
   }
+}
+
+/** A column whose misspelt name was put right. */
+interface CorrectedColumn {
+  readonly right: string;
+  readonly told: string;
+}
+
+function correctedColumns(header: readonly string[], shape: RowShape<EventRow>): readonly CorrectedColumn[] {
+  return columnNames(header, shape).flatMap((right, at) => {
+    const wrong = header[at]?.trim() ?? right;
+    return right === wrong ? [] : [{ right, told: `${wrong} → ${right}` }];
+  });
 }
 
 /** An event as runs report it: the identifier of its user only as the hash that the service keeps, too. */
@@ -127,9 +154,10 @@ const GONE = { cells: ["-"], text: "{}" } as const;
  * change, indexes of events do not.
  */
 export async function* onlyKept(
-  { kept: { file }, bytes }: EventSource,
+  { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
 ): AsyncGenerator<string | Uint8Array> {
+  const { file } = kept;
   if (file === undefined) {
     for await (const batch of eventsIn({ kept: { digest: "" }, bytes })) {
       yield batch.map(({ index, text = GONE.text }) => `${isKept(index) ? text : GONE.text}\n`).join("");
@@ -141,7 +169,7 @@ export async function* onlyKept(
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
   let header: readonly string[] = [];
-  const rows = rowsOf(bytes, file, eventRows, (cells) => {
+  const rows = rowsOf(bytes, file, rowsOfEvents(kept), (cells) => {
     header = cells;
   });
   for await (const batch of rows) {
