@@ -26,7 +26,7 @@ const result = z.looseObject({
 });
 export type ViewResult = z.infer<typeof result>;
 
-interface Given {
+export interface Given {
   readonly env?: Readonly<Record<string, string>>;
   /** The extensions that the client declares; absent: that it shows views. */
   readonly extensions?: Record<string, { mimeTypes?: string[] }>;
@@ -36,10 +36,10 @@ interface Given {
   readonly token?: string;
 }
 
-type Era = "auto" | "legacy";
+export type Era = "auto" | "legacy";
 
 /** A client of the built command, and all that it was told. */
-async function connected(transport: Transport, era: Era, { extensions = SHOWS_VIEWS, answer }: Given) {
+export async function connected(transport: Transport, era: Era, { extensions = SHOWS_VIEWS, answer }: Given) {
   const client = new Client(
     { name: "test-host", version: "1.0.0" },
     {
