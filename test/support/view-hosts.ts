@@ -116,13 +116,14 @@ async function overHttp(era: Era, given: Given = {}): Promise<ViewHost> {
   };
 }
 
-function writtenIn(folder: string, logged: () => string) {
+/** What a server has written: its log, its files and their names. */
+export function writtenIn(folder: string, logged: () => string) {
   const files = () =>
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => ({ name: entry.name, text: readFileSync(join(entry.parentPath, entry.name), "utf8") }));
   return {
-    written: () => [logged(), ...files().map(({ text }) => text)].join("\n"),
+    written: () => [logged(), ...files().map(({ name, text }) => `${name} ${text}`)].join("\n"),
     audit: (): readonly unknown[] =>
       files()
         .filter(({ name }) => name.startsWith("audit"))
