@@ -56,3 +56,18 @@ export async function findingsOfAxe(page: Pick<Page, "evaluate">): Promise<reado
 export async function rowNames(page: Page, caption: string): Promise<readonly string[]> {
   return page.getByRole("table", { name: caption }).getByRole("rowheader").allTextContents();
 }
+
+/** Goes on by Tab until what is called that has the focus, which must be seen. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  for (let steps = 0; steps < 40; steps += 1) {
+    await page.keyboard.press("Tab");
+    const focused = String(await page.evaluate(FOCUSED));
+    if (focused.trim() !== name) continue;
+    expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
+    return;
+  }
+  throw new Error(`no Tab leads to ${name}`);
+}
+
+/** What has the focus: the text of a button or link, or the label of a field. */
+const FOCUSED = "document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || ''";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
 import { browserOfTest } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
-import { findingsOfAxe, rowNames, SCHEMES, withBrowser } from "./browser.ts";
+import { findingsOfAxe, rowNames, SCHEMES, tabTo, withBrowser } from "./browser.ts";
 import { SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
 
 const { onPage } = withBrowser();
@@ -179,34 +179,24 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
   const answer = session.ask();
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Approve").waitFor();
-    const tabTo = async (name: string): Promise<void> => {
-      for (let steps = 0; steps < 40; steps += 1) {
-        await page.keyboard.press("Tab");
-        const focused = String(await page.evaluate("document.activeElement.innerText || ''"));
-        if (focused.trim() !== name) continue;
-        expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
-        return;
-      }
-      throw new Error(`no Tab leads to ${name}`);
-    };
-    await tabTo("Approve");
+    await tabTo(page, "Approve");
     await page.keyboard.press("Enter");
     expect((await answer).structuredContent).toMatchObject({ status: "succeeded" });
     await page.reload();
     await page.getByText("No run waits for a decision.").waitFor();
-    await tabTo("Runs");
+    await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
     await page.getByRole("table", { name: "Runs" }).waitFor();
-    await tabTo("delete_options");
+    await tabTo(page, "delete_options");
     await page.keyboard.press("Enter");
     await button(page, "Undo").waitFor();
-    await tabTo("Undo");
+    await tabTo(page, "Undo");
     await page.keyboard.press("Enter");
     await page.getByText("1 waiting").waitFor();
     await page.reload();
-    await tabTo("Approvals");
+    await tabTo(page, "Approvals");
     await page.keyboard.press("Enter");
-    await tabTo("Decline");
+    await tabTo(page, "Decline");
     await page.keyboard.press("Enter");
     await page.getByText("No run waits for a decision.").waitFor();
   });

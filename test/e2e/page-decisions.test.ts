@@ -6,6 +6,7 @@ import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
 import { browserOfTest, personAt, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { startInTerminal } from "../support/terminal.ts";
+import { writtenIn } from "../support/view-hosts.ts";
 import { type Connect, checkedReport, startSession } from "../support/writing.ts";
 
 /** A session with a targeting that is to be deleted, and the browser that its server opens. */
@@ -188,7 +189,8 @@ describe("the page is not the model's", () => {
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
     );
     await person.press(run.runId, "approve");
-    const told = JSON.stringify([await answer, await session.client.callTool("get_run", { runId: run.runId })]);
+    const answers = JSON.stringify([await answer, await session.client.callTool("get_run", { runId: run.runId })]);
+    const told = answers + writtenIn(session.environment.TARGETING_MCP_STATE_DIR ?? "", () => "").written();
     const secrets = [host, new URL(link).pathname.slice(6), person.cookie.split("=")[1] ?? "", await person.token()];
     for (const secret of secrets) {
       expect(secret.length).toBeGreaterThan(5);

@@ -26,7 +26,7 @@ const result = z.looseObject({
 });
 export type ViewResult = z.infer<typeof result>;
 
-interface Given {
+export interface Given {
   readonly env?: Readonly<Record<string, string>>;
   /** The extensions that the client declares; absent: that it shows views. */
   readonly extensions?: Record<string, { mimeTypes?: string[] }>;
@@ -36,10 +36,10 @@ interface Given {
   readonly token?: string;
 }
 
-type Era = "auto" | "legacy";
+export type Era = "auto" | "legacy";
 
 /** A client of the built command, and all that it was told. */
-async function connected(transport: Transport, era: Era, { extensions = SHOWS_VIEWS, answer }: Given) {
+export async function connected(transport: Transport, era: Era, { extensions = SHOWS_VIEWS, answer }: Given) {
   const client = new Client(
     { name: "test-host", version: "1.0.0" },
     {
@@ -116,13 +116,14 @@ async function overHttp(era: Era, given: Given = {}): Promise<ViewHost> {
   };
 }
 
-function writtenIn(folder: string, logged: () => string) {
+/** What a server has written: its log, its files and their names. */
+export function writtenIn(folder: string, logged: () => string) {
   const files = () =>
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => ({ name: entry.name, text: readFileSync(join(entry.parentPath, entry.name), "utf8") }));
   return {
-    written: () => [logged(), ...files().map(({ text }) => text)].join("\n"),
+    written: () => [logged(), ...files().map(({ name, text }) => `${name} ${text}`)].join("\n"),
     audit: (): readonly unknown[] =>
       files()
         .filter(({ name }) => name.startsWith("audit"))

@@ -126,6 +126,11 @@ export class RunState {
     return this.#work.outcomes.counts();
   }
 
+  /** How many objects failed with their whole request, so that a resumed run sends them again. */
+  refused(): number {
+    return this.#work.refused();
+  }
+
   standing(object: number): Standing {
     return this.#work.outcomes.standing(object);
   }

@@ -174,6 +174,18 @@ export class RunWork {
     }
   }
 
+  /** How many objects failed only since the service refused their request as a whole: `reopen` makes them pending. */
+  refused(): number {
+    const objects = new Set<number>();
+    for (let id = 0; id < this.steps.length; id += 1) {
+      if (this.standings.at(id) !== "refused") continue;
+      for (const object of this.steps.at(id)?.objects ?? []) {
+        if (this.outcomes.standing(object) === "failed") objects.add(object);
+      }
+    }
+    return objects.size;
+  }
+
   /** Makes pending again the steps that a stop left open; failed steps stay failed. */
   reopen(): void {
     for (let id = 0; id < this.steps.length; id += 1) {

@@ -95,7 +95,7 @@ export function yesToGoOn(run: ChangeRun, { clock }: Pick<ToolContext, "clock">)
   // What was not planned yet would be planned anew: that may be something else than what they agreed to.
   const isRecent = clock.now() - createdAt < CONFIRMATION_MS && planned;
   const { pending, unattempted, unknown } = run.state.counts();
-  const open = pending + unattempted + unknown;
+  const open = pending + unattempted + unknown + run.state.refused();
   if (!(deletes || (!planned && mayTakeAway)) || isRecent || (planned && open === 0)) return undefined;
   return planned
     ? `This goes on deleting: ${open} deletions of this run are not known to be done.`

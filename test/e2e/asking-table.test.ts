@@ -1,0 +1,240 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { ASKING_WORLDS, type AskingWorld } from "../support/asking-worlds.ts";
+import { SHOWS_VIEWS, type ViewResult } from "../support/view-hosts.ts";
+
+type Client = Awaited<ReturnType<AskingWorld["connect"]>>;
+
+/** What is said by what there is to ask by. The page comes first, since it shows what waits in a view, too. */
+const ALL = {
+  page: "agreed_on_page",
+  view: "agreed_in_view",
+  client: "agreed_in_client",
+  token: "agreed_by_token",
+  none: "refused",
+} as const;
+type Channel = keyof typeof ALL;
+const CHANNELS = Object.keys(ALL).filter((name): name is Channel => Object.hasOwn(ALL, name));
+/** No view shows it: it goes on to the next channel, which is the token here. */
+const NOT_IN_VIEWS = { ...ALL, view: "agreed_by_token" } as const;
+
+/** Where each call that needs a yes gets it, by what is there to ask by. */
+const TABLE: Readonly<Record<string, Readonly<Record<Channel, string>>>> = {
+  delete_targeting: ALL,
+  delete_options: ALL,
+  "update_contexts that empties an option": ALL,
+  "apply_plan of plan_targeting that empties an option": ALL,
+  "apply_plan of undo_run that deletes": ALL,
+  "resume_run of an old deletion": NOT_IN_VIEWS,
+  "run_event_tests at the live endpoint": NOT_IN_VIEWS,
+};
+const ROWS = Object.keys(TABLE);
+
+/** What is sent once all calls of a channel were agreed to. */
+const AGREED = [
+  ...["deleteOptions", "deleteOptions", "deleteOptions", "deleteTargetings"],
+  ...["trackEvent", "updateOptions", "updateOptions"],
+];
+
+/** A call that needs a yes, and what it is given beside the token. */
+interface Asking {
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly besideToken?: Readonly<Record<string, unknown>>;
+}
+
+const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
+const made = z.looseObject({ runId: z.string() });
+const suite = z.looseObject({ suiteId: z.string() });
+const told = z.looseObject({
+  status: z.string().optional(),
+  asked: z.string().optional(),
+  confirmation: z.looseObject({ token: z.string().optional() }).optional(),
+});
+
+/** Makes what the calls of a channel are about: a targeting for each, most of them with an option. */
+async function prepared(
+  { service, stateDir }: AskingWorld,
+  free: Client,
+  channel: Channel,
+): Promise<readonly Asking[]> {
+  const seed = async (path: Readonly<Record<string, readonly object[]>>) =>
+    seeded.parse(await service.control("POST", "/seed", path));
+  const { targetings } = await seed({ targetings: ROWS.map((_, row) => ({ name: `Targeting ${row} of ${channel}` })) });
+  const [gone = "", , , planned = "", undone = ""] = targetings;
+  const { options } = await seed({
+    options: targetings.map((targeting) => ({ targeting, name: "Running", contexts: ["r"] })),
+  });
+  const runIdOf = async (tool: string, args: Record<string, unknown>) =>
+    made.parse((await free.call(tool, args)).structuredContent).runId;
+  const desired = { version: 1, targeting: { _id: planned }, options: [{ name: "Running", contexts: [] }] };
+  const added = { targetingId: undone, items: [{ name: "Rowing", contexts: ["o"] }] };
+  const [plan, wayBack, cut, tests] = await Promise.all([
+    runIdOf("plan_targeting", { desired }),
+    runIdOf("bulk_add_options", added).then((runId) => runIdOf("undo_run", { runId })),
+    runIdOf("delete_options", { ids: [options[5]] }),
+    free.call("generate_event_tests", { eventNames: ["app_open"], kinds: ["minimal"] }),
+  ]);
+  await makeOlder(stateDir, cut);
+  const { suiteId } = suite.parse(tests.structuredContent);
+  return [
+    { tool: "delete_targeting", args: { ids: [gone] } },
+    { tool: "delete_options", args: { ids: [options[1]] } },
+    { tool: "update_contexts", args: { items: [{ _id: options[2], set: [] }] } },
+    { tool: "apply_plan", args: { runId: plan } },
+    { tool: "apply_plan", args: { runId: wayBack } },
+    { tool: "resume_run", args: { runId: cut }, besideToken: { runId: cut } },
+    { tool: "run_event_tests", args: { suiteId, target: "configured" } },
+  ];
+}
+
+/** Lets a run have been called eleven minutes earlier: a yes to it counts for ten. */
+async function makeOlder(stateDir: string, runId: string): Promise<void> {
+  const file = join(stateDir, "runs", runId, "run.json");
+  const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
+  await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - 660_000 }));
+}
+
+const journal = z.object({
+  requests: z.array(z.looseObject({ operation: z.string().nullable(), method: z.string() })),
+});
+
+/** Gives the operations that have written since the last look, sorted. */
+async function writesTo({ service }: AskingWorld) {
+  const requests = async () => journal.parse(await service.control("GET", "/requests")).requests;
+  let seen = (await requests()).length;
+  return async (): Promise<readonly string[]> => {
+    const all = await requests();
+    const fresh = all.slice(seen);
+    seen = all.length;
+    return fresh.flatMap(({ operation, method }) => (method === "GET" ? [] : [operation ?? "unknown"])).sort();
+  };
+}
+
+/** Makes calls and resolves when all of them wait for a yes; what it gives says yes, and gives what came of each. */
+type Ask = (calls: readonly Asking[]) => Promise<() => Promise<readonly string[]>>;
+
+const callsOf = (client: Client, calls: readonly Asking[]) =>
+  calls.map(({ tool, args }) => client.call(tool, { ...args }));
+
+/** Where a call says that a person agreed; its whole answer where it was not carried out. */
+function askedOf({ structuredContent, content, isError }: ViewResult): string {
+  const { asked } = told.parse(structuredContent ?? {});
+  return isError === true || asked === undefined ? JSON.stringify(content) : asked;
+}
+
+async function inClient({ connect }: AskingWorld): Promise<Ask> {
+  let asked = 0;
+  let agree = (): void => undefined;
+  const agreed = new Promise<void>((resolve) => {
+    agree = resolve;
+  });
+  const client = await connect("token", {
+    async answer() {
+      asked += 1;
+      await agreed;
+      return { action: "accept", content: { confirm: true } };
+    },
+  });
+  return async (calls) => {
+    const answers = Promise.all(callsOf(client, calls));
+    await expect.poll(() => asked).toBe(calls.length);
+    return async () => {
+      agree();
+      return (await answers).map(askedOf);
+    };
+  };
+}
+
+async function onPage({ connect, person: come }: AskingWorld): Promise<Ask> {
+  const client = await connect("page");
+  return async (calls) => {
+    const answers = Promise.all(callsOf(client, calls));
+    const person = await come();
+    const waiting = () => person.runs().filter((run) => run.waiting !== undefined);
+    await expect.poll(() => waiting().length).toBe(calls.length);
+    const runIds = waiting().map(({ runId }) => runId);
+    return async () => {
+      await Promise.all(runIds.map((runId) => person.press(runId, "approve")));
+      return (await answers).map(askedOf);
+    };
+  };
+}
+
+/** The calls are answered before they are decided on: in a view where they come with a decision, else by their token. */
+async function afterAnswer({ connect }: AskingWorld, given: Parameters<AskingWorld["connect"]>[1]): Promise<Ask> {
+  const client = await connect("token", given);
+  const decide = async ({ structuredContent, _meta }: ViewResult, { tool, besideToken }: Asking): Promise<string> => {
+    const { confirmation, status } = told.parse(structuredContent);
+    expect(status).toBe("needs_confirmation");
+    const decision = _meta?.["targeting-mcp/decision"];
+    if (decision === undefined)
+      return askedOf(await client.call(tool, { ...besideToken, confirmation: confirmation?.token }));
+    expect(confirmation?.token).toBeUndefined();
+    await client.call("decide_run", { ...decision, decision: "approve" });
+    return askedOf(await client.call("get_run", { runId: decision.runId, waitMs: 9000 }));
+  };
+  return async (calls) => {
+    const answers = await Promise.all(callsOf(client, calls));
+    return () => Promise.all(calls.map((call, row) => decide(answers[row] ?? { content: [] }, call)));
+  };
+}
+
+async function nowhere({ connect }: AskingWorld): Promise<Ask> {
+  const client = await connect("strict");
+  return async (calls) => {
+    const answers = await Promise.all(callsOf(client, calls));
+    return async () =>
+      answers.map(({ isError, content }) => {
+        const said = JSON.stringify(content);
+        return isError === true && said.includes("needs a person's yes") ? "refused" : said;
+      });
+  };
+}
+
+const ASKS = {
+  page: onPage,
+  view: (world) => afterAnswer(world, { extensions: SHOWS_VIEWS }),
+  client: inClient,
+  token: (world) => afterAnswer(world, {}),
+  none: nowhere,
+} as const satisfies Record<Channel, (world: AskingWorld) => Promise<Ask>>;
+
+/** The tools that take the token of a yes. */
+async function confirmedTools(client: Client): Promise<ReadonlySet<string>> {
+  const tools = await client.tools();
+  const takesIt = tools.filter(({ inputSchema: { properties = {} } }) => "confirmation" in properties);
+  return new Set(takesIt.map(({ name }) => name));
+}
+
+/** It starts six servers before it asks. */
+const LONG = { timeout: 60_000 };
+
+test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for it over %s", LONG, async ([, start]) => {
+  const world = await start();
+  const free = await world.connect("off");
+  expect(await confirmedTools(free)).toEqual(new Set(ROWS.map((row) => row.split(" ")[0])));
+  await world.service.control("POST", "/faults", {
+    faults: [{ kind: "status", status: 403, on: "deleteOptions", times: CHANNELS.length }],
+  });
+  const columns = await Promise.all(
+    CHANNELS.map(async (channel) => {
+      const [ask, calls] = await Promise.all([ASKS[channel](world), prepared(world, free, channel)]);
+      return { channel, ask, calls };
+    }),
+  );
+  const written = await writesTo(world);
+  const waiting: (() => Promise<readonly string[]>)[] = [];
+  for (const { ask, calls } of columns) waiting.push(await ask(calls));
+  expect(await written()).toEqual([]);
+  const outcomes = await Promise.all(waiting.map((agree) => agree()));
+  const table = ROWS.map((name, row) => [
+    name,
+    Object.fromEntries(columns.map(({ channel }, column) => [channel, outcomes[column]?.[row]])),
+  ]);
+  expect(Object.fromEntries(table)).toEqual(TABLE);
+  const agreed = CHANNELS.filter((channel) => channel !== "none");
+  expect(await written()).toEqual(agreed.flatMap(() => AGREED).sort());
+});

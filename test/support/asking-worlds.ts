@@ -1,0 +1,77 @@
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { startHttp } from "./http-server.ts";
+import { loggedIn, TOKENS, writeAccess } from "./page-http.ts";
+import { browserOfTest, personAt } from "./page-person.ts";
+import { COMMAND, cleanEnvironment } from "./server-process.ts";
+import { startService } from "./service.ts";
+import { connected, type Era, type Given } from "./view-hosts.ts";
+
+/** What a server asks by: nothing, a token, the page, or what the client has alone. */
+const SERVERS = {
+  off: { TARGETING_MCP_CONFIRM: "off", TARGETING_MCP_PAGE: "off" },
+  token: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_PAGE: "off" },
+  page: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_PAGE: "on" },
+  strict: { TARGETING_MCP_CONFIRM: "strict", TARGETING_MCP_PAGE: "off" },
+} as const satisfies Record<string, Readonly<Record<string, string>>>;
+
+type Client = Awaited<ReturnType<typeof connected>>;
+type Person = Awaited<ReturnType<typeof personAt>>;
+
+/** Servers that differ in what they ask by, on one state folder before one service. */
+export interface AskingWorld {
+  readonly service: Awaited<ReturnType<typeof startService>>;
+  readonly stateDir: string;
+  /** A client; all clients of a world are one caller. */
+  readonly connect: (server: keyof typeof SERVERS, given?: Pick<Given, "extensions" | "answer">) => Promise<Client>;
+  /** The person at the page, who comes there once something was asked. */
+  readonly person: () => Promise<Person>;
+}
+
+async function overStdio(era: Era): Promise<AskingWorld> {
+  const service = await startService();
+  const browser = browserOfTest();
+  const env = cleanEnvironment({ ...service.live, ...browser.env, TARGETING_MCP_WAIT_MS: "20000" });
+  return {
+    service,
+    stateDir: env.TARGETING_MCP_STATE_DIR ?? "",
+    connect(server, given = {}) {
+      const command = { command: process.execPath, args: [COMMAND], env: { ...env, ...SERVERS[server] } };
+      return connected(new StdioClientTransport({ ...command, stderr: "ignore" }), era, { extensions: {}, ...given });
+    },
+    person: async () => personAt(await browser.address()),
+  };
+}
+
+async function overHttp(era: Era): Promise<AskingWorld> {
+  const service = await startService();
+  const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "20000" });
+  const stateDir = env.TARGETING_MCP_STATE_DIR ?? "";
+  const file = `${stateDir}-access.json`;
+  writeAccess(file, [{ name: "agent" }, { name: "boss", approves: true }]);
+  const start = (server: keyof typeof SERVERS) =>
+    startHttp({
+      ...{ ...env, ...SERVERS[server], TARGETING_MCP_ACCESS_FILE: file },
+      TARGETING_MCP_SESSIONS: era === "legacy" ? "on" : "off",
+    });
+  const [off, token, page, strict] = await Promise.all([start("off"), start("token"), start("page"), start("strict")]);
+  const servers = { off, token, page, strict };
+  return {
+    service,
+    stateDir,
+    connect(server, given = {}) {
+      const requestInit = { headers: { authorization: `Bearer ${TOKENS.agent}` } };
+      const transport = new StreamableHTTPClientTransport(new URL(servers[server].url), { requestInit });
+      return connected(transport, era, { extensions: {}, ...given });
+    },
+    person: () => loggedIn(new URL(page.url).origin, "boss"),
+  };
+}
+
+/** Every way in which servers that ask may be connected. */
+export const ASKING_WORLDS = {
+  "stdio, 2026 era": () => overStdio("auto"),
+  "stdio, 2025 era": () => overStdio("legacy"),
+  "HTTP, 2026 era": () => overHttp("auto"),
+  "HTTP sessions, 2025 era": () => overHttp("legacy"),
+} as const;
