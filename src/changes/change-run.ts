@@ -141,9 +141,9 @@ async function readBack({
   // A plan with nothing to do has no objects.
   const isProposed = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isProposed) return { ...anew, state: asked, isProposed, unwritten: () => proposed };
-  // A run that is only kept is about to be planned, or to be started with its plan.
-  const isOnlyKept = !started && header.unplanned === undefined;
-  const isUnmade = !started && header.unplanned && header.call.tool === "apply_plan";
+  // A run that is only kept is about to be planned, or to be started with its plan; a plan, to be made or kept whole.
+  const isUnmade = !started && header.call.tool === "apply_plan";
+  const isOnlyKept = !started && !isUnmade && header.unplanned === undefined;
   const unplanned = () => (isUnmade ? unmadeState(header.call) : unplannedState(header.call, part("input")));
   const given = isOnlyKept ? state : await unplanned();
   return { ...anew, state: given, unwritten: () => objectEntries(given) };

@@ -12,6 +12,7 @@ import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from
 import { CONFIRMATION_MS } from "./confirmation.ts";
 import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
 import { endingOf, isWithdrawn, unmadeState } from "./not-planned.ts";
+import { plannedRequests, weighed } from "./pack/requests.ts";
 import type { DesiredChanges } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
@@ -139,7 +140,10 @@ export class Changes {
 
   /** Keeps what a run would do while it waits for a person's confirmation, so that it can be looked at. */
   propose({ runId, call }: ChangeHeader, plan: Plan): Promise<void> {
-    if (call.tool === "apply_plan") plan.facts = { ...plan.facts, tool: call.input.plannedBy };
+    if (call.tool === "apply_plan") {
+      const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
+      plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
+    }
     return this.runs.propose(runId, proposalOf(plan));
   }
 

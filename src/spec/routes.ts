@@ -35,13 +35,15 @@ export const ROUTES = {
 export type Operation = keyof typeof ROUTES;
 
 /** The bulk writes of the management API. */
-export type BulkOperation =
-  | "createTargetings"
-  | "renameTargetings"
-  | "deleteTargetings"
-  | "addOptions"
-  | "updateOptions"
-  | "deleteOptions";
+export const BULK_OPERATIONS = [
+  "createTargetings",
+  "renameTargetings",
+  "deleteTargetings",
+  "addOptions",
+  "updateOptions",
+  "deleteOptions",
+] as const;
+export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
 /** How the service applies a bulk request (management-api 4.1): as one unit, or item by item. */
 export const APPLIED_AS = {

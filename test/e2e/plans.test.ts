@@ -175,3 +175,34 @@ test("a whole targeting is created, and a broken state is told with its places",
     problems: expect.arrayContaining([expect.objectContaining({ line: 1 })]),
   });
 });
+
+test("a ring of names takes as many requests as its plan says, wherever that is read", async () => {
+  const { call, client, sandbox } = await spring();
+  const targetingId = await sandbox.targeting("Autumn");
+  const [red, blue, green, group] = await sandbox.options(targetingId, [
+    { name: "Red", contexts: ["r", "s"] },
+    { name: "Blue" },
+    { name: "Green" },
+    { name: "Group", type: "collection", contexts: ["g"] },
+  ]);
+  const options = [
+    { _id: red, name: "Blue", contexts: ["r"] },
+    { _id: blue, name: "Green" },
+    { _id: green, name: "Red" },
+    { _id: group, name: "Group", contexts: ["h"] },
+  ];
+  const desired = { version: 1, targeting: { _id: targetingId }, options };
+  const planned = await call("plan_targeting", { desired });
+  // What else changes, then the names with a temporary one among them, then the name that this one stood for.
+  expect(planned.data).toMatchObject({ requests: { planned: 3 }, plan: [{ items: 2 }, { items: 3 }, { items: 1 }] });
+  const { runId } = planned.data;
+  const { plan, requests } = planned.data;
+  expect((await call("get_run", { runId })).data).toMatchObject({ plan, requests });
+  expect(JSON.parse(await client.readResource(`targeting://runs/${runId}/plan`))).toMatchObject({ requests: plan });
+  expect((await call("apply_plan", { runId })).data).toMatchObject({
+    status: "succeeded",
+    requests: { planned: 3, sent: 3, resent: 0 },
+    counts: { items: 4, succeeded: 4 },
+  });
+  expect((await call("plan_targeting", { desired })).data).toMatchObject({ counts: { items: 0 } });
+});

@@ -6,7 +6,10 @@ const report = z.looseObject({
   runId: z.string().optional(),
   status: z.string().optional(),
   counts: z.record(z.string(), z.number()).default({}),
-  results: z.array(z.looseObject({ outcome: z.string(), _id: z.string().optional(), name: z.string().optional() })),
+  /** A plan that waits has none, and a way back says how each object goes back in place of its outcome. */
+  results: z
+    .array(z.looseObject({ outcome: z.string().optional(), _id: z.string().optional(), name: z.string().optional() }))
+    .default([]),
 });
 /** What a tool that writes answered. */
 export type Report = z.infer<typeof report>;
@@ -41,7 +44,7 @@ export async function tool(server: Server, name: string, args: Readonly<Record<s
   calls += 1;
   server.send(toolCall(`call ${calls}`, name, args));
   const { result } = answered.parse(await server.answer(`call ${calls}`));
-  const told = report.safeParse({ results: [], ...result.structuredContent });
+  const told = report.safeParse(result.structuredContent);
   return told.success && told.data.runId !== undefined
     ? told.data
     : { results: [], counts: {}, refused: result.structuredContent };

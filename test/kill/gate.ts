@@ -24,9 +24,16 @@ export interface Gate {
 /** Opens a gate in front of a service. `onWrite` is called with every write request before it is passed on. */
 export async function openGate(
   service: string,
-  at: { readonly deadly?: DeadlyRequest | undefined; onWrite(writes: number): void; kill(): Promise<void> },
+  at: {
+    readonly deadly?: DeadlyRequest | undefined;
+    /** Which read it dies at, counted from 1, before the read is answered. */
+    readonly deadlyRead?: number | undefined;
+    onWrite(writes: number): void;
+    kill(): Promise<void>;
+  },
 ): Promise<Gate> {
   let writes = 0;
+  let reads = 0;
   let isArmed = false;
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await bodyOf(request);
@@ -34,6 +41,10 @@ export async function openGate(
     if (isWrite) {
       writes += 1;
       at.onWrite(writes);
+    }
+    if (isArmed && !isWrite) {
+      reads += 1;
+      if (reads === at.deadlyRead) return at.kill();
     }
     const isDeadly = isWrite && writes === at.deadly?.nth;
     if (isDeadly && at.deadly?.moment === "arrived") {

@@ -13,7 +13,7 @@ export interface Scenario {
 }
 
 /** Calls a tool, and gives the ID of its run. */
-type CallTool = (name: string, args: Readonly<Record<string, unknown>>) => Promise<string>;
+export type CallTool = (name: string, args: Readonly<Record<string, unknown>>) => Promise<string>;
 
 /** A call of a tool. */
 export interface Prepared {

@@ -49,6 +49,10 @@ export async function startService() {
     /** Lets the nth write from now on take so many milliseconds. */
     slow: (nth: number, delayMs: number) =>
       post("/_sandbox/faults", { faults: [{ kind: "slow", delayMs, on: "write", nth }] }),
+    /** Lets each read from now on take so many milliseconds. */
+    slowReads: (delayMs: number) => post("/_sandbox/faults", { faults: [{ kind: "slow", delayMs, on: "read" }] }),
+    /** Lets requests be carried out as they should, from now on. */
+    mend: async () => void (await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" })),
     /** The IDs of all targetings and options, with their names. */
     async names(): Promise<ReadonlyMap<string, string>> {
       const { projects } = await read();

@@ -9,7 +9,12 @@ declare module "vitest" {
 
 export default defineConfig({
   test: {
-    include: ["test/kill/kill.test.ts", "test/kill/event-kill.test.ts", "test/kill/pauses.test.ts"],
+    include: [
+      "test/kill/kill.test.ts",
+      "test/kill/plan-kill.test.ts",
+      "test/kill/event-kill.test.ts",
+      "test/kill/pauses.test.ts",
+    ],
     testTimeout: 600_000,
     hookTimeout: 60_000,
     provide: { everyDeath: true },

@@ -97,8 +97,8 @@ function randomFaults(random: Random): readonly object[] {
 const MOST_RESUMED = 3;
 
 /**
- * Checks that applying a plan to the service gives what the file means, and that planning again finds nothing; with
- * faults, once the run was taken up again as often as it takes.
+ * Checks that applying a plan to the service gives what the file means with the requests that were planned, and that
+ * planning again finds nothing; with faults, once the run was taken up again as often as it takes.
  */
 export async function checkApplied(runs: number, service: Service, withFaults = false): Promise<void> {
   let applied = 0;
@@ -127,6 +127,8 @@ export async function checkApplied(runs: number, service: Service, withFaults = 
       await service.control("DELETE", "/faults");
       const failures = run.state.objects.length === 0 ? [] : service.failuresOf(run);
       expect(run.status(), JSON.stringify({ items: plan.items, failures })).toBe("succeeded");
+      const { planned, sent } = run.state.requests;
+      if (!withFaults) expect(sent, JSON.stringify(plan.items)).toBe(planned);
       const after = await readTargeting(service.api, there.targeting._id, { signal });
       expect(comparable(asModel(worldOf(after), before))).toEqual(comparable(wanted));
       const again = planOf({ desired, there: after, prune: false, byName: false, thresholds: LOOSE });

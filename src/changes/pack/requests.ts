@@ -1,4 +1,5 @@
 import type { BulkOperation } from "../../spec/routes.ts";
+import type { PlannedRequest } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/step-list.ts";
 import { pack } from "./pack.ts";
@@ -89,14 +90,6 @@ export function plannedRequests(steps: Steps): Requests {
 /** Whether all steps are of one operation, and none waits for another: requests of them may leave in any order. */
 export function areAlike(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
-}
-
-/** What a planned request would carry: items, Context IDs and bytes. */
-export interface PlannedRequest {
-  readonly operation: BulkOperation;
-  readonly items: number;
-  readonly contextIds: number;
-  readonly bytes: number;
 }
 
 /** The sums of planned requests. */

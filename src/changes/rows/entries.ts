@@ -157,6 +157,8 @@ export interface RunFacts {
   readonly unread?: number;
   /** Of a plan that is applied: what has changed since it was planned, the first of it. */
   readonly stale?: readonly StaleField[];
+  /** Of a plan that waits: the requests that it takes, as far as what was there is known. */
+  readonly foreseen?: readonly PlannedRequest[];
   /** Names that did not match exactly. */
   readonly takenFor?: readonly TakenName[];
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
@@ -165,6 +167,14 @@ export interface RunFacts {
   readonly waits?: WaitsForPerson;
   /** Who agreed, and where. */
   readonly decided?: Decided;
+}
+
+/** What a planned request would carry: items, Context IDs and bytes. */
+export interface PlannedRequest {
+  readonly operation: BulkOperation;
+  readonly items: number;
+  readonly contextIds: number;
+  readonly bytes: number;
 }
 
 /** What a run waits for: a person's decision about exactly this effect. Times are milliseconds since 1970. */

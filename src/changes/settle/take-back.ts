@@ -19,7 +19,8 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   if (step.undoes !== undefined) return stillThere(driver, step, step.undoes);
   if (done.length === 0) return undefined;
   const renamed = done.find((earlier) => earlier.formerName !== undefined);
-  if (renamed !== undefined) return nameBack(step, renamed, reason, maker);
+  if (renamed !== undefined)
+    return nameBack(step, renamed, { reason, hasMore: [step, ...done].some(wantsMore) }, maker);
   const { objects } = step;
   const id = driver.state.idOf(object);
   if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
@@ -44,10 +45,14 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
 }
 
 /** The second step of a swap was refused: the old name is given back. What else was changed with it stays. */
-function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): Consequences {
+function nameBack(
+  step: Step,
+  renamed: Step,
+  { reason, hasMore }: { readonly reason: Reason; readonly hasMore: boolean },
+  maker: StepMaker,
+): Consequences {
   const id = targetOf(renamed) ?? "";
   const name = renamed.formerName ?? "";
-  const hasMore = step.operation === "updateOptions" && wantsMore(step);
   const undoes = hasMore ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason;
   const fields = { objects: step.objects, undoes };
   const back =
@@ -57,9 +62,9 @@ function nameBack(step: Step, renamed: Step, reason: Reason, maker: StepMaker): 
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/** Whether a step changes more than the name: that was applied with the temporary name, and stays. */
-function wantsMore({ item }: Step): boolean {
-  return Object.keys(item ?? {}).some((field) => field !== "name");
+/** Whether a step changes more than the name: that was applied with the temporary name or before it, and stays. */
+function wantsMore({ item, bindings }: Step): boolean {
+  return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }
 
 function wantsMoreThanContexts({ item, bindings }: Step): boolean {

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
 import { parseJson } from "../../platform/json.ts";
 import { reason, reportedObject } from "../../runs/outcome-schema.ts";
+import { BULK_OPERATIONS } from "../../spec/routes.ts";
 import type { JournalEntry, Step } from "../rows/entries.ts";
 import { rowItem } from "../rows/row-block.ts";
 import { asked, decided, waits } from "./decision-schema.ts";
@@ -140,6 +141,16 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
             field: z.string(),
             planned: shownValue.optional(),
             service: shownValue.optional(),
+          }),
+        )
+        .exactOptional(),
+      foreseen: z
+        .array(
+          z.object({
+            operation: z.enum(BULK_OPERATIONS),
+            items: z.number(),
+            contextIds: z.number(),
+            bytes: z.number(),
           }),
         )
         .exactOptional(),

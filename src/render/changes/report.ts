@@ -1,4 +1,4 @@
-import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { thousands } from "../../platform/thousands.ts";
 import { type AskedOrDeclined, askedWords } from "../asked.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";

@@ -1,5 +1,4 @@
-import type { PlannedRequest } from "../../changes/pack/requests.ts";
-import type { StaleField } from "../../changes/rows/entries.ts";
+import type { PlannedRequest, StaleField } from "../../changes/rows/entries.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";

@@ -1,4 +1,4 @@
-import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { CHANGE_KINDS, changesOf, type ListedChange } from "../../plans/diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument } from "../../plans/plan-document.ts";

@@ -1,4 +1,4 @@
-import type { PlannedRequest } from "../../changes/pack/requests.ts";
+import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { itemChanges, type ListedChange } from "../../plans/diff/changes.ts";
 import { itemCount } from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../../plans/plan-document.ts";

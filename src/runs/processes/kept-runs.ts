@@ -261,13 +261,14 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 }
 
 /**
- * A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for.
+ * A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for. A
+ * plan that waits was kept whole, with what it would do.
  */
 function statusOf<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   { header, started, isProposed, state }: KeptRun<Call, Entry, State>,
   kind: Pick<RunKind<Call, Entry, State, never>, "mayWait" | "waitsAs">,
 ): RunStatus {
   if (started || !kind.mayWait) return restingStatus(state);
-  if (header.unplanned && !isProposed) return "interrupted";
-  return kind.waitsAs?.(header, state) ?? "needs_confirmation";
+  const waitsAs = kind.waitsAs?.(header, state) ?? "needs_confirmation";
+  return !isProposed && (header.unplanned || waitsAs === "planned") ? "interrupted" : waitsAs;
 }

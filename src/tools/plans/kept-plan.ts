@@ -1,5 +1,7 @@
 import type { ChangeRun } from "../../changes/change-run.ts";
+import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
 import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
+import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 import { asPlanned, textOf } from "../../plans/look-again.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
@@ -21,15 +23,28 @@ export async function shownPlan({ header, state }: ChangeRun, context: ToolConte
   const document = await documentOf(runId, context);
   const { plan, wayBack } = document;
   if (wayBack !== undefined) {
-    const further = wayBack.further.map((one) => asPlanned(one, undefined));
-    const planned = { runId, document, requests: requestsOf({ ...asPlanned(plan, undefined), further }) };
+    const planned = { runId, document, requests: requestsFor(document, state) };
     return undoAnswer({ environment, undoes: wayBack.undoes, rows: wayBack.rows, readOnly, planned });
   }
   return planAnswer({
     ...{ environment, runId, tool: state.facts.tool ?? call.tool, status: "planned", document },
-    requests: isApplicable(plan) ? requestsOf(asPlanned(plan, undefined)) : [],
+    requests: isApplicable(plan) ? requestsFor(document, state) : [],
     nextSteps: nextStepsOf(plan, runId, readOnly),
   });
+}
+
+/** The requests that a kept plan takes, as they were foreseen with it. */
+export function requestsFor(
+  document: PlanDocument,
+  { facts }: Pick<ChangeRun["state"], "facts">,
+): readonly PlannedRequest[] {
+  return facts.foreseen ?? requestsOf(changesOfDocument(document));
+}
+
+/** The changes of a kept plan by itself, without the state that it was made from. */
+export function changesOfDocument({ plan, wayBack }: PlanDocument): DesiredChanges {
+  const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
+  return { ...asPlanned(plan, undefined), further };
 }
 
 /** What can be done with a plan next. */

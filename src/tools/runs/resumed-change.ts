@@ -27,7 +27,7 @@ export async function resumeChange(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const { runId, call } = run.header;
-  if (run.header.unplanned && run.status() === "interrupted" && run.state.facts.tool !== undefined) {
+  if (await isUnmadePlan(run, context)) {
     const { makeAgain } = await import("../plans/made-again.ts");
     return makeAgain(run.header, context);
   }
@@ -47,6 +47,12 @@ export async function resumeChange(
   if (run.status() === "running") return goOn("not_needed");
   await checkAllowed(call, context.runs.part(runId, "input"), context);
   return askedAgain(run, confirmation, context, goOn);
+}
+
+/** Whether a run is a plan whose process ended before it was made, or kept whole. */
+async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
+  if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
+  return (await changesOf(context).runs.stored(header.runId))?.started === false;
 }
 
 /** Throws a ToolError where a run was never started. */
@@ -76,6 +82,8 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
       "Make the call again if it is wanted after all.",
     );
   }
+  // A plan that waits was made after its call had answered.
+  if (run.status() === "planned") return;
   if (run.header.unplanned && (await changesOf(context).runs.stored(run.header.runId))?.started === false) {
     throw new ToolError(
       "this run was never planned: its server ended before; nothing was sent",

@@ -1,12 +1,10 @@
 import { isChangeRun } from "../../changes/change-run.ts";
-import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
-import { asPlanned } from "../../plans/look-again.ts";
 import { planJson } from "../../plans/plan-document.ts";
 import { messageFor } from "../../render/failures/messages.ts";
 import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { ToolServices } from "../context.ts";
-import { documentOf } from "../plans/kept-plan.ts";
+import { documentOf, requestsFor } from "../plans/kept-plan.ts";
 
 /** One object of a run with how it ended and why, as a line of JSON. */
 export function resultLine({ state }: Pick<Run, "state">, object: number): string {
@@ -20,5 +18,5 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
-  return JSON.stringify(planJson(document, requestsOf(asPlanned(document.plan, undefined))));
+  return JSON.stringify(planJson(document, requestsFor(document, run.state)));
 }

@@ -1,6 +1,5 @@
 import { LIMITS } from "../../../spec/limits.ts";
 import type { OptionChanges } from "../../../spec/records.ts";
-import type { Binding } from "../../rows/entries.ts";
 import { parts } from "../checks.ts";
 import { contextParts } from "../contexts/context-parts.ts";
 import { type NewOption, planOption } from "../creating/options.ts";
@@ -12,7 +11,7 @@ import type {
   DesiredPlace,
   DesiredUpdate,
 } from "./desired-changes.ts";
-import { type Emptying, emptyingOf, push } from "./emptying.ts";
+import { emptyingOf, push } from "./emptying.ts";
 import {
   type Freeing,
   freeingOf,
@@ -22,34 +21,7 @@ import {
   type Placed,
   renamesInOrder,
 } from "./freeing.ts";
-
-/** An ID that is known, or of an object that the run makes. */
-type Bound = Omit<Binding, "field">;
-
-/** What the steps of a desired state are made from. */
-interface Making {
-  readonly plan: Plan;
-  readonly changes: DesiredChanges;
-  readonly open: OpenItems;
-  readonly freeing: Freeing;
-  readonly emptying: Emptying;
-  /** The object of the targeting, where it has one. */
-  readonly own: number;
-  /** The object of the first item; the others follow. */
-  readonly first: number;
-  /** By item: the step after which what it frees is free. */
-  readonly freed: Map<number, number>;
-  /** By item: its last step so far. */
-  readonly done: Map<number, number>;
-  /** By item: the step that moves its option. What else it changes may have to wait for what waits for the move. */
-  readonly moved: Map<number, number>;
-  /** By group: the step that gives it a spare Context ID. */
-  readonly spared: Map<string, number>;
-  /** By option: its last step so far. The next one waits for it, since a request may name an option once. */
-  readonly last: Map<string, number>;
-  /** The IDs of the options that are there, by name. */
-  readonly names: ReadonlyMap<string, string>;
-}
+import { addRing, addUpdate, type Bound, type Making } from "./updates.ts";
 
 /** Adds the steps of the items that are open, each after the steps that it needs. */
 export function addSteps(
@@ -62,12 +34,24 @@ export function addSteps(
   const early = earlyDeletions(changes, open, freeing);
   const emptying = emptyingOf(changes, open, freeing, early);
   const names = new Map([...changes.there].map(([id, { name }]) => [name, id]));
-  const maps = { freed: new Map(), done: new Map(), moved: new Map(), spared: new Map(), last: new Map(), names };
-  const making: Making = { plan, changes, open, freeing, emptying, ...place, ...maps };
+  const maps = { freed: new Map(), done: new Map(), moved: new Map(), spared: new Map(), last: new Map() };
+  const renames = renamesInOrder(open.updates);
+  const making: Making = {
+    given: new Map(),
+    renames,
+    names,
+    plan,
+    changes,
+    open,
+    freeing,
+    emptying,
+    ...place,
+    ...maps,
+  };
   addTargeting(making);
   addSpares(making, early);
   addDeletions(making, (at) => early.has(at));
-  for (const update of open.updates) addEarly(making, update);
+  for (const update of renames.ordered) addEarly(making, update);
   addCreations(making);
   addUpdates(making);
   removeSpares(making);
@@ -209,10 +193,20 @@ function neededSteps(at: number, { freeing, freed }: Making): readonly number[] 
 
 /** The rest of each change; a group that loses all its Context IDs follows the options that move into it. */
 function addUpdates(making: Making): void {
-  const { ordered, rings } = renamesInOrder(making.open.updates);
-  const waits = ({ item }: Placed<DesiredUpdate>): boolean => making.emptying.arrivalsBefore(item._id).length > 0;
-  for (const update of ordered) if (!waits(update)) addRest(making, update, rings.has(update.at));
-  for (const update of ordered) if (waits(update)) addRest(making, update, rings.has(update.at));
+  const { ordered, rings } = making.renames;
+  const inRings = new Set(rings.flatMap((ring) => ring.map(({ at }) => at)));
+  const lateNames = new Set<string>();
+  const isLate = ({ at, item: { _id, name, seen } }: Placed<DesiredUpdate>): boolean => {
+    const waits = making.emptying.arrivalsBefore(_id).length > 0;
+    const isOfLate = name !== undefined && !inRings.has(at) && lateNames.has(name);
+    if ((waits || isOfLate) && name !== undefined && !inRings.has(at)) lateNames.add(seen.name);
+    return waits || isOfLate;
+  };
+  const late = ordered.filter(isLate);
+  const isLateToo = new Set(late);
+  for (const update of ordered) if (!isLateToo.has(update)) addRest(making, update, inRings.has(update.at));
+  for (const update of late) addRest(making, update, inRings.has(update.at));
+  for (const ring of rings) addRing(making, ring);
 }
 
 function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
@@ -239,31 +233,9 @@ function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: 
   };
   const named: OptionChanges = name === undefined || freeing.freesName(at) ? {} : { name };
   const group = groupOf(parent, making);
-  if (isInRing) {
-    // Of a ring the engine gives one a temporary name, which it does only where names alone are changed.
-    addUpdate(making, at, _id, rest, { after, group });
-    addUpdate(making, at, _id, named);
-  } else addUpdate(making, at, _id, { ...named, ...rest }, { after, group });
+  addUpdate(making, at, _id, isInRing ? rest : { ...named, ...rest }, { after, group });
   if (isWhole) return;
   const growth = { ids: Math.max(0, LIMITS.optionContextIds.value - held.size), bytes: Number.POSITIVE_INFINITY };
   for (const part of contextParts({ add, remove }, { growth }))
     addUpdate(making, at, _id, { contexts: part }, { after });
-}
-
-/** Adds one update of an option, where it changes anything. */
-function addUpdate(
-  { plan, first, last, done, moved }: Making,
-  at: number,
-  id: string,
-  fields: OptionChanges,
-  { after = [], group }: { readonly after?: readonly number[]; readonly group?: Bound | undefined } = {},
-): void {
-  if (Object.keys(fields).length === 0 && group === undefined) return;
-  const before = last.get(id);
-  const waits = [...new Set([...after, ...(before === undefined ? [] : [before])])];
-  const given = { objects: [first + at], ...(waits.length > 0 && { after: waits }) };
-  const step = plan.add(plan.make.updateOption({ id }, fields, given, group)).id;
-  last.set(id, step);
-  done.set(at, step);
-  if (group !== undefined || fields.parent !== undefined) moved.set(at, step);
 }

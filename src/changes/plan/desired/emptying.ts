@@ -139,5 +139,14 @@ export function push<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Valu
 
 /** The same each time that a plan is made. */
 function spareContextId(about: string): string {
-  return `tmp-${createHash("sha256").update(about).digest("hex").slice(0, 26)}`;
+  return `tmp-${lettersFor(about)}`;
+}
+
+/** A name that an option has for a while; the same each time that a plan is made. */
+export function temporaryName(about: string): string {
+  return `tmp ${lettersFor(about)}`;
+}
+
+function lettersFor(about: string): string {
+  return createHash("sha256").update(about).digest("hex").slice(0, 26);
 }

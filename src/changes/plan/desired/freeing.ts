@@ -40,14 +40,14 @@ export function openItems({ items, alreadyDone }: DesiredChanges): OpenItems {
 export interface Freeing {
   /** The items that must be carried out before this one. */
   needsOf(at: number): readonly number[];
-  /** Whether the name of an option is needed by an option that is created. */
+  /** Whether the name of an option is needed by an option that is created, or by one that frees such a name. */
   freesName(at: number): boolean;
   /** The Context IDs of a group that another group gets. */
   movingFrom(at: number): ReadonlySet<string>;
 }
 
 /** Finds what frees what. */
-export function freeingOf({ there }: DesiredChanges, { creations, updates, deletions }: OpenItems): Freeing {
+export function freeingOf({ there, items }: DesiredChanges, { creations, updates, deletions }: OpenItems): Freeing {
   const nameFreedBy = new Map<string, number>();
   for (const { at, item } of updates) if (item.name !== undefined) nameFreedBy.set(item.seen.name, at);
   const deletedNames = new Map(deletions.map(({ at, item }) => [item.seen.name, at]));
@@ -64,6 +64,10 @@ export function freeingOf({ there }: DesiredChanges, { creations, updates, delet
     if (freer === undefined || freer === at) return;
     needs.set(at, (needs.get(at) ?? new Set()).add(freer));
   };
+  const freerOf = (at: number): number | undefined => {
+    const item = items[at];
+    return item?.kind === "change" && item.name !== undefined ? nameFreedBy.get(item.name) : undefined;
+  };
   const take = (at: number, contexts: readonly string[]): void => {
     for (const id of contexts) {
       const from = leaving.get(id);
@@ -74,7 +78,7 @@ export function freeingOf({ there }: DesiredChanges, { creations, updates, delet
   };
   for (const { at, item } of creations) {
     const renamed = nameFreedBy.get(item.name);
-    if (renamed !== undefined) freesName.add(renamed);
+    for (let next = renamed; next !== undefined && !freesName.has(next); next = freerOf(next)) freesName.add(next);
     need(at, renamed);
     need(at, deletedNames.get(item.name));
     if (item.type === "collection") take(at, item.contexts);
@@ -93,17 +97,19 @@ export function freeingOf({ there }: DesiredChanges, { creations, updates, delet
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/**
- * Renames in an order in which each follows the one that frees its name; with `rings`, the positions of those that wait
- * for each other in a ring, of which the engine gives one a temporary name.
- */
-export function renamesInOrder(updates: readonly Placed<DesiredUpdate>[]): {
+/** Renames in an order in which they can be made. */
+export interface RenamesInOrder {
+  /** Each follows the one that frees its name. */
   readonly ordered: readonly Placed<DesiredUpdate>[];
-  readonly rings: ReadonlySet<number>;
-} {
+  /** Those that wait for each other; the first one takes the name that the last one frees. */
+  readonly rings: readonly (readonly Placed<DesiredUpdate>[])[];
+}
+
+/** Finds an order for renames, and which of them wait for each other in rings. */
+export function renamesInOrder(updates: readonly Placed<DesiredUpdate>[]): RenamesInOrder {
   const holder = new Map(updates.flatMap((one) => (one.item.name === undefined ? [] : [[one.item.seen.name, one]])));
   const ordered: Placed<DesiredUpdate>[] = [];
-  const rings = new Set<number>();
+  const rings: (readonly Placed<DesiredUpdate>[])[] = [];
   const done = new Set<number>();
   for (const update of updates) {
     const path: Placed<DesiredUpdate>[] = [];
@@ -114,7 +120,7 @@ export function renamesInOrder(updates: readonly Placed<DesiredUpdate>[]): {
       next = next.item.name === undefined ? undefined : holder.get(next.item.name);
     }
     const from = next === undefined ? -1 : path.indexOf(next);
-    if (from >= 0) for (const { at } of path.slice(from)) rings.add(at);
+    if (from >= 0) rings.push(path.slice(from).toReversed());
     ordered.push(...path.toReversed());
   }
   return { ordered, rings };

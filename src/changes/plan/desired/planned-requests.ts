@@ -1,4 +1,5 @@
-import { type PlannedRequest, plannedRequests, weighed } from "../../pack/requests.ts";
+import { plannedRequests, weighed } from "../../pack/requests.ts";
+import type { PlannedRequest } from "../../rows/entries.ts";
 import type { DesiredChanges } from "./desired-changes.ts";
 import { planDesired } from "./plan-desired.ts";
 

@@ -1,0 +1,71 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { CallTool, Prepared } from "./scenarios.ts";
+import type { Service } from "./service.ts";
+
+/** A call that plans, how much it plans, and what has to be there once the plan is applied. */
+export interface PlanScenario {
+  readonly name: string;
+  /** Puts into the service and the folder what the call needs; gives the call. `tool` gives the ID of its run. */
+  readonly prepare: (service: Service, tool: CallTool, folder: string) => Promise<Prepared>;
+  /** Objects of the plan. */
+  readonly items: number;
+  readonly after: readonly string[];
+  /** Whether planning takes longer than the call may, and goes on behind it. */
+  readonly isSlow: boolean;
+}
+
+/** A deletion with a sub-option that became a top-level option, to be undone. */
+async function deletion(service: Service, tool: CallTool): Promise<Prepared> {
+  const targetingId = await service.targeting("Spring");
+  const [red, group] = await service.options(targetingId, [
+    { name: "Red", contexts: ["r", "s"] },
+    { name: "Group", type: "collection", children: [{ name: "First", contexts: ["f"] }, { name: "Second" }] },
+  ]);
+  const runId = await tool("delete_options", { ids: [red, group] });
+  return { tool: "undo_run", args: { runId } };
+}
+
+const AFTER_DELETION = [
+  "Spring",
+  "Spring / Group (group): ",
+  "Spring / Group / First: f",
+  "Spring / Group / Second: ",
+  "Spring / Red: r s",
+];
+
+/** A file with its base, of which an option is renamed, one gets a Context ID, one is new, and one is gone. */
+async function editedFile(service: Service, tool: CallTool, folder: string): Promise<Prepared> {
+  const targetingId = await service.targeting("Spring");
+  const [red, blue] = await service.options(targetingId, [
+    { name: "Red", contexts: ["r"] },
+    { name: "Blue", contexts: ["b"] },
+    { name: "Gone", contexts: ["g"] },
+  ]);
+  const saveTo = join(folder, "spring.ndjson");
+  await tool("list_options", { targetingId, saveTo });
+  const rows = [
+    { version: 1, targeting: { _id: targetingId, name: "Spring" } },
+    { _id: red, name: "Crimson", contexts: ["r"] },
+    { _id: blue, name: "Blue", contexts: ["b", "more"] },
+    { name: "New", contexts: ["n"] },
+  ];
+  await writeFile(saveTo, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  return { tool: "plan_targeting", args: { file: saveTo, prune: true } };
+}
+
+const AFTER_EDIT = ["Spring", "Spring / Blue: b more", "Spring / Crimson: r", "Spring / New: n"];
+
+/** Calls that plan, each once within its call and once behind it. */
+export const PLAN_SCENARIOS: readonly PlanScenario[] = [false, true].flatMap((isSlow) => [
+  {
+    name: isSlow ? "a plan of a file that takes longer than its call may" : "a plan of a file",
+    prepare: editedFile,
+    ...{ items: 4, after: AFTER_EDIT, isSlow },
+  },
+  {
+    name: isSlow ? "a way back whose plan takes longer than its call may" : "a way back",
+    prepare: deletion,
+    ...{ items: 4, after: AFTER_DELETION, isSlow },
+  },
+]);
