@@ -2,13 +2,13 @@
 // proxy, over the emulated service. `npm run cluster -- --port 8080`; Ctrl-C ends all of it. Needs a built dist/.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, request } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 import { startSandbox } from "../src/sandbox/index.ts";
 import { testPostgres } from "../test/cluster/postgres.ts";
 import { fileAt } from "./packaging/generated.ts";
+import { passesOn, proxyTo } from "./serving/proxy.ts";
 
 const COMMAND = fileURLToPath(fileAt("dist/main.js"));
 const { port } = parseArgs({ options: { port: { type: "string", default: "8080" } } }).values;
@@ -34,37 +34,6 @@ async function started(args: readonly string[], message: string, settings: Reado
   return { child, url };
 }
 
-/** Passes requests on to the replicas in turn, and to the next one where one cannot be connected. */
-function proxyTo(replicas: readonly string[]) {
-  let turn = 0;
-  return createServer((incoming, outgoing) => {
-    const attempt = (left: number): void => {
-      turn += 1;
-      const target = new URL(incoming.url ?? "/", replicas[turn % replicas.length]);
-      // A kept connection could lead to a replica that has died.
-      const options = { method: incoming.method, headers: incoming.headers, agent: false };
-      const passed = request(target, options, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
-        answer.on("error", () => outgoing.destroy());
-      });
-      passed.on("error", (error) => {
-        // Only a request of which nothing can have arrived goes to another replica.
-        const isRefused = "code" in error && error.code === "ECONNREFUSED";
-        if (isRefused && left > 1 && !outgoing.headersSent) attempt(left - 1);
-        else if (outgoing.headersSent) outgoing.destroy();
-        else outgoing.writeHead(502).end();
-      });
-      passed.once("socket", (socket) => {
-        const send = (): void => void incoming.pipe(passed);
-        if (socket.connecting) socket.once("connect", send);
-        else send();
-      });
-    };
-    attempt(replicas.length);
-  });
-}
-
 const asked = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
 const sandbox = await startSandbox({ lockWaitMs: 0 });
 const postgres = await testPostgres();
@@ -85,7 +54,7 @@ try {
   children.push(two.child);
   const worker = await started(["worker", "--port", "0"], "driving", settings);
   children.push(worker.child);
-  const proxy = proxyTo([one.url, two.url]);
+  const proxy = proxyTo([one.url, two.url], passesOn());
   proxy.listen(Number(port), "127.0.0.1");
   await once(proxy, "listening");
   const address = proxy.address();

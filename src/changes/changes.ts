@@ -6,6 +6,7 @@ import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
+import type { Lease } from "../runs/turn.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
@@ -180,9 +181,12 @@ export class Changes {
   ): Promise<ChangeRun> {
     const { runId } = header;
     const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
+    // Without it other processes take the plan for one that nobody makes any more.
+    const lease = await this.#planLease(runId, planning);
     const driven = this.runs.driven(runId);
     if (driven !== undefined) {
       planning.stop();
+      await lease?.release();
       return driven;
     }
     const run = preparingRun(header, planning, {
@@ -199,8 +203,19 @@ export class Changes {
       giveUp: (thrown) => this.#giveUp(header, thrown),
       // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
+      // One that cannot be given back expires.
+      over: async () => lease?.release().catch(() => undefined),
     });
     return this.runs.hold(run);
+  }
+
+  async #planLease(runId: string, planning: Planning): Promise<Lease | undefined> {
+    try {
+      return await this.runs.planLease(runId);
+    } catch (thrown) {
+      planning.stop();
+      throw thrown;
+    }
   }
 
   /**

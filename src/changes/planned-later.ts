@@ -24,6 +24,8 @@ interface Then {
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
   /** Ends it as cancelled, so that no process can start it; gives the ended run. */
   readonly withdraw: () => Promise<ChangeRun | undefined>;
+  /** Called when it is planned and has started, waits, or has ended. */
+  readonly over: () => Promise<void>;
 }
 
 /**
@@ -61,6 +63,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
     }
     if (stoppedBy === "cancelled" && started === undefined) started = await then.withdraw();
     if (stoppedBy !== undefined) status = stoppedBy;
+    await then.over();
     for (const watcher of watchers.keys()) watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
     await started?.rest;
   };

@@ -55,6 +55,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return header;
   }
 
+  /**
+   * Notes that this process makes the plan of a run, until the lease is given back; undefined where another one makes it.
+   */
+  planLease(runId: string): Promise<Lease | undefined> {
+    return this.#context.store.planLease(runId);
+  }
+
   /** Keeps what a run that waits would do, so that it can be looked at. */
   async propose(runId: string, entries: Iterable<Entry>): Promise<void> {
     const { line } = this.kind;

@@ -19,6 +19,9 @@ test("npm run cluster: a killed replica is not missed, and Ctrl-C leaves nothing
   }
   const [, url = ""] = /^proxy +(\S+)/m.exec(told) ?? [];
   const [, address = "", replica = ""] = /^replica +(\S+) +process (\d+)$/m.exec(told) ?? [];
+  const pages = ["/", "/metrics", "/healthz"].map(async (path) => (await fetch(new URL(path, url))).status);
+  const ofReplica = (await fetch(new URL("/", address))).status;
+  expect(await Promise.all(pages)).toEqual([ofReplica, 404, 404]);
   const create = reportOf(await call(url, "create_targetings", { items: [{ name: "Spring" }] }));
   expect(create.status).toBe("succeeded");
   // A person is asked before a deletion, through the proxy, and it is done by whichever process drives it.

@@ -27,6 +27,14 @@ export function mortalProcess(
 ): MortalProcess {
   const life = new Life(dieAt);
   const leases: Lease[] = [];
+  const held = async (take: () => Promise<Lease | undefined>): Promise<Lease | undefined> => {
+    const lease = await life.during(async () => {
+      const taken = await take();
+      if (taken !== undefined) leases.push(taken);
+      return taken;
+    });
+    return lease && { ...lease, release: () => life.during(() => lease.release()) };
+  };
   return {
     isDead: () => life.isOver(),
     bury: async () => {
@@ -37,14 +45,8 @@ export function mortalProcess(
       start: (runId) => life.during(() => store.start(runId)),
       keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
       summarise: (runId, summary) => life.during(() => store.summarise(runId, summary)),
-      lease: async (runId) => {
-        const lease = await life.during(async () => {
-          const taken = await store.lease(runId);
-          if (taken !== undefined) leases.push(taken);
-          return taken;
-        });
-        return lease && { ...lease, release: () => life.during(() => lease.release()) };
-      },
+      lease: (runId) => held(() => store.lease(runId)),
+      planLease: (runId) => held(() => store.planLease(runId)),
       journal: async (runId, lease) => mortalJournal(await store.journal(runId, lease), life, random),
     },
     api: {

@@ -1,15 +1,18 @@
 import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
 import { fileAt } from "../../scripts/packaging/generated.ts";
+import { passesOn, proxyTo } from "../../scripts/serving/proxy.ts";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
 import { startHttp } from "../support/http-server.ts";
+import { clientOf, loggedIn, startApproved, TOKENS } from "../support/page-http.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
@@ -102,17 +105,54 @@ test("a replica of compose.yaml and the image serve with their own arguments, an
   expect([await checked(check, port), await checked(ofImage, port)]).toEqual([1, 1]);
 });
 
-test("the proxy of compose.yaml leads to the replicas, to MCP alone, and lets no body fail that the server takes", () => {
+test("the proxy of compose.yaml leads to the replicas, and lets no body fail that the server takes", () => {
   const { content } = configs.proxy;
   expect([...content.matchAll(/server (\w+):(\d+);/g)].map(([, host, port]) => [host, port])).toEqual([
     ["one", "3000"],
     ["two", "3000"],
   ]);
-  const paths = [...content.matchAll(/location (\S+)/g)].map(([, path]) => path);
-  expect(paths).toEqual(["/mcp", "/.well-known/oauth-protected-resource"]);
+  const passed = passesOn();
+  const inside = ["/healthz", "/readyz", "/metrics", "/page", "/index.html", "/callbacks"];
+  const outside = ["/", "/mcp", "/.well-known/oauth-protected-resource/mcp", "/login", "/login/issuer", "/callback"];
+  expect([...inside, ...outside, "/page/page.js", "/page/stream"].filter(passed)).toEqual([
+    ...outside,
+    "/page/page.js",
+    "/page/stream",
+  ]);
   expect(content).toContain("client_max_body_size 16m;");
   expect(content).toContain("proxy_set_header Host $$http_host;");
   expect(content).toContain("proxy_buffering off;");
+});
+
+test("through the proxy of compose.yaml a person approves what is asked for through it; figures stay inside", async () => {
+  const server = await startApproved([{ name: "agent" }, { name: "boss", approves: true }], {
+    env: { TARGETING_MCP_METRICS: "on" },
+  });
+  const proxy = proxyTo([server.url], passesOn());
+  onTestFinished(() => {
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port } = z.object({ port: z.number() }).parse(proxy.address());
+  const origin = `http://127.0.0.1:${port}`;
+  const client = await clientOf(`${origin}/mcp`, "agent");
+  await client.callTool("create_targetings", { items: [{ name: "Sports fans" }] });
+  const answer = client.callTool("delete_targeting", { names: ["Sports fans"] });
+  const boss = await loggedIn(origin, "boss");
+  const { runId } = await boss.waiting();
+  expect((await boss.press(runId, "approve")).status).toBe(200);
+  expect((await answer).structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page", runId });
+  const page = await (await fetch(`${origin}/`)).text();
+  for (const [, path = ""] of page.matchAll(/(?:src|href)="(\/page\/[^"]+)"/g)) {
+    expect([path, (await fetch(`${origin}${path}`)).status]).toEqual([path, 200]);
+  }
+  const headers = { authorization: `Bearer ${TOKENS.agent}` };
+  const statusOf = async (at: string, path: string) => (await fetch(`${at}${path}`, { headers })).status;
+  for (const path of ["/metrics", "/healthz", "/readyz"]) {
+    expect([path, await statusOf(server.origin, path), await statusOf(origin, path)]).toEqual([path, 200, 404]);
+  }
 });
 
 test("what the page about serving names is there", () => {

@@ -98,6 +98,22 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await next?.release();
     });
 
+    test("counts as driven while its plan is made, until it is started", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId } = await created(runs);
+      const lease = await runs.planLease(runId);
+      expect(await others.planLease(runId)).toBeUndefined();
+      expect(await others.isDriven(runId)).toBe(true);
+      await lease?.release();
+      expect(await others.isDriven(runId)).toBe(false);
+      const again = await others.planLease(runId);
+      const starter = await runs.lease(runId);
+      await runs.start(runId);
+      await starter?.release();
+      expect(await others.isDriven(runId)).toBe(false);
+      await again?.release();
+    });
+
     test("is asked to stop as often as anybody asks, until that is taken back", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);

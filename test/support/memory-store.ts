@@ -16,6 +16,7 @@ interface Kept {
   readonly parts: Map<RunPart, Uint8Array[]>;
   started: boolean;
   driven: boolean;
+  planning: boolean;
   stopAsked: readonly string[];
   summary: RunSummary | undefined;
 }
@@ -94,7 +95,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       // As they are read back: nobody shares them with the caller.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
-        ...{ lines: [], proposed: [], parts: new Map(), started: false, driven: false, stopAsked: [] },
+        ...{ lines: [], proposed: [], parts: new Map(), started: false, driven: false, planning: false, stopAsked: [] },
         summary: undefined,
       });
     },
@@ -147,9 +148,22 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       const run = kept(runId);
       if (run.driven) return undefined;
       run.driven = true;
-      return leaseOf(run, clock);
+      return leaseOf(clock, () => {
+        run.driven = false;
+      });
     },
-    isDriven: async (runId) => runs.get(runId)?.driven ?? false,
+    planLease: async (runId) => {
+      const run = kept(runId);
+      if (run.planning) return undefined;
+      run.planning = true;
+      return leaseOf(clock, () => {
+        run.planning = false;
+      });
+    },
+    isDriven: async (runId) => {
+      const { driven = false, planning = false, started = false } = runs.get(runId) ?? {};
+      return driven || (planning && !started);
+    },
     askToStop: async (runId) => {
       kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];
     },
@@ -161,15 +175,13 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
   };
 }
 
-function leaseOf(run: Kept, clock: Clock): Lease {
+function leaseOf(clock: Clock, released: () => void): Lease {
   return {
     ...soleTurn(clock),
     isTakenOver: false,
     settled: async () => {},
     check: async () => {},
-    release: async () => {
-      run.driven = false;
-    },
+    release: async () => released(),
   };
 }
 

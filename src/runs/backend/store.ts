@@ -140,7 +140,9 @@ export interface RunStore {
    * appends from then on is no part of the journal.
    */
   lease(runId: string): Promise<Lease | undefined>;
-  /** Whether a process drives the run now. */
+  /** Becomes the one that makes the plan of a run which is not started; undefined while another one is. */
+  planLease(runId: string): Promise<Lease | undefined>;
+  /** Whether a process drives the run now, or makes its plan before it is started. */
   isDriven(runId: string): Promise<boolean>;
   /** Asks the driver of a run, in whatever process, to stop it; it is on the disk once this has resolved. */
   askToStop(runId: string): Promise<void>;

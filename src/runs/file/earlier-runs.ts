@@ -46,6 +46,7 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
     summarise: async (runId, summary) => (await of(runId)).summarise(runId, summary),
     summary: async (runId) => (await of(runId)).summary(runId),
     lease: async (runId) => (await of(runId)).lease(runId),
+    planLease: async (runId) => (await of(runId)).planLease(runId),
     isDriven: async (runId) => (await of(runId)).isDriven(runId),
     askToStop: async (runId) => (await of(runId)).askToStop(runId),
     stopAsked: async (runId) => (await of(runId)).stopAsked(runId),

@@ -95,10 +95,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       if (!isUnfinished(given)) old.sweepCaller(given.caller);
     },
     summary: (runId) => readSummary(folder, runId),
-    lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
-    async isDriven(runId) {
-      return (await namesIn(join(folder, runId))).length > 0 && isLeased(join(folder, runId), "driver", now);
-    },
+    ...driversIn(folder, clock),
     askToStop: (runId) => usable(folder, () => writeDurably(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
     stopAsked: async (runId) => (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED)),
     async forgetStop(runId, asked) {
@@ -109,6 +106,23 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         await known();
         await old.sweepAll();
       });
+    },
+  };
+}
+
+/** Who drives a run, and who makes its plan. */
+function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "planLease" | "isDriven"> {
+  const of = (runId: string): string => join(folder, runId);
+  return {
+    lease: (runId) => usable(folder, () => driverLease(of(runId), clock)),
+    planLease: (runId) => usable(folder, () => tryLease(of(runId), "planner", clock)),
+    async isDriven(runId) {
+      const names = await namesIn(of(runId));
+      const isHeld = (name: string) => isLeased(of(runId), name, () => clock.now());
+      // The planner first: another process that starts the run has it before the planner gives it up.
+      const mayBePlanned = !names.includes(FILES.started) && names.some((name) => name.startsWith("planner."));
+      if (mayBePlanned && (await isHeld("planner"))) return true;
+      return names.length > 0 && (await isHeld("driver"));
     },
   };
 }

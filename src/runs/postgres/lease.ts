@@ -21,6 +21,11 @@ export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
+/** The name under which the lease of the process is kept that makes the plan of a run. */
+export function plannerOf(runId: string): string {
+  return `plan:${runId}`;
+}
+
 /** Tries to take a lease; undefined while another holding has it. */
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();

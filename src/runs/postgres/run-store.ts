@@ -7,7 +7,7 @@ import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-fold
 import type { Database } from "./database/database.ts";
 import type { Member } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
-import { driverOf, type LeasesOf, takeLease } from "./lease.ts";
+import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
 
@@ -91,8 +91,14 @@ export function storedRuns(
     },
     summary: (runId) => summaryOf(database, runId),
     lease: (runId) => takeLease(of, driverOf(runId)),
+    planLease: (runId) => takeLease(of, plannerOf(runId)),
     async isDriven(runId) {
-      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, [runId, driverOf(runId), SEEN_WITHIN]);
+      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, [
+        runId,
+        driverOf(runId),
+        SEEN_WITHIN,
+        plannerOf(runId),
+      ]);
       return told?.driven === true;
     },
     ...stopWishes(database),
@@ -102,7 +108,10 @@ export function storedRuns(
   };
 }
 
-/** A run is driven where its lease is held, and where a process is there that takes it up by itself. */
+/**
+ * A run is driven where its lease is held, where a process is there that takes it up by itself, and where one makes its
+ * plan: that counts no more once it was started, such as to cancel it.
+ */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
@@ -110,6 +119,9 @@ const IS_DRIVEN = `
     select from targeting_mcp.run r join targeting_mcp.worker w on r.project = any(w.projects)
     where r.id = $1 and r.started and r.summary is null and not r.declined
       and w.seen_at > clock_timestamp() - $3::interval
+  ) or exists (
+    select from targeting_mcp.run r join targeting_mcp.lease l on l.name = $4
+    where r.id = $1 and not r.started and not l.released and l.until > clock_timestamp()
   ) as driven`;
 
 /** Requests to stop a run, from whatever process. */

@@ -42,7 +42,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (followed !== undefined) return followed;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    const mayBeDriven = found.started || !this.#kind.mayWait;
+    // A plan that is not there yet may be in the making.
+    const mayBeDriven = found.started || !this.#kind.mayWait || (found.header.unplanned && !found.isProposed);
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
     // The run may have come to rest between the two checks.
@@ -109,10 +110,16 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return true;
   }
 
-  /** Cancels a run that another process drives, or none. A run that waits to be started is left as it is. */
+  /**
+   * Cancels a run that another process drives, or none, or of which another one makes the plan. A run that waits to be
+   * started is left as it is.
+   */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
-    if (stored === undefined || (!stored.started && this.#kind.mayWait)) return;
+    if (stored === undefined) return;
+    if (!stored.started && this.#kind.mayWait) {
+      if (!(await this.#of.store.isDriven(runId)) || (await this.withdraw(runId))) return;
+    }
     await cancelKept(this.#of.store, runId, async (lease) => {
       const found = await this.read(runId, true);
       if (found === undefined) return;
@@ -230,13 +237,18 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** A run that another process drives; followed once for all calls that wait for it. */
-  #follow({ header, state }: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
+  #follow(found: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
+    const { header } = found;
     const { runId } = header;
-    const driven = followedRun(state, {
+    let last = found;
+    const driven = followedRun(found.state, {
       clock: this.#of.clock,
       signal: this.#ending.signal,
       isDriven,
-      read: async () => (await this.#lastReadOf(runId))?.state,
+      read: async () => {
+        last = (await this.#lastReadOf(runId)) ?? last;
+        return last.state;
+      },
       changes: this.#of.store.watch && ((listener) => this.#of.store.watch?.(runId, listener)),
       whileFollowed: async (rest) => {
         this.#followed.set(runId, run);
@@ -249,7 +261,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       get state() {
         return driven.state();
       },
-      status: () => (driven.isDriven() ? "running" : restingStatus(driven.state())),
+      status: () => (driven.isDriven() ? "running" : statusOf(last, this.#kind)),
       get rest() {
         return driven.rest();
       },

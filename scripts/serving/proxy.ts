@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs";
+import { createServer, request, type Server } from "node:http";
+import { parse } from "yaml";
+import * as z from "zod";
+import { fileAt } from "../packaging/generated.ts";
+
+const compose = z.looseObject({ configs: z.looseObject({ proxy: z.object({ content: z.string() }) }) });
+
+/** Tells which paths the proxy of compose.yaml passes on to the replicas. */
+export function passesOn(): (path: string) => boolean {
+  const { content } = compose.parse(parse(readFileSync(fileAt("compose.yaml"), "utf8"), { merge: true })).configs.proxy;
+  const locations = [...content.matchAll(/location (= )?(\S+) \{ proxy_pass http:\/\/replicas; \}/g)];
+  return (path) =>
+    locations.some(([, exact, place = ""]) => (exact === undefined ? path.startsWith(place) : path === place));
+}
+
+/**
+ * A proxy that passes requests on to the replicas in turn, and to the next one where one cannot be connected. A path
+ * that it does not pass on is answered with 404.
+ */
+export function proxyTo(replicas: readonly string[], isPassedOn: (path: string) => boolean): Server {
+  let turn = 0;
+  return createServer((incoming, outgoing) => {
+    const { pathname } = new URL(incoming.url ?? "/", replicas[0]);
+    if (!isPassedOn(pathname)) return void outgoing.writeHead(404).end();
+    const attempt = (left: number): void => {
+      turn += 1;
+      const target = new URL(incoming.url ?? "/", replicas[turn % replicas.length]);
+      // A kept connection could lead to a replica that has died.
+      const options = { method: incoming.method, headers: incoming.headers, agent: false };
+      const passed = request(target, options, (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+        answer.on("error", () => outgoing.destroy());
+      });
+      passed.on("error", (error) => {
+        // Only a request of which nothing can have arrived goes to another replica.
+        const isRefused = "code" in error && error.code === "ECONNREFUSED";
+        if (isRefused && left > 1 && !outgoing.headersSent) attempt(left - 1);
+        else if (outgoing.headersSent) outgoing.destroy();
+        else outgoing.writeHead(502).end();
+      });
+      passed.once("socket", (socket) => {
+        const send = (): void => void incoming.pipe(passed);
+        if (socket.connecting) socket.once("connect", send);
+        else send();
+      });
+    };
+    attempt(replicas.length);
+  });
+}

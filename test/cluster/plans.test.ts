@@ -1,0 +1,75 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { call, killAll, optionItems, reportOf, restOf, startReplica, startService } from "./cluster.ts";
+import { type TestPostgres, testPostgres } from "./postgres.ts";
+
+/** How long a read takes while plans are made: longer than a call waits, so that they are made in the background. */
+const SLOW_MS = 3000;
+
+let postgres: TestPostgres;
+let service: Awaited<ReturnType<typeof startService>>;
+let settings: Record<string, string>;
+beforeAll(async () => {
+  postgres = await testPostgres();
+});
+afterAll(() => postgres.stop());
+beforeEach(async () => {
+  service = await startService();
+  settings = {
+    TARGETING_MCP_STORE: await postgres.database(),
+    TARGETING_MCP_MODE: "live",
+    TARGETING_API_URL: service.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_CONFIRM: "ask",
+    TARGETING_MCP_WAIT_MS: "500",
+  };
+});
+afterEach(async () => {
+  killAll();
+  await service.close();
+});
+
+/** Two replicas, and a targeting whose options were added through one of them; its reads are slow from then on. */
+async function slowlyPlanned() {
+  const [one, other] = [await startReplica(settings), await startReplica(settings)];
+  const targetingId = await service.targeting("Spring");
+  const { runId: added } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(3) }));
+  expect(await restOf(one.url, added)).toMatchObject({ status: "succeeded" });
+  await service.faults({ kind: "slow", on: "listOptions", delayMs: SLOW_MS, times: 100 });
+  const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "New", contexts: ["new"] }] };
+  return { one, other, added, desired };
+}
+
+test("a plan that one replica makes is running on another one, until it is there; a way back as well", async () => {
+  const { one, other, added, desired } = await slowlyPlanned();
+  for (const [tool, args] of [
+    ["plan_targeting", { desired }],
+    ["undo_run", { runId: added }],
+  ] as const) {
+    const { runId, status } = reportOf(await call(one.url, tool, args));
+    expect(status).toBe("running");
+    expect(reportOf(await call(other.url, "get_run", { runId })).status).toBe("running");
+    const listed = await call(other.url, "get_run", { limit: 1 });
+    expect(listed.structuredContent).toMatchObject({ runs: [{ runId, tool, status: "running" }] });
+    const early = await call(other.url, "apply_plan", { runId });
+    expect(JSON.stringify(early.content)).toContain("is still being made");
+    expect((await restOf(other.url, runId)).status).toBe("planned");
+    expect((await restOf(one.url, runId)).status).toBe("planned");
+    await call(other.url, "cancel_run", { runId });
+  }
+});
+
+test("a plan that one replica makes is cancelled by another one", async () => {
+  const { one, other, desired } = await slowlyPlanned();
+  const { runId } = reportOf(await call(one.url, "plan_targeting", { desired }));
+  expect(reportOf(await call(other.url, "cancel_run", { runId })).status).toBe("cancelled");
+  expect((await restOf(one.url, runId)).status).toBe("cancelled");
+});
+
+test("a plan whose replica was killed is interrupted, and made again by another one", async () => {
+  const { one, other, desired } = await slowlyPlanned();
+  const { runId } = reportOf(await call(one.url, "plan_targeting", { desired }));
+  one.child.kill("SIGKILL");
+  expect((await restOf(other.url, runId)).status).toBe("interrupted");
+  expect(reportOf(await call(other.url, "resume_run", { runId })).status).toBe("running");
+  expect((await restOf(other.url, runId)).status).toBe("planned");
+});
