@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import { build } from "esbuild";
 import type { Frame, Page } from "playwright-core";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { optionItems, startService } from "../support/service.ts";
 import { madeTargeting, VIEW_HOSTS, VIEW_URI, type ViewHost, type ViewResult } from "../support/view-hosts.ts";
 import { findingsOfAxe, SCHEMES, withBrowser } from "./browser.ts";
 
@@ -111,6 +112,30 @@ describe.each(HOSTS)("a view over %s", (_, begin) => {
     });
     expect((await host.call("get_targeting", { targetingId: call.targetingId })).isError).not.toBe(true);
   });
+});
+
+test("what is approved after a while is followed request by request, and Cancel stops it between two", async () => {
+  const service = await startService();
+  const host = await start({ env: service.live });
+  const targetingId = await madeTargeting(host);
+  const children = optionItems(300);
+  await host.call("bulk_add_options", { targetingId, items: [{ name: "Group", contexts: ["g"], children }] });
+  const names = children.map(({ name }) => name);
+  const call = await called(host, "delete_options", { targetingId, names });
+  await service.slow("deleteOptions", 5000);
+  await onPage(await hostPage(), async (page) => {
+    const { frame, calls } = await shown(page, host, call);
+    // The view waits for a decision that is made elsewhere.
+    await expect.poll(() => calls).toContain("get_run");
+    await button(frame, "Approve").click();
+    await frame.getByText("Requests: 1 of 2 sent").waitFor();
+    await frame.getByText("running", { exact: true }).waitFor();
+    await button(frame, "Cancel").click();
+    await frame.getByText("The run has ended: cancelled.").waitFor();
+    expect(await button(frame, "Cancel").count()).toBe(0);
+    expect(calls).toContain("cancel_run");
+  });
+  expect(await service.count("deleteOptions")).toBe(1);
 });
 
 test("what has changed since is told, and cannot be approved any more", async () => {

@@ -16,7 +16,8 @@ const said = signal("This is under way…");
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
 /** What came of the last button, or of the run. */
 const outcome = signal("");
-let isBusy = false;
+/** A person decides once; they may cancel a run as soon as it runs. */
+let isDeciding = false;
 let isOver = false;
 
 /** The run with the buttons that do something here. */
@@ -62,19 +63,20 @@ interface Given {
   readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
 }
 
-let isFollowing = false;
+/** Which look is the last one: each begins where another one may still wait for a decision that is made elsewhere. */
+let lastLook = 0;
 
-/** Looks at the run until it rests. */
+/** Looks at the run until it rests, in place of those that look at it already. */
 async function follow(): Promise<void> {
-  if (isFollowing) return;
-  isFollowing = true;
+  const look = ++lastLook;
   for (let run = detail.value?.run; run !== undefined && !isOver; run = detail.value?.run) {
     const isWaiting = run.status === "needs_confirmation";
     if (run.status !== "running" && !isWaiting) break;
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    if (look !== lastLook) return;
     await asked("get_run", { runId: run.runId, limit: 1, ...(isWaiting && { waitMs: WAIT_MS }) });
+    if (look !== lastLook) return;
   }
-  isFollowing = false;
   const status = detail.value?.run.status;
   if (outcome.value !== "" && status !== undefined) outcome.value = `The run has ended: ${STATUSES[status]}.`;
 }
@@ -93,20 +95,25 @@ async function asked(tool: string, args: object): Promise<boolean> {
 }
 
 const act: Act = ({ runId }, action) => {
-  if (!isBusy) void acted(runId, action);
+  if (action === "cancel") void cancelled(runId);
+  else if (!isDeciding) void decided(runId, action);
 };
 
-async function acted(runId: string, action: string): Promise<void> {
-  isBusy = true;
+async function cancelled(runId: string): Promise<void> {
+  outcome.value = "";
+  if (await asked("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
+  await follow();
+}
+
+async function decided(runId: string, action: string): Promise<void> {
+  isDeciding = true;
   outcome.value = "";
   const { secret } = decision.value ?? {};
-  if (action === "cancel") {
-    if (await asked("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
-  } else if (await asked("decide_run", { runId, decision: action, secret })) {
+  if (await asked("decide_run", { runId, decision: action, secret })) {
     decision.value = undefined;
     outcome.value = action === "approve" ? "Approved." : "Declined.";
   }
-  isBusy = false;
+  isDeciding = false;
   await follow();
 }
 
