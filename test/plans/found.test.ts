@@ -51,3 +51,41 @@ test("a new group goes again, into which nothing but an option went that was the
   ]);
   expect(told).toContain('["Spring","Option A","Group",false,false,[]]');
 });
+
+// The new option waits for its name, and the group must hold something all the time.
+test.each([
+  ["loses its last Context IDs", new Set(["own", "other"]), "Sub"],
+  ["has none of its own", new Set<string>(), "Sub"],
+])(
+  "a group whose only sub-option leaves while a new one comes, which takes a name that is given up: it %s",
+  async (_, contexts, name) => {
+    const things = [
+      thing("G", { isGroup: true, contexts }),
+      thing("S", { name, parent: "G", contexts: new Set(["s"]) }),
+      thing("X", { name: "Taken" }),
+    ];
+    const told = await applied(things, (idOf) => [
+      { _id: idOf("Option G"), name: "Option G", contexts: [], children: [{ name: "Taken", contexts: ["new"] }] },
+      { _id: idOf("Sub"), name: "Sub" },
+      { _id: idOf("Taken"), name: "Given up" },
+    ]);
+    expect(told).toContain("succeeded");
+    expect(told).toContain('["Spring","Taken","Option G",false,false,["new"]]');
+  },
+);
+
+test("a group whose Context IDs go to another one and whose sub-option leaves, while a new one waits for its name", async () => {
+  const things = [
+    thing("G", { isGroup: true, contexts: new Set(["own"]) }),
+    thing("H", { isGroup: true, contexts: new Set(["h"]) }),
+    thing("S", { name: "Sub", parent: "G" }),
+    thing("X", { name: "Taken" }),
+  ];
+  const told = await applied(things, (idOf) => [
+    { _id: idOf("Option G"), name: "Option G", contexts: [], children: [{ name: "Taken", contexts: ["new"] }] },
+    { _id: idOf("Option H"), name: "Option H", contexts: ["h", "own"], children: [] },
+    { _id: idOf("Sub"), name: "Sub" },
+    { _id: idOf("Taken"), name: "Given up" },
+  ]);
+  expect(told).toContain("succeeded");
+});

@@ -110,20 +110,20 @@ export interface OptionTarget {
 
 /**
  * Plans the steps that make one option: a group travels with as many of its sub-options as one request takes, the
- * others follow with `parent`; Context IDs beyond one request follow as updates.
+ * others follow with `parent`; Context IDs beyond one request follow as updates. Gives the step that makes the option.
  */
-export function planOption(plan: Plan, option: NewOption, place: OptionTarget): void {
+export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
   const [first = [], ...rest] = parts(option.contexts);
   const after = place.after === undefined || place.after.length === 0 ? {} : { after: place.after };
   if (!option.isGroup) {
     const item = { name: option.name, ...(first.length > 0 ? { contexts: first } : {}) };
-    plan.add(plan.make.addOption(item, place, { objects: [option.object], ...after }));
+    const { id } = plan.add(plan.make.addOption(item, place, { objects: [option.object], ...after }));
     addRest(plan, option.object, rest);
-    return;
+    return id;
   }
   const { inside, outside } = splitChildren(option, first);
   const objects = [option.object, ...inside.map(({ object }) => object)];
-  plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects, ...after }));
+  const { id } = plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects, ...after }));
   addRest(plan, option.object, rest);
   for (const child of inside) addRest(plan, child.object, parts(child.contexts).slice(1));
   for (const child of outside) {
@@ -136,6 +136,7 @@ export function planOption(plan: Plan, option: NewOption, place: OptionTarget): 
       },
     );
   }
+  return id;
 }
 
 /** An option group as it travels. */

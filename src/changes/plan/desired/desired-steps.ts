@@ -168,7 +168,8 @@ function addCreations(making: Making): void {
     const whole = { ...option, contexts, children: children.map((child) => newOption(child, first)) };
     const after = [creation, ...children].flatMap(({ at }) => neededSteps(at, making));
     const parent = groupOf(creation.item.parent, making);
-    planOption(plan, whole, { targeting, ...(parent && { parent }), after: [...new Set(after)] });
+    const step = planOption(plan, whole, { targeting, ...(parent && { parent }), after: [...new Set(after)] });
+    making.done.set(creation.at, step);
   }
 }
 
@@ -196,8 +197,9 @@ function addUpdates(making: Making): void {
   const { ordered, rings } = making.renames;
   const inRings = new Set(rings.flatMap((ring) => ring.map(({ at }) => at)));
   const lateNames = new Set<string>();
+  const { arrivalsBefore, creationsBefore } = making.emptying;
   const isLate = ({ at, item: { _id, name, seen } }: Placed<DesiredUpdate>): boolean => {
-    const waits = making.emptying.arrivalsBefore(_id).length > 0;
+    const waits = arrivalsBefore(_id).length + creationsBefore(at).length > 0;
     const isOfLate = name !== undefined && !inRings.has(at) && lateNames.has(name);
     if ((waits || isOfLate) && name !== undefined && !inRings.has(at)) lateNames.add(seen.name);
     return waits || isOfLate;
@@ -210,7 +212,7 @@ function addUpdates(making: Making): void {
 }
 
 function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
-  const { freeing, changes, emptying, moved, spared } = making;
+  const { freeing, changes, emptying, done, moved, spared } = making;
   const { _id, name, parent, exposeChildren, contexts, seen } = item;
   const moving = freeing.movingFrom(at);
   const held = new Set(changes.there.get(_id)?.contexts);
@@ -224,6 +226,7 @@ function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: 
   const after = [
     ...neededSteps(at, making),
     ...emptying.arrivalsBefore(_id).flatMap((one) => moved.get(one) ?? []),
+    ...emptying.creationsBefore(at).flatMap((one) => done.get(one) ?? []),
     ...(left === undefined ? [] : [left]),
   ];
   const rest: OptionChanges = {

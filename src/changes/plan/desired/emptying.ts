@@ -21,6 +21,11 @@ export interface Emptying {
   readonly spared: readonly SparedGroup[];
   /** The items that move options into a group which loses all its own Context IDs: it loses them after these. */
   arrivalsBefore(groupId: string): readonly number[];
+  /**
+   * The items that create options in a group which would be empty without them, for an item that takes the last Context
+   * IDs or the last sub-options out of it: it comes after these, which may have to wait for their names.
+   */
+  creationsBefore(at: number): readonly number[];
 }
 
 /** Finds the groups that would be empty for a moment; `early` are the deletions that come before everything else. */
@@ -34,9 +39,10 @@ export function emptyingOf(
   const { creations, updates } = open;
   const traffic = trafficOf(open, early);
   const { arrivals, leavers, deleted } = traffic;
-  const filled = new Set(
-    creations.flatMap(({ item: { parent } }) => (parent === null ? [] : ["_id" in parent ? parent._id : parent.item])),
-  );
+  const filled = new Map<string | number, number[]>();
+  for (const { at, item } of creations)
+    if (item.parent !== null) push(filled, "_id" in item.parent ? item.parent._id : item.parent.item, at);
+  const creationsBefore = new Map<number, readonly number[]>();
   const spared: SparedGroup[] = [];
   const spare = (group: string | number, about: number, until: readonly number[]): void => {
     spared.push({ group, contextId: spareContextId(`${changes.targeting._id} ${group} ${about}`), about, until });
@@ -61,22 +67,31 @@ export function emptyingOf(
     } else if (gain?.free !== undefined) spared.push({ group, contextId: gain.free, about: gain.at, until: [] });
     else if (gain !== undefined) spare(group, gain.at, [gain.at, ...moved, ...leaving]);
     else if (filled.has(group) ? isEarly : moved.length > 0)
-      spare(group, moved[0] ?? first, [first, ...moved, ...leaving]);
+      spare(group, moved[0] ?? first, [first, ...moved, ...leaving, ...(filled.get(group) ?? [])]);
+    else for (const at of leaving) creationsBefore.set(at, filled.get(group) ?? []);
   }
   const losing = new Set<string>();
   for (const { at, item } of updates) {
     if (item.seen.type !== "collection" || item.contexts === undefined) continue;
     const held = there.get(item._id)?.contexts ?? [];
     const removed = new Set(item.contexts.remove);
-    if (item.contexts.add.length === 0 && held.every((id) => removed.has(id))) losing.add(item._id);
     const moving = freeing.movingFrom(at);
     const leaving = leavers.get(item._id) ?? [];
     const isLeft = leaving.length + (deleted.get(item._id)?.length ?? 0) === (subOptions.get(item._id) ?? 0);
+    const created = filled.get(item._id) ?? [];
+    if (item.contexts.add.length === 0 && held.every((id) => removed.has(id))) {
+      losing.add(item._id);
+      if (isLeft) creationsBefore.set(at, created);
+    }
     if (moving.size > 0 && isLeft && held.every((id) => moving.has(id))) {
-      spare(item._id, at, [at, ...(arrivals.get(item._id) ?? []), ...leaving]);
+      spare(item._id, at, [at, ...(arrivals.get(item._id) ?? []), ...leaving, ...created]);
     }
   }
-  return { spared, arrivalsBefore: (id) => (losing.has(id) ? (arrivals.get(id) ?? []) : []) };
+  return {
+    spared,
+    arrivalsBefore: (id) => (losing.has(id) ? (arrivals.get(id) ?? []) : []),
+    creationsBefore: (at) => creationsBefore.get(at) ?? [],
+  };
 }
 
 /** The items that move options into groups and out of them, or delete them there; and the groups that are deleted. */
