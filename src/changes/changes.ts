@@ -211,7 +211,7 @@ export class Changes {
 
   async #planLease(runId: string, planning: Planning): Promise<Lease | undefined> {
     try {
-      return await this.runs.planLease(runId);
+      return await this.#context.store.planLease(runId);
     } catch (thrown) {
       planning.stop();
       throw thrown;

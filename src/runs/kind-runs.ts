@@ -17,6 +17,12 @@ export interface RunInput {
   readonly digest: string;
 }
 
+/**
+ * How long a run that was taken over is not read yet, in milliseconds. Nothing may leave so soon, and reading keeps this
+ * process from taking over, and from beginning to wait for, the other runs of the process that ended.
+ */
+const READ_LATER_MS = 250;
+
 /** Keeps, starts, resumes and finds the runs of one kind, of one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
@@ -53,13 +59,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     await store.create(header);
     if (input !== undefined) await store.keep(header.runId, "input", unchanged(input.bytes, input.digest));
     return header;
-  }
-
-  /**
-   * Notes that this process makes the plan of a run, until the lease is given back; undefined where another one makes it.
-   */
-  planLease(runId: string): Promise<Lease | undefined> {
-    return this.#context.store.planLease(runId);
   }
 
   /** Keeps what a run that waits would do, so that it can be looked at. */
@@ -187,7 +186,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const lease = await store.lease(runId);
-    if (lease?.isTakenOver) this.kind.takenOver?.();
+    if (lease?.isTakenOver) {
+      this.kind.takenOver?.();
+      await clock.sleep(READ_LATER_MS);
+    }
     return lease && this.#resume(runId, lease, (found) => this.kind.mayBeTakenUp?.(found, clock.now()) ?? true);
   }
 

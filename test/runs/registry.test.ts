@@ -6,6 +6,7 @@ import { KindRuns } from "../../src/runs/kind-runs.ts";
 import type { Counts, Standing, StopCause } from "../../src/runs/outcome.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { virtualClock } from "../events/virtual-clock.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 
 // A kind of its own, as small as one can be: a run that counts up to a number, one step at a time.
@@ -156,4 +157,35 @@ test("a run that is cancelled before it was started cannot be started, nor one t
   await Promise.all(started.map((run) => run?.rest));
   expect(await there.withdraw(wanted.runId)).toBeUndefined();
   expect((await there.find(wanted.runId))?.status()).toBe("succeeded");
+});
+
+test("the runs of a process that ended are all taken over before the first of them is read", async () => {
+  const memory = memoryRunStore();
+  const { kind } = counting("count");
+  const left = new KindRuns(kind, { ...world, store: memory });
+  const headers = [await left.keep({ tool: "count", to: 1 }, "me"), await left.keep({ tool: "count", to: 1 }, "me")];
+  for (const { runId } of headers) await memory.start(runId);
+  const did: string[] = [];
+  const clock = virtualClock();
+  const store = {
+    ...memory,
+    lease: async (runId: string) => {
+      // The store answers one after the other.
+      await clock.sleep(headers.findIndex((one) => one.runId === runId) * 50);
+      const lease = await memory.lease(runId);
+      did.push("taken over");
+      return lease && { ...lease, isTakenOver: true };
+    },
+    read: (runId: string) => {
+      did.push("read");
+      return memory.read(runId);
+    },
+  };
+  const runs = new KindRuns(kind, { ...world, clock, store });
+  const taken = await Promise.all(headers.map(({ runId }) => runs.takeUpLeft(runId)));
+  expect(did.slice(0, 2)).toEqual(["taken over", "taken over"]);
+  for (const run of taken) {
+    await run?.rest;
+    expect(run?.status()).toBe("succeeded");
+  }
 });

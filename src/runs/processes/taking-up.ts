@@ -6,6 +6,8 @@ import type { Run } from "../kind.ts";
 const LOOK_MS = 250;
 /** How many runs are looked for at once: several processes look at the same time. */
 const AT_ONCE = 8;
+/** How soon it looks for more where it found as many, in milliseconds: those of a process that died wait. */
+const LOOK_FOR_MORE_MS = 50;
 
 /** The runs of a project, as the taking up needs them. */
 interface ProjectRuns {
@@ -29,14 +31,16 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
   let awake = (): void => {};
   await left.takesUp([...projects.keys()], () => awake());
   const driven = new Set<string>();
-  const pause = async (): Promise<void> => {
+  const pause = async (ms: number): Promise<void> => {
     const woken = new AbortController();
     awake = () => woken.abort();
-    await clock.sleep(LOOK_MS, AbortSignal.any([woken.signal, stopping])).catch(() => undefined);
+    await clock.sleep(ms, AbortSignal.any([woken.signal, stopping])).catch(() => undefined);
   };
-  const look = async (): Promise<void> => {
+  /** Gives whether there may be more. */
+  const look = async (): Promise<boolean> => {
     const wanted = [...projects.keys()].filter((project) => left.hasRoomFor(project));
-    for (const run of wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE)) {
+    const found = wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE);
+    for (const run of found) {
       if (stopping.aborted || driven.has(run.runId)) continue;
       // From here on its project counts, although the run is still to be read.
       const over = left.drives(run.project);
@@ -50,18 +54,20 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
           over();
         });
     }
+    return found.length === AT_ONCE;
   };
   const loop = async (): Promise<void> => {
     let isAway = false;
     while (!stopping.aborted) {
+      let mayBeMore = false;
       try {
-        await look();
+        mayBeMore = await look();
         isAway = false;
       } catch (problem) {
         if (!isAway) of.onProblem(problem);
         isAway = true;
       }
-      await pause();
+      await pause(mayBeMore ? LOOK_FOR_MORE_MS : LOOK_MS);
     }
   };
   void loop();
