@@ -65,7 +65,9 @@ export class Changes {
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { lookAgain } = this.#context;
-    return changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain });
+    const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain });
+    plan.madeAt = this.#context.clock.now();
+    return plan;
   }
 
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */

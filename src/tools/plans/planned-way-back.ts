@@ -8,7 +8,7 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import { digestOfContexts, type ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
 import { asPlanned } from "../../plans/look-again.ts";
-import { type PlanDocument, planDocument } from "../../plans/plan-document.ts";
+import { type PlanDocument, planBytes, planDocument } from "../../plans/plan-document.ts";
 import { readPresent } from "../../plans/read-present.ts";
 import { targetingsIn, wayBack } from "../../plans/undo/undo.ts";
 import type { Present, WayBack } from "../../plans/undo/way-back.ts";
@@ -132,7 +132,7 @@ function textOf(
   const further = others.map((plan) => asPlanned(plan, thereOf(plan)));
   return {
     document,
-    text: JSON.stringify(document),
+    text: planBytes(document),
     changes: { ...asPlanned(first, thereOf(first)), further },
   };
 }

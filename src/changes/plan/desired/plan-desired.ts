@@ -1,6 +1,6 @@
+import type { PlacedOption } from "../../../reading/saved-options.ts";
 import type { KnownChange, OptionPlace } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
-import type { OptionRecord } from "../../../spec/records.ts";
 import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
@@ -147,7 +147,7 @@ function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, strin
 
 /** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
 function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges): void {
-  const deleted: { readonly option: OptionRecord; readonly groupName: string | undefined }[] = [];
+  const deleted: PlacedOption[] = [];
   const open = items.filter((_, at) => !alreadyDone.has(at));
   const inGroups = subOptionsIn(there);
   const gone = new Set(open.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
@@ -169,7 +169,7 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
       const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }), ...expose };
       const within = targeting._id === undefined ? {} : { targeting: targeting._id };
       const groupName = parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined;
-      deleted.push({ option: { ...record, ...within }, groupName });
+      deleted.push({ option: { ...record, ...within }, groupName, contexts });
       continue;
     }
     const { add = [], remove = [] } = item.contexts ?? {};
