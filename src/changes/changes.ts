@@ -96,7 +96,7 @@ export class Changes {
     earlier?: ChangeHeader,
   ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
     const { planDesired } = await import("./plan/planners.ts");
-    const plan = planDesired(changes);
+    const plan = planDesired(changes, "show");
     const targetings = [changes, ...(changes.further ?? [])].map(({ targeting }) => targeting._id);
     const { call, input } = await plannedCall(kept, targetings);
     const header = earlier ?? (await this.runs.keep(call, kept.caller, input));
@@ -127,7 +127,7 @@ export class Changes {
     const plan = making.then(async ({ changes, text }) => {
       await this.#replaceInput(header, inOne(text));
       const { planDesired } = await import("./plan/planners.ts");
-      return planDesired(changes);
+      return planDesired(changes, "show");
     });
     plan.catch(() => undefined);
     return this.prepare(header, { plan, stop }, () => false, {
