@@ -20,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   load: statedFigures,
   reading: statedFigures,
   plan: statedFigures,
+  undo: statedFigures,
   tokens: statedFigures,
   packing: (output) => [worstPacking(output)],
   sandbox: statedFigures,

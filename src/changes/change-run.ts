@@ -207,7 +207,7 @@ async function recordPlan(
   }
   // The work goes on while the disk writes; the first request waits for it.
   run.write();
-  await keepFormer(plan, run, api);
+  await keepFormer(plan, run, { api, clock });
   const requests = plannedRequests(plan.steps);
   run.record({ t: "planned", requests: requests.length, at: clock.now() });
   return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;

@@ -66,7 +66,9 @@ export class Changes {
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { lookAgain } = this.#context;
-    return changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain });
+    const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain });
+    plan.madeAt = this.#context.clock.now();
+    return plan;
   }
 
   /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
@@ -95,7 +97,7 @@ export class Changes {
     earlier?: ChangeHeader,
   ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
     const { planDesired } = await import("./plan/planners.ts");
-    const plan = planDesired(changes);
+    const plan = planDesired(changes, "show");
     const targetings = [changes, ...(changes.further ?? [])].map(({ targeting }) => targeting._id);
     const { call, input } = await plannedCall(kept, targetings);
     const header = earlier ?? (await this.runs.keep(call, kept.caller, input));
@@ -126,7 +128,7 @@ export class Changes {
     const plan = making.then(async ({ changes, text }) => {
       await this.#replaceInput(header, inOne(text));
       const { planDesired } = await import("./plan/planners.ts");
-      return planDesired(changes);
+      return planDesired(changes, "show");
     });
     plan.catch(() => undefined);
     return this.prepare(header, { plan, stop }, () => false, {

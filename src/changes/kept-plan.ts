@@ -3,12 +3,15 @@ import type { RunInput } from "../runs/kind-runs.ts";
 import type { PlanningTool, WriteCall } from "./call.ts";
 import type { BaseFile, DesiredChanges } from "./plan/desired/desired-changes.ts";
 
+/** A plan as text: whole, or in pieces where it may be large. */
+export type PlanText = string | ByteSource;
+
 /**
  * A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file or the run
  * that it undoes.
  */
 export interface KeptPlan {
-  readonly text: string;
+  readonly text: PlanText;
   readonly plannedBy: PlanningTool;
   readonly base?: BaseFile | undefined;
   readonly undoes?: string | undefined;
@@ -23,7 +26,7 @@ export interface UnmadePlan extends KeptPlan {
 /** A plan that was made: what it changes, and its text. */
 export interface MadeText {
   readonly changes: DesiredChanges;
-  readonly text: string;
+  readonly text: PlanText;
 }
 
 /** The call of a planned run, and the content that is kept with it. */
@@ -41,7 +44,8 @@ export async function plannedCall(
 }
 
 /** A text as the content of a run. */
-export function inOne(text: string): ByteSource {
+export function inOne(text: PlanText): ByteSource {
+  if (typeof text !== "string") return text;
   return async function* () {
     yield Buffer.from(text);
   };

@@ -61,7 +61,8 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
 
 /** The whole text of some bytes. */
 export async function textOf(bytes: ByteSource): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of bytes()) pieces.push(piece);
-  return Buffer.concat(pieces).toString("utf8");
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let text = "";
+  for await (const piece of bytes()) text += decoder.decode(piece, { stream: true });
+  return text + decoder.decode();
 }

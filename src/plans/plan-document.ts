@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
+import type { ByteSource } from "../platform/bytes.ts";
+import { jsonPieces } from "../platform/json.ts";
 import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
 import { UNDO_LABELS, type UndoRow } from "./undo/way-back.ts";
@@ -63,7 +65,16 @@ export function planDocument(
 
 /** The digest of everything in a plan's document besides it. */
 export function digestOfPlan(content: object): string {
-  return createHash("sha256").update(JSON.stringify(content)).digest("hex");
+  const hash = createHash("sha256");
+  for (const piece of jsonPieces(content)) hash.update(piece);
+  return hash.digest("hex");
+}
+
+/** A plan as it is kept and written, in pieces. */
+export function planBytes(document: PlanDocument): ByteSource {
+  return async function* () {
+    for (const piece of jsonPieces(document)) yield Buffer.from(piece);
+  };
 }
 
 /** How a command ends. */

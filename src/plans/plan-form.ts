@@ -108,10 +108,12 @@ const digested = z.looseObject({ digest: z.string(), file: z.string().optional()
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
+  // Before the plan is made of the value, so that they take memory one after the other.
+  const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   if (read === undefined) {
     throw new FileError(`${JSON.stringify(path)} is no plan`, "targeting-mcp plan FILE --out writes one.");
   }
-  if (digestOfPlan(content) === digest) return read;
+  if (isUnchanged) return read;
   throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");
 }

@@ -10,6 +10,8 @@ import { sideBySide } from "./side-by-side.ts";
 export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
+  /** Its Context IDs, where they were just read. */
+  readonly contexts?: readonly string[] | undefined;
 }
 
 /** An option as a row of a file that `bulk_add_options` reads. */
@@ -79,7 +81,7 @@ export async function* withContexts(
  * An option as a row of a file; `contexts` undefined leaves its Context IDs out. A sub-option names its group, or, where
  * no name is given, points to it.
  */
-function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
+export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
     return { name, parent, ...(contexts !== undefined && { contexts }) };

@@ -53,7 +53,7 @@ function worldOf({ options }: ServiceTargeting): World {
 }
 
 /** Keeps a plan as a run, and carries it out. */
-async function apply(plan: StatePlan, there: ServiceTargeting, { changes, url }: Service) {
+export async function apply(plan: StatePlan, there: ServiceTargeting, { changes, url }: Service) {
   const origin = { environment: "sandbox", apiUrl: url, fileDigest: "", prune: false, byName: false } as const;
   const text = JSON.stringify(planDocument(plan, origin, {}));
   const kept = await changes.keepPlan(asPlanned(plan, there), { text, plannedBy: "plan_targeting", caller: "tester" });

@@ -62,6 +62,9 @@ export class Plan {
   /** Facts about the run as a whole; the flow that starts it adds who confirmed it. */
   facts: RunFacts = {};
 
+  /** When it was made, in milliseconds since 1970: until shortly after, what was read for it is what is there. */
+  madeAt?: number;
+
   /** Adds something that is counted and reported by itself; gives its position. */
   object(object: ReportedObject): number {
     return this.objects.add(object);

@@ -42,8 +42,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     return dryRun ? alreadyStarted() : reportRun(run, context);
   }
   const { header } = run;
-  const document = await documentOf(runId, context);
-  checkApplicable(document, context);
+  checkApplicable(await documentOf(runId, context), context);
   const changes = changesOf(context);
   const bytes = context.runs.part(runId, "input");
   await checkAllowed(header.call, bytes, context);
@@ -53,7 +52,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     plan.stop();
     throw tookTooLong();
   }
-  if (dryRun) return lookedAgain(run, document, plan, context);
+  if (dryRun) return lookedAgain(run, await documentOf(runId, context), plan, context);
   const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
     plan.askedBy(asked);
     const started =

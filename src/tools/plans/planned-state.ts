@@ -11,7 +11,7 @@ import type { Problem } from "../../plans/file/desired.ts";
 import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { asPlanned, textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
-import { type PlanDocument, planDocument } from "../../plans/plan-document.ts";
+import { type PlanDocument, planBytes, planDocument } from "../../plans/plan-document.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt } from "../../platform/bytes.ts";
@@ -68,7 +68,7 @@ export async function planDesiredState(
         ),
       textOf: ({ document, there }) => ({
         changes: asPlanned(document.plan, there),
-        text: JSON.stringify(document),
+        text: planBytes(document),
       }),
       answer: (made) => keptPlan(made, context, beside, earlier),
     },
@@ -85,7 +85,7 @@ async function keptPlan(
   earlier: ChangeHeader | undefined,
 ): Promise<ToolAnswer> {
   const { caller, environment } = context;
-  const kept = { text: JSON.stringify(document), plannedBy: "plan_targeting", base, caller } as const;
+  const kept = { text: planBytes(document), plannedBy: "plan_targeting", base, caller } as const;
   const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   const { runId } = header;

@@ -4,14 +4,14 @@ import { doneBy } from "../../changes/done.ts";
 import type { MadeText } from "../../changes/kept-plan.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
+import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { digestOfContexts, type ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
 import { asPlanned } from "../../plans/look-again.ts";
-import { type PlanDocument, planDocument } from "../../plans/plan-document.ts";
+import { type PlanDocument, planBytes, planDocument } from "../../plans/plan-document.ts";
 import { readPresent } from "../../plans/read-present.ts";
 import { targetingsIn, wayBack } from "../../plans/undo/undo.ts";
-import type { Present, WayBack } from "../../plans/undo/way-back.ts";
+import type { Present, PresentOption, WayBack } from "../../plans/undo/way-back.ts";
 import { type AnsweredWayBack, undoAnswer } from "../../render/plans/undo-answer.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -52,10 +52,12 @@ export async function keepWayBack(runId: string, context: ToolContext): Promise<
 /** The targetings that a way back is about, and how it is planned. */
 async function wayBackOf(runId: string, context: ToolContext) {
   const run = await undoable(runId, context);
-  const done = await doneBy(run.state, context.runs.part(runId, "former")());
+  const doneByRun = () => doneBy(run.state, context.runs.part(runId, "former")());
   const api = changesOf(context).api();
-  const targetings = targetingsIn(done);
+  const targetings = targetingsIn(await doneByRun());
   const make = async (signal: AbortSignal): Promise<Planned> => {
+    // Made again, so that it takes no memory beside the plan that is made of it.
+    const done = await doneByRun();
     const present = await readPresent(api, done, signal);
     return { back: wayBack(done, present), present, targetings };
   };
@@ -121,7 +123,10 @@ function textOf(
   { environment, apiUrl }: Pick<ToolContext, "environment" | "apiUrl">,
 ): MadeText & { readonly document: PlanDocument } {
   const [first = nothingOf(targetingId, present), ...others] = back.targetings.map(({ plan }) => plan);
-  const thereOf = ({ targeting }: StatePlan) => serviceTargeting(present.get(targeting._id ?? ""));
+  const changesIn = (plan: StatePlan): DesiredChanges => ({
+    ...asPlanned(plan, undefined),
+    there: optionsIn(present.get(plan.targeting._id ?? "")),
+  });
   const standsFor = back.targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
   const document = planDocument(
     first,
@@ -129,11 +134,10 @@ function textOf(
     groupsIn(present),
     { undoes: runId, rows: back.rows, further: others, standsFor },
   );
-  const further = others.map((plan) => asPlanned(plan, thereOf(plan)));
   return {
     document,
-    text: JSON.stringify(document),
-    changes: { ...asPlanned(first, thereOf(first)), further },
+    text: planBytes(document),
+    changes: { ...changesIn(first), further: others.map(changesIn) },
   };
 }
 
@@ -143,13 +147,17 @@ function nothingOf(_id: string | undefined, present: Planned["present"]): StateP
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/** A targeting as plans have it; Context IDs that were not read are left out, since nothing depends on them. */
-function serviceTargeting(present: Present | undefined): ServiceTargeting | undefined {
-  if (present === undefined) return undefined;
-  const options = [...present.options.values()].map(({ contextCount, contexts = [], ...option }) => {
-    return { ...option, contexts, digest: digestOfContexts(contexts) };
-  });
-  return { targeting: present.targeting, options };
+/** Options as plans have them; Context IDs that were not read are left out, since nothing depends on them. */
+function optionsIn(present: Present | undefined): DesiredChanges["there"] {
+  const options = new Map<string, PresentOption & { readonly contexts: readonly string[] }>();
+  for (const [_id, option] of present?.options ?? []) {
+    options.set(_id, isRead(option) ? option : { ...option, contexts: [] });
+  }
+  return options;
+}
+
+function isRead(option: PresentOption): option is PresentOption & { readonly contexts: readonly string[] } {
+  return option.contexts !== undefined;
 }
 
 /** The names of groups, by ID. */

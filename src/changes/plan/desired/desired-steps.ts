@@ -33,7 +33,8 @@ export function addSteps(
   const freeing = freeingOf(changes, open);
   const early = earlyDeletions(changes, open, freeing);
   const emptying = emptyingOf(changes, open, freeing, early);
-  const names = new Map([...changes.there].map(([id, { name }]) => [name, id]));
+  const isAnyDone = changes.alreadyDone.size > 0;
+  const names = isAnyDone ? new Map([...changes.there].map(([id, { name }]) => [name, id])) : new Map();
   const maps = { freed: new Map(), done: new Map(), moved: new Map(), spared: new Map(), last: new Map() };
   const renames = renamesInOrder(open.updates);
   const making: Making = {

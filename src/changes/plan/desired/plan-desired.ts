@@ -1,6 +1,6 @@
+import type { PlacedOption } from "../../../reading/saved-options.ts";
 import type { KnownChange, OptionPlace } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
-import type { OptionRecord } from "../../../spec/records.ts";
 import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
@@ -11,10 +11,12 @@ const MOST_STALE = 20;
 /**
  * Plans the changes of a desired state as one run: every item is an object, in its order, after the targeting where that
  * is created, renamed or deleted. What frees a name, a place or a Context ID comes before what needs it. Where something
- * is no longer as it was planned for, everything fails, and nothing is sent.
+ * is no longer as it was planned for, everything fails, and nothing is sent. A plan that is only shown keeps nothing for
+ * the way back.
  */
-export function planDesired(changes: DesiredChanges): Plan {
+export function planDesired(changes: DesiredChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
+  const keeps = purpose === "start";
   const { further = [], targeting } = changes;
   const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
   if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
@@ -22,7 +24,7 @@ export function planDesired(changes: DesiredChanges): Plan {
   if (stale.length > 0) {
     plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };
     for (const { one, from } of placed) failStale(plan, one, from);
-  } else for (const { one, from } of placed) addChanges(plan, one, from);
+  } else for (const { one, from } of placed) addChanges(plan, one, { ...from, keeps });
   return plan;
 }
 
@@ -43,9 +45,14 @@ function addObjects(plan: Plan, changes: DesiredChanges): ObjectPlace {
   return { own, first };
 }
 
-function addChanges(plan: Plan, changes: DesiredChanges, { own, first }: ObjectPlace): void {
+/** Where the objects of a targeting are, and whether what is there is kept for the way back. */
+interface Adding extends ObjectPlace {
+  readonly keeps: boolean;
+}
+
+function addChanges(plan: Plan, changes: DesiredChanges, { own, first, keeps }: Adding): void {
   const { items, alreadyDone, targeting } = changes;
-  noteFormer(plan, changes);
+  if (keeps) noteFormer(plan, changes);
   if (targeting.delete && targeting._id !== undefined) {
     const { _id, name } = targeting;
     // Its options go with it.
@@ -60,7 +67,7 @@ function addChanges(plan: Plan, changes: DesiredChanges, { own, first }: ObjectP
     const id = item === undefined || item.kind === "create" ? {} : { _id: item._id };
     plan.settlements.push({ object: first + at, outcome: "alreadyDone", ...id });
   }
-  noteLosses(plan, changes);
+  noteLosses(plan, changes, keeps);
   addSteps(plan, changes, { own, first });
 }
 
@@ -146,8 +153,8 @@ function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, strin
 }
 
 /** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
-function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges): void {
-  const deleted: { readonly option: OptionRecord; readonly groupName: string | undefined }[] = [];
+function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges, keeps: boolean): void {
+  const deleted: PlacedOption[] = [];
   const open = items.filter((_, at) => !alreadyDone.has(at));
   const inGroups = subOptionsIn(there);
   const gone = new Set(open.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
@@ -165,11 +172,12 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
         const own = { count: subOptions.length, subOptions, ownContextIds: contexts.length };
         plan.losses.push({ ...loss, kind: "optionGroup", ...own });
       }
+      if (!keeps) continue;
       const expose = exposeChildren === undefined ? {} : { exposeChildren };
       const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }), ...expose };
       const within = targeting._id === undefined ? {} : { targeting: targeting._id };
       const groupName = parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined;
-      deleted.push({ option: { ...record, ...within }, groupName });
+      deleted.push({ option: { ...record, ...within }, groupName, contexts });
       continue;
     }
     const { add = [], remove = [] } = item.contexts ?? {};
@@ -178,7 +186,7 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
     if (removed.length === 0) continue;
     const empties = removed.length === contexts.length && add.length === 0;
     plan.losses.push({ name, _id, kind: "contextIds", count: removed.length, ...(empties && { empties }) });
-    plan.removed.push({ kind: "row", row: { _id, add: removed } });
+    if (keeps) plan.removed.push({ kind: "row", row: { _id, add: removed } });
   }
   if (deleted.length > 0) plan.removed.push({ kind: "options", options: deleted });
 }

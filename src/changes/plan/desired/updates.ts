@@ -36,7 +36,7 @@ export interface Making {
   readonly given: Map<string, readonly number[]>;
   /** The changes of options, in the order of their names. */
   readonly renames: RenamesInOrder;
-  /** The IDs of the options that are there, by name. */
+  /** The IDs of the options that are there, by name, where something of the plan is done already. */
   readonly names: ReadonlyMap<string, string>;
 }
 
