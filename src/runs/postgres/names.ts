@@ -9,7 +9,7 @@ const CANDIDATES = 5;
 export function storedNames(database: Database, project: string, now: () => number): TargetingMemory {
   const recent = async (): Promise<readonly SeenTargeting[]> => {
     const rows = await database.rows<{ id: string; name: string; seen_at: string }>(
-      "select id, name, seen_at from targeting_mcp.name where project = $1 order by seen_at desc limit $2",
+      "select id, name, seen_at from targeting_mcp.name where project = $1 order by seen_at desc, id limit $2",
       [project, MOST_REMEMBERED],
     );
     return rows.map(({ id, name, seen_at }) => ({ _id: id, name, seenAt: Number(seen_at) }));

@@ -33,7 +33,9 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt: options.now() }]));
+    // All at one time, so that they stay in their order.
+    const seenAt = options.now();
+    known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
   const load = async () => {
     beginning ??= begin();
@@ -62,7 +64,8 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     recent,
     remember: (targetings) =>
       change((next) => {
-        for (const { _id, name } of targetings) next.set(_id, { _id, name, seenAt: options.now() });
+        const seenAt = options.now();
+        for (const { _id, name } of targetings) next.set(_id, { _id, name, seenAt });
       }),
     forget: (ids) =>
       change((next) => {

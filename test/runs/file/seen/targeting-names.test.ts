@@ -36,6 +36,14 @@ test("another memory of the same file knows what was remembered, the last seen f
   expect(await readdir(folder)).toEqual(["targetings.json"]);
 });
 
+test("what was seen at one time stays in its order", async () => {
+  const { open } = setUp();
+  const memory = open();
+  const names = ["One", "Two", "Three"];
+  await memory.remember(names.map((name) => ({ _id: name, name })));
+  expect((await memory.recent()).map(({ name }) => name)).toEqual(names);
+});
+
 test("nothing is written before something is remembered", async () => {
   const { open, folder } = setUp();
   expect(await open().recent()).toEqual([]);
