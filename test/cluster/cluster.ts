@@ -1,10 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { type ToolResult, toolResult } from "../support/clients.ts";
 import { cleanEnvironment } from "../support/server-process.ts";
+import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { openServiceGate, type ServiceGate } from "./service-gate.ts";
 
 const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
@@ -71,6 +74,72 @@ export async function startWorker(settings: Readonly<Record<string, string>>): P
 export function killAll(): void {
   for (const child of started) child.kill("SIGKILL");
   started.clear();
+}
+
+/** Starts PostgreSQL for the tests of a file; after each test its processes end, and what it put into `closing`. */
+export function withPostgres() {
+  const closing: (() => unknown)[] = [];
+  let started: TestPostgres | undefined;
+  beforeAll(async () => {
+    started = await testPostgres();
+  });
+  afterEach(async () => {
+    killAll();
+    for (const close of closing.splice(0)) await close();
+  });
+  afterAll(() => started?.stop());
+  return {
+    closing,
+    get postgres(): TestPostgres {
+      return there(started);
+    },
+  };
+}
+
+/**
+ * The same with a service behind a gate and an empty store for each test, and the settings of processes that use them:
+ * those that stand here, and `more`.
+ */
+export function withService(more: Readonly<Record<string, string>> = {}) {
+  const cluster = withPostgres();
+  let made: { readonly service: Service; readonly gate: ServiceGate; readonly store: string } | undefined;
+  beforeEach(async () => {
+    const service = await startService();
+    const gate = await openServiceGate(service.url);
+    cluster.closing.push(gate.close, service.close);
+    made = { service, gate, store: await cluster.postgres.database() };
+  });
+  return {
+    get postgres(): TestPostgres {
+      return cluster.postgres;
+    },
+    get service(): Service {
+      return there(made).service;
+    },
+    get gate(): ServiceGate {
+      return there(made).gate;
+    },
+    get store(): string {
+      return there(made).store;
+    },
+    get settings() {
+      const { gate, store } = there(made);
+      return {
+        TARGETING_MCP_STORE: store,
+        TARGETING_MCP_MODE: "live",
+        TARGETING_API_URL: gate.url,
+        TARGETING_API_KEY: "sandbox-key",
+        ...more,
+      };
+    },
+  };
+}
+
+type Service = Awaited<ReturnType<typeof startService>>;
+
+function there<T>(made: T | undefined): T {
+  if (made === undefined) throw new Error("it is there from the first hook on");
+  return made;
 }
 
 /** Calls a tool on a replica, on a connection of its own. */

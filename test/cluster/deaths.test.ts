@@ -1,32 +1,23 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
 import { manyProjects } from "./chaos/projects.ts";
-import { call, isLong, killAll, type Member, reportOf, restOf, startReplica, startWorker } from "./cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
+import { call, isLong, type Member, reportOf, restOf, startReplica, startWorker, withPostgres } from "./cluster.ts";
+import { statement } from "./postgres.ts";
 
 const PROJECTS = 10;
 /** How often a worker with ten runs is killed: that needs a machine with nothing else to do. */
 const DEATHS = Number(process.env.TARGETING_MCP_TEST_DEATHS ?? 2);
 const LONGEST_MS = 5000;
 
-let postgres: TestPostgres;
-let close = async (): Promise<void> => {};
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterEach(async () => {
-  killAll();
-  await close();
-});
-afterAll(() => postgres.stop());
+const cluster = withPostgres();
 
 test.runIf(isLong)(
   "ten runs of a worker that is killed go on within five seconds, each with its next request",
   async () => {
-    const { service, gate, callers, settings, close: closeAll } = await manyProjects(PROJECTS);
-    close = closeAll;
-    const store = await postgres.database();
+    const { service, gate, callers, settings, close } = await manyProjects(PROJECTS);
+    cluster.closing.push(close);
+    const store = await cluster.postgres.database();
     const withStore = { ...settings, TARGETING_MCP_STORE: store };
     let number = 0;
     const started = async (): Promise<Member & { readonly number: number }> => {
@@ -84,9 +75,9 @@ test.runIf(isLong)(
 );
 
 test("a run of a worker that is killed goes on within five seconds", async () => {
-  const { callers, service, settings: given, close: closeAll } = await manyProjects(1);
-  close = closeAll;
-  const settings = { ...given, TARGETING_MCP_STORE: await postgres.database() };
+  const { callers, service, settings: given, close } = await manyProjects(1);
+  cluster.closing.push(close);
+  const settings = { ...given, TARGETING_MCP_STORE: await cluster.postgres.database() };
   const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
   await service.faults({ kind: "slow", delayMs: 700, on: "write", probability: 1 });
   let worker = await startWorker(settings);

@@ -1,47 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
-import {
-  call,
-  isLong,
-  killAll,
-  optionItems,
-  reportOf,
-  restOf,
-  startReplica,
-  startService,
-  startWorker,
-} from "./cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
-import { openServiceGate, type ServiceGate } from "./service-gate.ts";
+import { call, isLong, optionItems, reportOf, restOf, startReplica, startWorker, withService } from "./cluster.ts";
+import { statement } from "./postgres.ts";
 
 const CANCELLED_RUNS = 6;
 
-let postgres: TestPostgres;
-let service: Awaited<ReturnType<typeof startService>>;
-let gate: ServiceGate;
-let settings: Record<string, string>;
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterAll(() => postgres.stop());
-beforeEach(async () => {
-  service = await startService();
-  gate = await openServiceGate(service.url);
-  settings = {
-    TARGETING_MCP_STORE: await postgres.database(),
-    TARGETING_MCP_MODE: "live",
-    TARGETING_API_URL: gate.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_CONFIRM: "ask",
-    TARGETING_MCP_WAIT_MS: "10000",
-  };
-});
-afterEach(async () => {
-  killAll();
-  gate.close();
-  await service.close();
-});
+const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "10000" });
 
 const asked = z.looseObject({ confirmation: z.looseObject({ token: z.string() }) });
 
@@ -52,46 +17,46 @@ async function tokenFrom(url: string, targetingId: string): Promise<string> {
 }
 
 test("two confirmations at one instant on two replicas start one run, and both get its report", async () => {
-  const [one, other] = [await startReplica(settings), await startReplica(settings)];
+  const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
   for (let round = 0; round < 5; round += 1) {
-    const confirmation = await tokenFrom(one.url, await service.targeting(`Gone ${round}`));
-    const before = gate.writes.length;
+    const confirmation = await tokenFrom(one.url, await cluster.service.targeting(`Gone ${round}`));
+    const before = cluster.gate.writes.length;
     const both = await Promise.all([one, other].map(({ url }) => call(url, "delete_targeting", { confirmation })));
     const told = both.map((answer) => reportOf(answer));
     expect(told.map(({ status }) => status)).toEqual(["succeeded", "succeeded"]);
     expect(new Set(told.map(({ runId }) => runId)).size).toBe(1);
-    expect(gate.writes.length - before).toBe(1);
+    expect(cluster.gate.writes.length - before).toBe(1);
   }
 });
 
 test("a token of a replica that is dead by now acts on any, and is used once", async () => {
-  const [one, other, third] = await Promise.all([1, 2, 3].map(() => startReplica(settings)));
+  const [one, other, third] = await Promise.all([1, 2, 3].map(() => startReplica(cluster.settings)));
   if (one === undefined || other === undefined || third === undefined) throw new Error("three were started");
-  const confirmation = await tokenFrom(one.url, await service.targeting("Gone"));
+  const confirmation = await tokenFrom(one.url, await cluster.service.targeting("Gone"));
   one.child.kill("SIGKILL");
   const first = reportOf(await call(other.url, "delete_targeting", { confirmation }));
   const again = reportOf(await call(third.url, "delete_targeting", { confirmation }));
   expect([first.status, again.status, again.runId]).toEqual(["succeeded", "succeeded", first.runId]);
-  expect(gate.writes).toHaveLength(1);
+  expect(cluster.gate.writes).toHaveLength(1);
 });
 
 test.runIf(isLong)(
   "once cancel_run has answered on any replica, no request leaves whose intent was not in the store before",
   async () => {
     const replicas = [
-      await startReplica({ ...settings, TARGETING_MCP_WAIT_MS: "500" }),
-      await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" }),
+      await startReplica({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "500" }),
+      await startReplica({ ...cluster.settings, TARGETING_MCP_DRIVE: "off" }),
     ];
-    await startWorker(settings);
-    await service.faults({ kind: "slow", delayMs: 400, on: "write", probability: 1 });
+    await startWorker(cluster.settings);
+    await cluster.service.faults({ kind: "slow", delayMs: 400, on: "write", probability: 1 });
     const since: number[] = [];
     for (let run = 0; run < CANCELLED_RUNS; run += 1) {
-      const targetingId = await service.targeting(`Cancelled ${run}`);
+      const targetingId = await cluster.service.targeting(`Cancelled ${run}`);
       const items = optionItems(3000, `${run}-`).map((item) => ({ ...item, type: "collection" }));
       const [one, other] = run % 2 === 0 ? replicas : replicas.toReversed();
-      const before = gate.writes.length;
+      const before = cluster.gate.writes.length;
       const starting = call(one?.url ?? "", "bulk_add_options", { targetingId, items });
-      await expect.poll(() => gate.writes.length, { interval: 5 }).toBeGreaterThan(before + 1);
+      await expect.poll(() => cluster.gate.writes.length, { interval: 5 }).toBeGreaterThan(before + 1);
       await delay(run * 67);
       const listed = z
         .looseObject({ runs: z.array(z.looseObject({ runId: z.string() })) })
@@ -102,17 +67,17 @@ test.runIf(isLong)(
       await starting;
       const rest = await restOf(other?.url ?? "", runId);
       expect(rest.status).toBe("cancelled");
-      const there = await service.options(targetingId);
+      const there = await cluster.service.options(targetingId);
       expect(there.length).toBe(rest.counts.succeeded);
       // Each entry that announces a request was in the store before the answer of cancel_run.
       const announced = await statement(
-        settings.TARGETING_MCP_STORE ?? "",
+        cluster.store,
         `select count(*)::int as n from targeting_mcp.entry, regexp_matches(convert_from(body, 'UTF8'), '"t":"send"', 'g')
        where run = '${runId}' and at <= '${answeredAt.toISOString()}'`,
       );
-      const sent = gate.writes.length - before;
+      const sent = cluster.gate.writes.length - before;
       expect(sent).toBeLessThanOrEqual(announced.rows[0]?.n);
-      since.push(gate.writes.filter(({ at }) => at > answeredAt.getTime()).length);
+      since.push(cluster.gate.writes.filter(({ at }) => at > answeredAt.getTime()).length);
     }
     process.stdout.write(
       `after the answer of cancel_run arrived: ${since.join(", ")} requests, all announced before\n`,

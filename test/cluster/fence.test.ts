@@ -2,20 +2,19 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
 import {
   call,
   isLong,
-  killAll,
   type Replica,
   reportOf,
   restOf,
   startReplica,
   startService,
   startWorker,
+  withPostgres,
 } from "./cluster.ts";
-import { type TestPostgres, testPostgres } from "./postgres.ts";
 import { openServiceGate } from "./service-gate.ts";
 
 /** The bytes of the body that is under way when its process stops; up to eight million. */
@@ -28,16 +27,7 @@ const LEFT = 2_800_000;
 const STOPPED_MS = { store: 13_000, files: 17_000 };
 const CONTEXT_IDS = 10_000;
 
-let postgres: TestPostgres;
-const closing: (() => unknown)[] = [];
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterEach(async () => {
-  killAll();
-  for (const close of closing.splice(0)) await close();
-});
-afterAll(() => postgres.stop());
+const cluster = withPostgres();
 
 /** Items of one request with a body of so many bytes. */
 function largeItems(bytes: number) {
@@ -65,7 +55,7 @@ async function upload(kind: "store" | "files", start: (settings: Record<string, 
   const gate = await openServiceGate(service.url, {
     onBytes: (from, arrived, total) => arrivedAt(from, arrived, total),
   });
-  closing.push(gate.close, service.close);
+  cluster.closing.push(gate.close, service.close);
   const pair = await start(
     {
       TARGETING_MCP_MODE: "live",
@@ -117,10 +107,10 @@ test.runIf(isLong)(
   "a process of the store that stops in the middle of a slow upload sends nothing of its rest",
   async () => {
     await upload("store", async (settings, gate) => {
-      const its = { ...settings, TARGETING_MCP_STORE: await postgres.database() };
+      const its = { ...settings, TARGETING_MCP_STORE: await cluster.postgres.database() };
       const replica = await startReplica({ ...its, TARGETING_MCP_DRIVE: "off" });
       const worker = await startWorker({ ...its, ...(await gate.routesOf(1)) });
-      closing.push(() => worker.child.kill("SIGKILL"));
+      cluster.closing.push(() => worker.child.kill("SIGKILL"));
       return {
         first: {
           number: 1,

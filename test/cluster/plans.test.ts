@@ -1,40 +1,18 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { call, killAll, optionItems, reportOf, restOf, startReplica, startService } from "./cluster.ts";
-import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { expect, test } from "vitest";
+import { call, optionItems, reportOf, restOf, startReplica, withService } from "./cluster.ts";
 
 /** How long a read takes while plans are made: longer than a call waits, so that they are made in the background. */
 const SLOW_MS = 3000;
 
-let postgres: TestPostgres;
-let service: Awaited<ReturnType<typeof startService>>;
-let settings: Record<string, string>;
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterAll(() => postgres.stop());
-beforeEach(async () => {
-  service = await startService();
-  settings = {
-    TARGETING_MCP_STORE: await postgres.database(),
-    TARGETING_MCP_MODE: "live",
-    TARGETING_API_URL: service.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_CONFIRM: "ask",
-    TARGETING_MCP_WAIT_MS: "500",
-  };
-});
-afterEach(async () => {
-  killAll();
-  await service.close();
-});
+const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "500" });
 
 /** Two replicas, and a targeting whose options were added through one of them; its reads are slow from then on. */
 async function slowlyPlanned() {
-  const [one, other] = [await startReplica(settings), await startReplica(settings)];
-  const targetingId = await service.targeting("Spring");
+  const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+  const targetingId = await cluster.service.targeting("Spring");
   const { runId: added } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(3) }));
   expect(await restOf(one.url, added)).toMatchObject({ status: "succeeded" });
-  await service.faults({ kind: "slow", on: "listOptions", delayMs: SLOW_MS, times: 100 });
+  await cluster.service.faults({ kind: "slow", on: "listOptions", delayMs: SLOW_MS, times: 100 });
   const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "New", contexts: ["new"] }] };
   return { one, other, added, desired };
 }

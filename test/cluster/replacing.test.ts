@@ -1,49 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/runs/postgres/database/migrations.ts";
-import {
-  call,
-  killAll,
-  type Member,
-  reportOf,
-  restOf,
-  startMember,
-  startReplica,
-  startService,
-  startWorker,
-} from "./cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
+import { call, type Member, reportOf, restOf, startMember, startReplica, startWorker, withService } from "./cluster.ts";
+import { statement } from "./postgres.ts";
 
-let postgres: TestPostgres;
-let service: Awaited<ReturnType<typeof startService>>;
-let settings: Record<string, string>;
-let store: string;
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterAll(() => postgres.stop());
-beforeEach(async () => {
-  service = await startService();
-  store = await postgres.database();
-  settings = {
-    TARGETING_MCP_STORE: store,
-    TARGETING_MCP_MODE: "live",
-    TARGETING_API_URL: service.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_WAIT_MS: "1500",
-  };
-});
-afterEach(async () => {
-  killAll();
-  await service.close();
-});
+const cluster = withService({ TARGETING_MCP_WAIT_MS: "1500" });
 
 /** Brings the tables up to date, and makes them look like those of a later version, which only adds. */
 async function tablesNewerBy(versions: number): Promise<void> {
-  expect(await startMember(["migrate"], settings).exited).toBe(0);
+  expect(await startMember(["migrate"], cluster.settings).exited).toBe(0);
   for (let number = MIGRATIONS.length + 1; number <= MIGRATIONS.length + versions; number += 1) {
     await statement(
-      store,
+      cluster.store,
       `alter table targeting_mcp.run add added_${number} text; create table targeting_mcp.added_${number} (n int);
        insert into targeting_mcp.migration values (${number})`,
     );
@@ -67,18 +35,18 @@ async function ended(member: Member): Promise<{ readonly code: number | null; re
 
 test("tables of the next version work, those of the one after it end the start with 1", async () => {
   await tablesNewerBy(1);
-  const replica = await startReplica(settings);
-  await startReplica(settings, "--no-migrate");
-  await startWorker(settings);
+  const replica = await startReplica(cluster.settings);
+  await startReplica(cluster.settings, "--no-migrate");
+  await startWorker(cluster.settings);
   const items = groups(2);
-  const targetingId = await service.targeting("Newer");
+  const targetingId = await cluster.service.targeting("Newer");
   const { runId } = reportOf(await call(replica.url, "bulk_add_options", { targetingId, items }));
   expect(await restOf(replica.url, runId)).toMatchObject({ status: "succeeded", counts: { succeeded: items.length } });
-  const migrating = startMember(["migrate"], settings);
+  const migrating = startMember(["migrate"], cluster.settings);
   expect(await migrating.exited).toBe(0);
-  await statement(store, `insert into targeting_mcp.migration values (${MIGRATIONS.length + 2})`);
+  await statement(cluster.store, `insert into targeting_mcp.migration values (${MIGRATIONS.length + 2})`);
   const commands = [["http", "--port", "0"], ["worker"], ["http", "--port", "0", "--no-migrate"]];
-  for (const refused of commands.map((args) => startMember(args, settings))) {
+  for (const refused of commands.map((args) => startMember(args, cluster.settings))) {
     expect(await refused.exited).toBe(1);
     expect(refused.stderr()).toContain("much newer version");
   }
@@ -89,29 +57,29 @@ test("tables that are older, or not there, end the start with 1 under --no-migra
     ["http", "--port", "0", "--no-migrate"],
     ["worker", "--no-migrate"],
   ];
-  for (const refused of missing.map((args) => startMember(args, settings))) {
+  for (const refused of missing.map((args) => startMember(args, cluster.settings))) {
     expect(await refused.exited).toBe(1);
     expect(refused.stderr()).toContain("targeting-mcp migrate");
   }
-  expect(await startMember(["migrate"], settings).exited).toBe(0);
-  await statement(store, "delete from targeting_mcp.migration");
-  const older = startMember(["worker", "--no-migrate"], settings);
+  expect(await startMember(["migrate"], cluster.settings).exited).toBe(0);
+  await statement(cluster.store, "delete from targeting_mcp.migration");
+  const older = startMember(["worker", "--no-migrate"], cluster.settings);
   expect(await older.exited).toBe(1);
   expect(older.stderr()).toContain("targeting-mcp migrate");
 });
 
 test("processes that are replaced one after the other while runs go on: exit 0 in time, nothing lost or doubled", async () => {
-  await service.faults({ kind: "slow", delayMs: 400, on: "write", probability: 1 });
+  await cluster.service.faults({ kind: "slow", delayMs: 400, on: "write", probability: 1 });
   let members: readonly (Member & { readonly url?: string })[] = [
-    await startReplica(settings),
-    await startReplica(settings),
-    await startWorker(settings),
+    await startReplica(cluster.settings),
+    await startReplica(cluster.settings),
+    await startWorker(cluster.settings),
   ];
-  const [of, items] = [await service.targeting("Replaced"), groups(25)];
+  const [of, items] = [await cluster.service.targeting("Replaced"), groups(25)];
   const { runId } = reportOf(await call(members[0]?.url ?? "", "bulk_add_options", { targetingId: of, items }));
   const times: number[] = [];
   for (const [at, member] of members.entries()) {
-    const fresh = await (member.url === undefined ? startWorker(settings) : startReplica(settings));
+    const fresh = await (member.url === undefined ? startWorker(cluster.settings) : startReplica(cluster.settings));
     members = members.with(at, fresh);
     await delay(300);
     const { code, ms } = await ended(member);
@@ -121,7 +89,7 @@ test("processes that are replaced one after the other while runs go on: exit 0 i
   }
   const url = members[0]?.url ?? "";
   expect(await restOf(url, runId)).toMatchObject({ status: "succeeded", counts: { succeeded: items.length } });
-  expect([...(await service.options(of))].sort()).toEqual(items.map(({ name }) => name).sort());
+  expect([...(await cluster.service.options(of))].sort()).toEqual(items.map(({ name }) => name).sort());
   // None of them has a request in flight.
   const idle = await Promise.all(members.map((member) => ended(member)));
   process.stdout.write(`SIGTERM in the middle of runs: ${times.join(", ")} ms; idle: ${idle.map(({ ms }) => ms)} ms\n`);
@@ -132,9 +100,9 @@ test("processes that are replaced one after the other while runs go on: exit 0 i
 });
 
 test("a process that only waits for others, or for the service's lock, ends within three seconds", async () => {
-  const [one, other] = [await startReplica(settings), await startReplica(settings)];
-  const targetingId = await service.targeting("Locked");
-  await service.faults({ kind: "busy", retryAfterMs: 2000, on: "write", probability: 1 });
+  const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+  const targetingId = await cluster.service.targeting("Locked");
+  await cluster.service.faults({ kind: "busy", retryAfterMs: 2000, on: "write", probability: 1 });
   const begun = await Promise.all(
     [one, other].map(({ url }, at) => call(url, "bulk_add_options", { targetingId, items: groups(1, `Of ${at}`) })),
   );

@@ -1,46 +1,23 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   call,
-  killAll,
   optionItems,
   type Replica,
   reportOf,
   restOf,
   startMember,
   startReplica,
-  startService,
   startWorker,
+  withService,
 } from "./cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "./postgres.ts";
+import { statement } from "./postgres.ts";
 
-let postgres: TestPostgres;
-let service: Awaited<ReturnType<typeof startService>>;
-let settings: Record<string, string>;
-
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterAll(() => postgres.stop());
-
-beforeEach(async () => {
-  service = await startService();
-  settings = {
-    TARGETING_MCP_STORE: await postgres.database(),
-    TARGETING_MCP_MODE: "sandbox",
-    TARGETING_MCP_SANDBOX_URL: service.url,
-    TARGETING_MCP_WAIT_MS: "1500",
-    TARGETING_MCP_CONFIRM: "ask",
-  };
-});
-afterEach(async () => {
-  killAll();
-  await service.close();
-});
+const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
 
 /** A run that takes some seconds: every write of the service is slow. */
 async function slowRun(replica: Replica, delayMs = 400, options = 200) {
-  const targetingId = await service.targeting("slow");
-  await service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
+  const targetingId = await cluster.service.targeting("slow");
+  await cluster.service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
   const items = optionItems(options).map((item) => ({
     ...item,
     contexts: Array.from({ length: 800 }, (_, n) => `${item.name}-${n}`),
@@ -51,8 +28,8 @@ async function slowRun(replica: Replica, delayMs = 400, options = 200) {
 
 describe("replicas", () => {
   test("show, list and follow each other's runs", async () => {
-    const [one, other] = [await startReplica(settings), await startReplica(settings)];
-    const targetingId = await service.targeting("seen");
+    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+    const targetingId = await cluster.service.targeting("seen");
     const told = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(20) }));
     expect(told).toMatchObject({ status: "succeeded", counts: { items: 20, succeeded: 20 } });
     expect(reportOf(await call(other.url, "get_run", { runId: told.runId }))).toMatchObject({ status: "succeeded" });
@@ -61,52 +38,52 @@ describe("replicas", () => {
   });
 
   test("go on with the run of a replica that is killed, and lose and double nothing", async () => {
-    const [one, other] = [await startReplica(settings), await startReplica(settings)];
+    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
     const { targetingId, told, names } = await slowRun(one);
     expect(told.status).toBe("running");
     one.child.kill("SIGKILL");
     const rest = await restOf(other.url, told.runId);
     expect(rest).toMatchObject({ status: "succeeded", counts: { items: names.length, succeeded: names.length } });
-    expect([...(await service.options(targetingId))].sort()).toEqual([...names].sort());
+    expect([...(await cluster.service.options(targetingId))].sort()).toEqual([...names].sort());
   });
 
   test("hand a run over at SIGTERM, and end with exit code 0", async () => {
-    const one = await startReplica(settings);
+    const one = await startReplica(cluster.settings);
     const { targetingId, told, names } = await slowRun(one);
-    const worker = await startWorker(settings);
+    const worker = await startWorker(cluster.settings);
     one.child.kill("SIGTERM");
     expect(await one.exited).toBe(0);
-    const other = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
+    const other = await startReplica({ ...cluster.settings, TARGETING_MCP_DRIVE: "off" });
     expect(await restOf(other.url, told.runId)).toMatchObject({ status: "succeeded" });
-    expect([...(await service.options(targetingId))].sort()).toEqual([...names].sort());
+    expect([...(await cluster.service.options(targetingId))].sort()).toEqual([...names].sort());
     worker.child.kill("SIGTERM");
     expect(await worker.exited).toBe(0);
   });
 
   test("that drive nothing leave their runs to a worker, and answer with what it did", async () => {
-    await startWorker(settings);
-    const one = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off", TARGETING_MCP_WAIT_MS: "30000" });
-    const targetingId = await service.targeting("left");
+    await startWorker(cluster.settings);
+    const one = await startReplica({ ...cluster.settings, TARGETING_MCP_DRIVE: "off", TARGETING_MCP_WAIT_MS: "30000" });
+    const targetingId = await cluster.service.targeting("left");
     const told = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(20) }));
     expect(told).toMatchObject({ status: "succeeded", counts: { items: 20, succeeded: 20 } });
-    expect(await service.options(targetingId)).toHaveLength(20);
+    expect(await cluster.service.options(targetingId)).toHaveLength(20);
   });
 
   test("cancel runs that another one drives", async () => {
-    const [one, other] = [await startReplica(settings), await startReplica(settings)];
+    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
     const { targetingId, told, names } = await slowRun(one, 1500);
     expect(told.status).toBe("running");
     await call(other.url, "cancel_run", { runId: told.runId });
     expect((await restOf(other.url, told.runId)).status).toBe("cancelled");
     const { counts } = reportOf(await call(one.url, "get_run", { runId: told.runId }));
-    const there = await service.options(targetingId);
+    const there = await cluster.service.options(targetingId);
     expect(there.length).toBe(counts.succeeded);
     expect(there.length).toBeLessThan(names.length);
   });
 
   test("act on a confirmation that was asked for on another one that is dead by now", async () => {
-    const [one, other] = [await startReplica(settings), await startReplica(settings)];
-    const targetingId = await service.targeting("gone");
+    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+    const targetingId = await cluster.service.targeting("gone");
     const asked = await call(one.url, "delete_targeting", { ids: [targetingId] });
     const token = /"token":"([^"]+)"/.exec(JSON.stringify(asked.structuredContent))?.[1] ?? "";
     expect(token).not.toBe("");
@@ -118,42 +95,42 @@ describe("replicas", () => {
 
 describe("the store", () => {
   test("is away: calls say so, nothing is sent, and it goes on by itself", async () => {
-    const one = await startReplica({ ...settings, TARGETING_MCP_WAIT_MS: "20000" });
-    const targetingId = await service.targeting("away");
+    const one = await startReplica({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "20000" });
+    const targetingId = await cluster.service.targeting("away");
     const told = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(5) }));
-    await postgres.kill();
+    await cluster.postgres.kill();
     try {
       const begin = Date.now();
       const answer = await call(one.url, "bulk_add_options", { targetingId, items: optionItems(5, "later") });
       expect(Date.now() - begin).toBeLessThan(10_000);
       expect(answer).toMatchObject({ isError: true, structuredContent: { error: { errorCode: "STORE_UNAVAILABLE" } } });
-      expect(await service.options(targetingId)).toHaveLength(5);
+      expect(await cluster.service.options(targetingId)).toHaveLength(5);
       // A read that needs no store.
       expect((await call(one.url, "list_options", { targetingId })).isError).not.toBe(true);
     } finally {
-      await postgres.start();
+      await cluster.postgres.start();
     }
     expect(reportOf(await call(one.url, "get_run", { runId: told.runId })).status).toBe("succeeded");
   });
 
   test("is killed in the middle of a run: nothing is lost, doubled or unknown", async () => {
-    const [one] = [await startReplica(settings), await startReplica(settings)];
+    const [one] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
     const { targetingId, told, names } = await slowRun(one);
-    await postgres.kill();
+    await cluster.postgres.kill();
     await new Promise((resolve) => setTimeout(resolve, 3000));
-    await postgres.start();
+    await cluster.postgres.start();
     const rest = await restOf(one.url, told.runId);
     expect(rest).toMatchObject({ status: "succeeded", counts: { items: names.length, succeeded: names.length } });
-    expect([...(await service.options(targetingId))].sort()).toEqual([...names].sort());
+    expect([...(await cluster.service.options(targetingId))].sort()).toEqual([...names].sort());
   });
 
   test("without tables is brought up to date once, by many at a time, or refused with --no-migrate", async () => {
-    const refused = startMember(["worker", "--no-migrate"], settings);
+    const refused = startMember(["worker", "--no-migrate"], cluster.settings);
     expect(await refused.exited).toBe(1);
     expect(refused.stderr()).toContain("targeting-mcp migrate");
-    const many = [1, 2, 3].map(() => startMember(["migrate"], settings));
+    const many = [1, 2, 3].map(() => startMember(["migrate"], cluster.settings));
     expect(await Promise.all(many.map(({ exited }) => exited))).toEqual([0, 0, 0]);
-    const found = await statement(settings.TARGETING_MCP_STORE ?? "", "select number from targeting_mcp.migration");
+    const found = await statement(cluster.store, "select number from targeting_mcp.migration");
     expect(found.rows).toEqual([{ number: 1 }]);
     const without = startMember(["migrate"], {});
     expect(await without.exited).toBe(1);

@@ -1,17 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   call,
   isLong,
-  killAll,
   optionItems,
   reportOf,
   restOf,
   startReplica,
   startService,
   startWorker,
+  withPostgres,
 } from "./cluster.ts";
-import { type TestPostgres, testPostgres } from "./postgres.ts";
 import { openServiceGate } from "./service-gate.ts";
 import { type StoreProxy, storeProxy } from "./store-proxy.ts";
 
@@ -20,21 +19,12 @@ const AWAY_MS = 11_000;
 /** A request that had left may still be on its way. */
 const IN_FLIGHT_MS = 700;
 
-let postgres: TestPostgres;
-const closing: (() => unknown)[] = [];
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterEach(async () => {
-  killAll();
-  for (const close of closing.splice(0)) await close();
-});
-afterAll(() => postgres.stop());
+const cluster = withPostgres();
 
 /** How the store goes away, and comes back. */
 type Away = Readonly<Record<"go" | "back", (way: StoreProxy) => Promise<void> | void>>;
 const AWAY: Readonly<Record<string, Away>> = {
-  killed: { go: () => postgres.kill(), back: () => postgres.start() },
+  killed: { go: () => cluster.postgres.kill(), back: () => cluster.postgres.start() },
   "cut off": { go: (way) => way.cut(), back: (way) => way.pass() },
   hanging: { go: (way) => way.hang(), back: (way) => way.pass() },
 };
@@ -46,10 +36,10 @@ describe.runIf(isLong).each(Object.entries(AWAY))("a store that is %s", (_, { go
   test("lets no request leave, is told within ten seconds, and harms no run", async () => {
     const service = await startService();
     const gate = await openServiceGate(service.url);
-    const way = await storeProxy(postgres.port);
-    closing.push(way.close, gate.close, service.close);
+    const way = await storeProxy(cluster.postgres.port);
+    cluster.closing.push(way.close, gate.close, service.close);
     const settings = {
-      TARGETING_MCP_STORE: way.through(await postgres.database()),
+      TARGETING_MCP_STORE: way.through(await cluster.postgres.database()),
       TARGETING_MCP_MODE: "live",
       TARGETING_API_URL: gate.url,
       TARGETING_API_KEY: "sandbox-key",
@@ -70,7 +60,7 @@ describe.runIf(isLong).each(Object.entries(AWAY))("a store that is %s", (_, { go
 
     let isAway = true;
     // Where a check fails meanwhile, the store is there for the next test.
-    closing.unshift(() => isAway && back(way));
+    cluster.closing.unshift(() => isAway && back(way));
     await go(way);
     await delay(IN_FLIGHT_MS);
     const sent = gate.writes.length;

@@ -1,6 +1,5 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { killAll } from "../cluster.ts";
-import { type TestPostgres, testPostgres } from "../postgres.ts";
+import { expect, test } from "vitest";
+import { withPostgres } from "../cluster.ts";
 import { underChaos } from "./under-chaos.ts";
 
 /** How long things go wrong, in milliseconds. */
@@ -10,20 +9,11 @@ const PAUSES_MS = Number(process.env.TARGETING_MCP_TEST_PAUSES_MS ?? 0);
 const SEED = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
 const NOTHING_WRONG = { wrong: [], late: [], overlaps: [] };
 
-let postgres: TestPostgres;
-const closing: (() => unknown)[] = [];
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterEach(async () => {
-  killAll();
-  for (const close of closing.splice(0)) await close();
-});
-afterAll(() => postgres.stop());
+const cluster = withPostgres();
 
 test("three replicas, two workers, and faults of everything: 0 lost, 0 doubled, 0 misreported, nothing beside another", async () => {
   const found = await underChaos(
-    postgres,
+    cluster.postgres,
     {
       seed: SEED,
       kinds: ["replica", "replica", "replica", "worker", "worker"],
@@ -38,7 +28,7 @@ test("three replicas, two workers, and faults of everything: 0 lost, 0 doubled, 
         { kind: "busy", retryAfterMs: 100, on: "write", probability: 0.05, seed: SEED + 4 },
       ],
     },
-    closing,
+    cluster.closing,
   );
   expect(found).toMatchObject(NOTHING_WRONG);
 });
@@ -47,7 +37,7 @@ test.runIf(PAUSES_MS > 0)(
   "workers that stand still again and again send nothing beside those that took over",
   async () => {
     const found = await underChaos(
-      postgres,
+      cluster.postgres,
       {
         seed: SEED,
         kinds: ["replica", "worker", "worker", "worker", "worker", "worker", "worker"],
@@ -58,7 +48,7 @@ test.runIf(PAUSES_MS > 0)(
         faults: [{ kind: "slow", delayMs: 200, on: "write", probability: 0.8, seed: SEED }],
         settings: { TARGETING_MCP_DRIVE: "off" },
       },
-      closing,
+      cluster.closing,
     );
     expect(found).toMatchObject(NOTHING_WRONG);
   },
