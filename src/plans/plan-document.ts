@@ -70,11 +70,15 @@ export function digestOfPlan(content: object): string {
   return hash.digest("hex");
 }
 
-/** A plan as it is kept and written, in pieces. */
+/** A plan as it is kept, in pieces: in ASCII alone, which takes half the memory where it is read again. */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
-    for (const piece of jsonPieces(document)) yield Buffer.from(piece);
+    for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
   };
+}
+
+function inAscii(json: string): string {
+  return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** How a command ends. */

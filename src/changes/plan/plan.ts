@@ -43,7 +43,8 @@ export interface Loss {
  */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  | { readonly kind: "options"; readonly options: readonly PlacedOption[] }
+  /** `areRead`: each comes with its Context IDs. */
+  | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 
 /** Limits the length of a line of the journal. */

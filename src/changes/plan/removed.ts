@@ -39,7 +39,7 @@ async function* removedLines(
 ): AsyncGenerator<string> {
   for (const one of removed) {
     if (one.kind === "row") yield `${JSON.stringify(one.row)}\n`;
-    else if (isFresh && one.kind === "options" && one.options.every(({ contexts }) => contexts !== undefined)) {
+    else if (isFresh && one.kind === "options" && one.areRead) {
       // They are noted as former values already.
       for (const placed of one.options) yield `${JSON.stringify(savedOption(placed, placed.contexts))}\n`;
     } else {

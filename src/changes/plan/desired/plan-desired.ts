@@ -154,16 +154,14 @@ function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, strin
 
 /** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
 function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges, keeps: boolean): void {
-  const deleted: PlacedOption[] = [];
   const open = items.filter((_, at) => !alreadyDone.has(at));
   const inGroups = subOptionsIn(there);
-  const gone = new Set(open.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
   for (const item of open) {
     if (item.kind === "create") continue;
     const { _id } = item;
     const now = there.get(_id);
     if (now === undefined) continue;
-    const { name, contexts, type, parent, exposeChildren } = now;
+    const { name, contexts, type } = now;
     if (item.kind === "delete") {
       const subOptions = (inGroups.get(_id) ?? []).sort();
       const loss = { name, _id };
@@ -172,12 +170,6 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
         const own = { count: subOptions.length, subOptions, ownContextIds: contexts.length };
         plan.losses.push({ ...loss, kind: "optionGroup", ...own });
       }
-      if (!keeps) continue;
-      const expose = exposeChildren === undefined ? {} : { exposeChildren };
-      const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }), ...expose };
-      const within = targeting._id === undefined ? {} : { targeting: targeting._id };
-      const groupName = parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined;
-      deleted.push({ option: { ...record, ...within }, groupName, contexts });
       continue;
     }
     const { add = [], remove = [] } = item.contexts ?? {};
@@ -188,5 +180,26 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
     plan.losses.push({ name, _id, kind: "contextIds", count: removed.length, ...(empties && { empties }) });
     if (keeps) plan.removed.push({ kind: "row", row: { _id, add: removed } });
   }
-  if (deleted.length > 0) plan.removed.push({ kind: "options", options: deleted });
+  if (keeps && open.some(({ kind }) => kind === "delete")) {
+    const options = { [Symbol.iterator]: () => deletedOptions(open, there, targeting._id) };
+    plan.removed.push({ kind: "options", options, areRead: true });
+  }
+}
+
+/** The options that are deleted, as they are now. */
+function* deletedOptions(
+  items: readonly DesiredItem[],
+  there: DesiredChanges["there"],
+  targeting: string | undefined,
+): Generator<PlacedOption> {
+  const gone = new Set(items.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));
+  for (const _id of gone) {
+    const now = there.get(_id);
+    if (now === undefined) continue;
+    const { name, contexts, type, parent, exposeChildren } = now;
+    const expose = exposeChildren === undefined ? {} : { exposeChildren };
+    const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }), ...expose };
+    const option = { ...record, ...(targeting !== undefined && { targeting }) };
+    yield { option, contexts, groupName: parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined };
+  }
 }
