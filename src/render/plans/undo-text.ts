@@ -4,11 +4,11 @@ import { shown } from "../fence.ts";
 import { changeLine, contextIds, count, FIELD_WORDS, place, value } from "./words.ts";
 
 /** What each label means, where rows are counted. */
-const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
-  exact: "go back exactly",
-  caveat: "go back with a caveat",
-  notOurs: "are left alone, since others changed them since",
-  impossible: "cannot go back",
+const LABEL_WORDS: Readonly<Record<RowLabel, readonly [one: string, many: string]>> = {
+  exact: ["goes back exactly", "go back exactly"],
+  caveat: ["goes back with a caveat", "go back with a caveat"],
+  notOurs: ["is left alone, since others changed it since", "are left alone, since others changed them since"],
+  impossible: ["cannot go back", "cannot go back"],
 };
 
 const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
@@ -27,7 +27,7 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
 export function undoCounts(rows: readonly UndoRow[]): string {
   const counts = countsOfRows(rows);
   const told = UNDO_LABELS.flatMap((label) =>
-    counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label]}`],
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label][counts[label] === 1 ? 0 : 1]}`],
   );
   return told.length === 0 ? "everything is as it was before" : told.join(", ");
 }

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
 import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
@@ -6,15 +7,37 @@ import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.t
 import { asPlanned, textOf } from "../../plans/look-again.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { readPlan } from "../../plans/plan-form.ts";
+import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";
 import { undoAnswer } from "../../render/plans/undo-answer.ts";
 import type { ToolContext } from "../context.ts";
-import type { ToolAnswer } from "../definition.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
 
 /** The plan of a planned run, as it was kept. Throws a FileError where it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
   return readPlan(await textOf(runs.part(runId, "input")), "the kept plan");
 }
+
+/**
+ * A page of all that a planned run would do. Throws a ToolError for a cursor of something else, and a FileError where
+ * the plan cannot be read.
+ */
+export async function planPageOf(
+  { header, state }: ChangeRun,
+  { cursor, limit = MOST_ROWS }: { readonly cursor: string; readonly limit: number | undefined },
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { runId, call } = header;
+  const from = readCursor(cursor, pagesOf(runId), z.int().min(0));
+  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
+  const tool = state.facts.tool ?? call.tool;
+  const rows = rowsOfPlan(await documentOf(runId, context));
+  return planPage(rows, { environment: context.environment, runId, tool, from, limit });
+}
+
+/** Pages end before that where more does not fit. */
+const MOST_ROWS = 1000;
 
 /** A planned run that was not started, as `get_run` shows it. */
 export async function shownPlan({ header, state }: ChangeRun, context: ToolContext): Promise<ToolAnswer> {

@@ -49,9 +49,10 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   }
   const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
-  if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !given && !query.cursor) {
-    const { shownPlan } = await import("../plans/kept-plan.ts");
-    return shownPlan(run, context);
+  if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !given) {
+    const { planPageOf, shownPlan } = await import("../plans/kept-plan.ts");
+    const { cursor, limit } = query;
+    return cursor === undefined ? shownPlan(run, context) : planPageOf(run, { cursor, limit }, context);
   }
   const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
