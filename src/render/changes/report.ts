@@ -1,5 +1,5 @@
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { amount } from "../../platform/thousands.ts";
 import { type AskedOrDeclined, askedWords } from "../asked.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { failureRow, type ToldFailure } from "../failures/failures.ts";
@@ -139,7 +139,7 @@ function resultsUri(runId: string): string {
 }
 
 function totalsWords({ targetingId, name, optionCount }: NonNullable<ReportedRun["totals"]>): string {
-  const count = `${thousands(optionCount)} ${optionCount === 1 ? "option" : "options"}`;
+  const count = amount(optionCount, "option");
   return `The targeting ${shown(name)} (${targetingId}) has ${count} now.`;
 }
 
@@ -183,7 +183,7 @@ function planRow(request: PlannedRequest): Row {
   const { operation, items, contextIds, bytes } = request;
   return {
     data: { operation, items, bytes, contextIds },
-    line: `- ${OPERATION_WORDS[operation]}: ${items} items, ${contextIds} Context IDs, ${bytes} bytes`,
+    line: `- ${OPERATION_WORDS[operation]}: ${amount(items, "item")}, ${amount(contextIds, "Context ID")}, ${amount(bytes, "byte")}`,
   };
 }
 
@@ -193,7 +193,7 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   return [
     {
       data: { operation: "trackEvent", items, requests: items, bytes },
-      line: `- send events: ${items} items, ${items} requests, ${bytes} bytes`,
+      line: `- send events: ${amount(items, "item")}, ${amount(items, "request")}, ${amount(bytes, "byte")}`,
     },
   ];
 }

@@ -1,3 +1,4 @@
+import { amount } from "../../platform/thousands.ts";
 import { shown } from "../fence.ts";
 
 /** A run as a list of runs shows it. */
@@ -26,5 +27,5 @@ export function runLine(run: RunRow): string {
 export function runsText(runs: readonly RunRow[], cursor: string | undefined): string {
   if (runs.length === 0) return "There are no such runs.";
   const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];
-  return [`${runs.length} runs, the newest first:`, ...runs.map(runLine), ...more].join("\n");
+  return [`${amount(runs.length, "run")}, the newest first:`, ...runs.map(runLine), ...more].join("\n");
 }
