@@ -6,7 +6,7 @@ export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }
 
-/** So many of something, as a sentence counts it: "1 option", "1,234 options". */
+/** So many of something, as a sentence counts it: "1 option", "1234 options". */
 export function amount(count: number, one: string): string {
-  return `${thousands(count)} ${one}${count === 1 ? "" : "s"}`;
+  return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

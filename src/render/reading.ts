@@ -1,4 +1,4 @@
-import { amount, thousands } from "../platform/thousands.ts";
+import { amount } from "../platform/thousands.ts";
 import type { SeenTargeting } from "../runs/backend/targeting-names.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, shown } from "./fence.ts";
@@ -177,7 +177,7 @@ export function targetingText(
     summary !== undefined &&
       `It holds ${amount(summary.topLevel, "top-level option")}, of them ${amount(summary.groups, "group")}, and ` +
         `${amount(summary.subOptions, "sub-option")}; without Context IDs (a group: and without sub-options): ` +
-        `${thousands(summary.withoutContexts)}; ` +
+        `${summary.withoutContexts}; ` +
         `${amount(summary.contextIds, "Context ID")}, each counted for each option that holds it.`,
     summary?.complete === false &&
       "One wait was too short to look at all of it: these are the counts of what was read so far.",

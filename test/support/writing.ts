@@ -147,7 +147,7 @@ function checkText(report: Report, text: string): void {
   for (const { errorCode, message, remedy } of failures) said.push(errorCode, message, remedy);
   for (const { _id = "", index } of results) said.push(/^[0-9A-Z]*$/.test(_id) ? _id : "", `item ${index + 1}`);
   said.push(...report.notes, report.totals?.name ?? "");
-  for (const { items, bytes } of plan) said.push(`${items} items`, `${bytes} bytes`);
+  for (const { items, bytes } of plan) said.push(items === 1 ? "1 item," : `${items} items`, `${bytes} bytes`);
   if (confirmation !== undefined) {
     const [sentence = ""] = confirmation.effect.split("\n");
     said.push(confirmation.token ?? "", sentence, confirmation.expiresAt);

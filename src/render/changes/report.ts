@@ -1,5 +1,5 @@
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
-import { amount } from "../../platform/thousands.ts";
+import { amount, thousands } from "../../platform/thousands.ts";
 import { type AskedOrDeclined, askedWords } from "../asked.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { failureRow, type ToldFailure } from "../failures/failures.ts";
@@ -139,7 +139,7 @@ function resultsUri(runId: string): string {
 }
 
 function totalsWords({ targetingId, name, optionCount }: NonNullable<ReportedRun["totals"]>): string {
-  const count = amount(optionCount, "option");
+  const count = `${thousands(optionCount)} ${optionCount === 1 ? "option" : "options"}`;
   return `The targeting ${shown(name)} (${targetingId}) has ${count} now.`;
 }
 
