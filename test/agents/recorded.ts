@@ -32,7 +32,7 @@ const call = z.strictObject({
 /**
  * A request of a person, the calls that an agent made for it, and what was there before and after. In arguments,
  * `{id:Name}` stands for the ID of a targeting or option, `{run:2}` for the run of the second call (0 is that of the
- * last call before), `{token}` for the last confirmation, `{suite}` for the last suite, and `{files}` for the folder
+ * last call before, -1 of the one before that), `{token}` for the last confirmation, `{suite}` for the last suite, and `{files}` for the folder
  * of the files.
  */
 const recorded = z.strictObject({

@@ -65,7 +65,7 @@ export async function replay(request: Recorded, world: World): Promise<readonly 
     return { tool: call.tool, isError: result.isError === true, text: textOf(result), structured };
   };
   for (const targetingId of world.seen) await client.callTool("get_targeting", { targetingId });
-  for (const call of request.before) await made(call, 0);
+  for (const [at, call] of request.before.entries()) await made(call, at + 1 - request.before.length);
   const replayed: Replayed[] = [];
   for (const [at, call] of request.calls.entries()) replayed.push(await made(call, at + 1));
   await client.close();
