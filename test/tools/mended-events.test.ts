@@ -80,6 +80,7 @@ test("mend puts misspelt columns of a CSV file right, too, also where rows of it
   expect(structured).toMatchObject({
     counts: { succeeded: 2, failed: 1 },
     notes: expect.arrayContaining([
+      expect.stringContaining("EventName → eventName, in 2 events"),
       expect.stringContaining("itemId → item_id, in 1 event"),
       expect.stringContaining("txId → tx_id, in 1 event"),
     ]),

@@ -41,7 +41,8 @@ function eventReport(about: {
 }): RenderedReport {
   const { state, uidOf, nextSteps = [], ...rest } = about;
   const { runId, status } = rest;
-  const mended = mendedNotes(state.objects);
+  // Of what was not sent nothing was put right before sending.
+  const mended = mendedNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
     ...rest,
     counts: countsOf(state),
