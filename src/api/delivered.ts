@@ -5,7 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 
 /** undici tells here which connection a request begins to leave by. */
 const LEAVING = "undici:client:sendHeaders";
-const LOOK_AGAIN_MS = 10;
+/** Nearly all of it arrives at once where the way is fast; a slow way is looked at less and less often. */
+const LOOK_AGAIN_MS = { first: 1, most: 10 };
 /** Both versions of IP. */
 const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
@@ -32,7 +33,10 @@ export function onItsWay(body: object): OnItsWay {
   subscribe(LEAVING, note);
   return {
     async delivered() {
-      while (socket !== undefined && !socket.destroyed && (await isQueued(socket))) await delay(LOOK_AGAIN_MS);
+      for (let waitMs = LOOK_AGAIN_MS.first; socket !== undefined; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.most)) {
+        if (socket.destroyed || !(await isQueued(socket))) return;
+        await delay(waitMs);
+      }
     },
     end: () => void unsubscribe(LEAVING, note),
   };
