@@ -7,10 +7,10 @@ import { setTimeout as delay } from "node:timers/promises";
 const LEAVING = "undici:client:sendHeaders";
 /** Nearly all of it arrives at once where the way is fast; a slow way is looked at less and less often. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** Both versions of IP. */
-const TABLES = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+/** By the version of IP: reading a table takes the system a millisecond and more, however few lines it has. */
+const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
-type Ports = Pick<Socket, "localPort" | "remotePort" | "destroyed">;
+type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /** How much of a request is still on its way. */
 export interface OnItsWay {
@@ -26,7 +26,7 @@ export interface OnItsWay {
 
 /** Looks at the connection of the request that has this body. */
 export function onItsWay(body: object): OnItsWay {
-  let socket: Ports | undefined;
+  let socket: Connection | undefined;
   const note = (told: unknown): void => {
     if (isLeaving(told) && told.request.body === body) socket = told.socket;
   };
@@ -44,7 +44,7 @@ export function onItsWay(body: object): OnItsWay {
 
 interface Leaving {
   readonly request: { readonly body?: unknown };
-  readonly socket: Ports;
+  readonly socket: Connection;
 }
 
 function isLeaving(told: unknown): told is Leaving {
@@ -52,12 +52,11 @@ function isLeaving(told: unknown): told is Leaving {
 }
 
 /** Whether the system holds bytes that the other end has not acknowledged. */
-async function isQueued({ localPort = 0, remotePort = 0 }: Ports): Promise<boolean> {
+async function isQueued({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<boolean> {
+  const table = TABLES[remoteFamily];
+  if (table === undefined) return false;
   const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
   // The address of either end with its port, the state, and the bytes in the queue for sending.
   const line = new RegExp(`:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} .. (?!0{8})[0-9A-F]{8}:`);
-  for (const table of TABLES) {
-    if (line.test(await readFile(table, "latin1").catch(() => ""))) return true;
-  }
-  return false;
+  return line.test(await readFile(table, "latin1").catch(() => ""));
 }

@@ -188,7 +188,7 @@ async function sendOnce(
   }
 }
 
-/** A body larger than this goes out in slices of as many bytes. */
+/** A body larger than this goes out in two slices, of which the last one has no more bytes. */
 const SLICE = 65_536;
 
 type Sliced = AsyncGenerator<Uint8Array>;
@@ -215,8 +215,8 @@ function outgoing(
 }
 
 /**
- * The slices of a body. All but the last are as large as a socket's buffer or larger, so that the next one is asked for
- * when they have drained; the last one leaves when the other end has those before.
+ * The two slices of a body. The first is as large as a socket's buffer or larger, so that the last one is asked for when
+ * it has drained; that leaves when the other end has the first.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -224,8 +224,8 @@ async function* sliced(
   complete: () => void,
   way: () => OnItsWay | undefined,
 ): Sliced {
-  let at = 0;
-  for (; bytes.length - at > SLICE; at += SLICE) yield bytes.subarray(at, at + SLICE);
+  const at = Math.floor((bytes.length - 1) / SLICE) * SLICE;
+  yield bytes.subarray(0, at);
   if (fence !== undefined) await way()?.delivered();
   await fence?.renew();
   complete();

@@ -19,7 +19,7 @@ interface RowOrigin {
 /** The rows of a block in their buffer. The lists have one number for each row. */
 interface WrittenRows {
   /** The items in UTF-8 from `start` on, a comma after each. */
-  readonly bytes: Buffer;
+  readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
@@ -77,17 +77,21 @@ export class RowBlock {
     );
   }
 
-  /** The rows `from` up to `to` as a block of their own, whose first row is the step `firstStep`. */
+  /**
+   * The rows `from` up to `to` as a block of their own, whose first row is the step `firstStep`. No row may be added to
+   * this block any more.
+   */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
-    const part = { ends: ends.slice(from, to), contextIds: contextIds.slice(from, to), lines: lines.slice(from, to) };
     const first = { object: this.firstObject + from, step: firstStep, index: this.#firstIndex + from };
+    if (from === 0 && to === this.length) return new RowBlock(this.#targeting, first, this.#rows);
+    const part = { ends: ends.slice(from, to), contextIds: contextIds.slice(from, to), lines: lines.slice(from, to) };
     return new RowBlock(this.#targeting, first, { bytes, start: this.#startOf(from), ...part });
   }
 
   /** The items of the rows `from` up to `to` in UTF-8, separated by commas. The bytes may not be changed. */
   items(from: number, to: number): Uint8Array {
-    return this.#rows.bytes.subarray(this.#startOf(from), this.#rows.ends[to - 1]);
+    return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
 
   /** The weight of a row in a request. */
@@ -109,7 +113,7 @@ export class RowBlock {
 
   /** The option that a row sends. */
   itemOf(row: number): StepOf<"addOptions">["item"] {
-    const text = this.#rows.bytes.toString("utf8", this.#startOf(row), this.#rows.ends[row]);
+    const text = this.#rows.bytes().toString("utf8", this.#startOf(row), this.#rows.ends[row]);
     const { targeting: _, ...item } = rowItem.parse(parseJson(text));
     return item;
   }
@@ -160,50 +164,100 @@ export interface RowRange {
 
 /** How many bytes of rows are kept in one piece. */
 const CHUNK_BYTES = 262_144;
-/** A UTF-16 code unit takes three bytes of UTF-8 at the most. */
-const BYTES_PER_UNIT = 3;
+/** How many code units are gathered before they become bytes: one by one, texts take three times as long. */
+const GATHERED_UNITS = 16_384;
 
 /** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows is copied at once. */
 export class RowWriter {
-  #chunk = Buffer.alloc(0);
-  #used = 0;
+  #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
+  /** What the rows of one targeting begin with. */
+  #head: { readonly targeting: string; readonly json: Json } | undefined;
 
   /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
-    const listed = contexts.length > 0 ? `,"contexts":[${contexts.map(quoted).join(",")}]` : "";
-    const text = `{"targeting":${quoted(targeting)},"name":${quoted(name)}${listed}},`;
-    const hasRoom = this.#reserve(text.length * BYTES_PER_UNIT);
+    if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
+    const head = this.#head.json;
+    const called = jsonOf(name);
+    let text = `{"targeting":${head.text},"name":${called.text}`;
+    let bytes = '{"targeting":,"name":},'.length + head.bytes + called.bytes;
+    for (const [at, contextId] of contexts.entries()) {
+      const listed = jsonOf(contextId);
+      text += `${at === 0 ? ',"contexts":[' : ","}${listed.text}`;
+      bytes += (at === 0 ? ',"contexts":[]'.length : COMMA_BYTES) + listed.bytes;
+    }
+    text += contexts.length > 0 ? "]}," : "},";
+    const hasRoom = this.#chunk.hasRoom(bytes);
+    if (!hasRoom) this.#chunk = new TextChunk(Math.max(bytes, CHUNK_BYTES));
     const isNext = hasRoom && this.#last?.block.isFollowedBy(targeting, place, object, step);
     const { block, rows } = (isNext && this.#last) || this.#begin(targeting, place, object, step);
-    this.#used += this.#chunk.write(text, this.#used);
-    rows.ends.push(this.#used - COMMA_BYTES);
+    rows.ends.push(this.#chunk.add(text, bytes) - COMMA_BYTES);
     rows.contextIds.push(contexts.length);
     if (place.line !== undefined) rows.lines.push(place.line);
     return block;
   }
 
   #begin(targeting: string, { index }: RowOrigin, object: number, step: number | undefined) {
-    const rows: WrittenRows = { bytes: this.#chunk, start: this.#used, ends: [], contextIds: [], lines: [] };
+    const chunk = this.#chunk;
+    const bytes = (): Buffer => chunk.bytes();
+    const rows: WrittenRows = { bytes, start: chunk.used, ends: [], contextIds: [], lines: [] };
     this.#last = { block: new RowBlock(targeting, { object, step, index }, rows), rows };
     return this.#last;
   }
+}
 
-  /** Makes room for a number of bytes; false where a new buffer had to be made for it. */
-  #reserve(bytes: number): boolean {
-    if (this.#used + bytes <= this.#chunk.length) return true;
-    this.#chunk = Buffer.allocUnsafeSlow(Math.max(bytes, CHUNK_BYTES));
-    this.#used = 0;
-    return false;
+/** Texts one behind the other in a buffer, in UTF-8. */
+class TextChunk {
+  readonly #bytes: Buffer;
+  /** What is not in the buffer yet, and where it begins. */
+  #gathered = "";
+  #written = 0;
+  /** How many bytes the texts take, those too that are not in the buffer yet. */
+  used = 0;
+
+  constructor(bytes: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(bytes);
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.used + bytes <= this.#bytes.length;
+  }
+
+  /** Adds a text that takes this many bytes; gives where it ends. */
+  add(text: string, bytes: number): number {
+    this.#gathered += text;
+    this.used += bytes;
+    if (this.#gathered.length >= GATHERED_UNITS) this.bytes();
+    return this.used;
+  }
+
+  /** The buffer with all texts in it. */
+  bytes(): Buffer {
+    if (this.#gathered !== "") this.#written += this.#bytes.write(this.#gathered, this.#written);
+    this.#gathered = "";
+    return this.#bytes;
   }
 }
 
-const ESCAPED = /[^\u0020-\u0021\u0023-\u005b\u005d-\ud7ff\ue000-\uffff]/;
+/** A text as JSON, and how many bytes that takes in UTF-8. */
+interface Json {
+  readonly text: string;
+  readonly bytes: number;
+}
 
-/**
- * A text as JSON. Most texts need no escapes, and testing for one first saves a quarter of the planning time of an
- * import.
- */
-function quoted(text: string): string {
-  return ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`;
+/** Most texts need no escapes, and their bytes are counted while that is seen. */
+function jsonOf(text: string): Json {
+  let bytes = 2;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    const isSurrogate = unit >= 0xd800 && unit <= 0xdfff;
+    if (unit < 0x20 || unit === 0x22 || unit === 0x5c || isSurrogate) return escaped(text);
+    bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
+  }
+  return { text: `"${text}"`, bytes };
+}
+
+function escaped(text: string): Json {
+  const json = JSON.stringify(text);
+  return { text: json, bytes: Buffer.byteLength(json) };
 }

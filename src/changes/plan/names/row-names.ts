@@ -11,6 +11,8 @@ export class RowNames {
   /** Objects whose names have the hash of another name. */
   readonly #others = new Map<string, number>();
   readonly #nameOf: (object: number) => string | undefined;
+  /** A name is looked up before it is added. */
+  #last = { name: "", hash: hashOf("") };
 
   constructor(nameOf: (object: number) => string | undefined) {
     this.#nameOf = nameOf;
@@ -18,15 +20,20 @@ export class RowNames {
 
   /** The object of a name. */
   get(name: string): number | undefined {
-    const object = this.#byHash.get(hashOf(name));
+    const object = this.#byHash.get(this.#hash(name));
     return object === undefined || this.#nameOf(object) === name ? object : this.#others.get(name);
   }
 
   /** Adds a name that was not there before. */
   add(name: string, object: number): void {
-    const hash = hashOf(name);
+    const hash = this.#hash(name);
     if (this.#byHash.has(hash)) this.#others.set(name, object);
     else this.#byHash.set(hash, object);
+  }
+
+  #hash(name: string): number {
+    if (this.#last.name !== name) this.#last = { name, hash: hashOf(name) };
+    return this.#last.hash;
   }
 }
 
