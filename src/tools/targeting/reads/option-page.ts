@@ -59,7 +59,8 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const { structured, text } = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    const frame = tokensOf(JSON.stringify(structured)) + tokensOf(text) + FENCE_TOKENS;
+    // The marks around the rows take as much as the estimate of these sentences is too large.
+    const frame = tokensOf(JSON.stringify(structured)) + tokensOf(text);
     return rowsThatFit(all, listLines(brief), null, frame);
   };
   // Whole IDs are handier; what does not fit that way is told in brief.
@@ -78,13 +79,11 @@ interface Around {
   readonly brief: BriefList | undefined;
 }
 
-/** The marks around the rows and the names of their columns, less what the estimate of our own sentences exceeds. */
-const FENCE_TOKENS = 18;
 /** No answer holds more rows. */
 const MOST_IN_BRIEF = 150;
 
 function fullNote(shown: number, wanted: number): string {
-  return `This page is full: ${shown} of ${wanted}.`;
+  return `Full page: ${shown} of ${wanted}.`;
 }
 
 function told(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
