@@ -45,6 +45,8 @@ export interface DecisionPage {
   readonly isOffered: () => boolean;
   /** Shows a waiting run to the person; false where nobody came to look. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
+  /** Whether nobody may approve what they asked for: then their client and a token decide nothing. Absent: they may. */
+  readonly needsOther?: () => boolean;
   /** Where people go by themselves; absent: it is opened for them. It opens nothing by itself. */
   readonly address?: () => string;
   /** What can be done where it is not offered and nothing else is left; absent: what is said over stdio. */

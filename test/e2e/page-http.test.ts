@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type ToolResult, textOf } from "../support/clients.ts";
@@ -7,6 +8,7 @@ import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { clientOf, loggedIn, postLogin, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { startStub } from "../support/stub-server.ts";
+import { connected } from "../support/view-hosts.ts";
 import { checkedReport } from "../support/writing.ts";
 
 const AGENT = { name: "agent" } as const;
@@ -17,6 +19,8 @@ const BOTH = { name: "both", approves: true, tools: true } as const;
 interface Calls {
   callTool(name: string, args: Record<string, unknown>): Promise<ToolResult>;
 }
+
+const targetings = z.looseObject({ results: z.array(z.looseObject({ _id: z.string().optional() })) });
 
 /** A new targeting, and the call that deletes it. */
 async function deletion(client: Calls) {
@@ -145,6 +149,46 @@ describe("an approver over HTTP", () => {
     writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
     expect(textOf(await (await deletion(client)).ask())).toContain("Nobody can approve");
   });
+});
+
+describe("where another approver is required", () => {
+  test.for(["auto", "legacy"] as const)(
+    "a client that asks its own person and shows views decides nothing (%s)",
+    async (era) => {
+      const server = await startApproved([BOTH, BOSS], {
+        more: { requireOtherApprover: true },
+        env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_TRUST_VIEWS: "on", TARGETING_MCP_SESSIONS: "on" },
+      });
+      const questions: string[] = [];
+      const requestInit = { headers: { authorization: `Bearer ${TOKENS.both}` } };
+      const host = await connected(new StreamableHTTPClientTransport(new URL(server.url), { requestInit }), era, {
+        answer: (question) => {
+          questions.push(question);
+          return { action: "accept", content: { confirm: true } };
+        },
+      });
+      const made = await host.call("create_targetings", { items: [{ name: "Sports fans" }] });
+      const ids = [targetings.parse(made.structuredContent).results[0]?._id ?? ""];
+      const answer = host.call("delete_targeting", { ids });
+      const boss = await loggedIn(server.origin, "boss");
+      const { runId } = await boss.waiting();
+      const secret = "A".repeat(43);
+      const decision = await host.call("decide_run", { runId, decision: "approve", secret });
+      expect(decision.isError).toBe(true);
+      expect((await boss.press(runId, "approve")).status).toBe(200);
+      const report = await answer;
+      expect(report.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+      expect(report._meta?.["targeting-mcp/decision"]).toBeUndefined();
+      // Where nobody else could approve, it is refused, and no token is given.
+      writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
+      const more = await host.call("create_targetings", { items: [{ name: "Travel fans" }] });
+      const others = [targetings.parse(more.structuredContent).results[0]?._id ?? ""];
+      const refused = await host.call("delete_targeting", { ids: others });
+      expect(JSON.stringify(refused)).toContain("Nobody can approve");
+      expect(refused.structuredContent).not.toHaveProperty("confirmation");
+      expect(questions).toEqual([]);
+    },
+  );
 });
 
 describe("the page over HTTP lets in", () => {

@@ -1,7 +1,7 @@
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
-import type { Reply, ToolContext } from "../../tools/context.ts";
+import type { Reply, ToolContext, ToolServices } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
 import { mayDecideInView } from "../../tools/writing/confirmation/in-view.ts";
 import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
@@ -47,7 +47,7 @@ export async function answerCall(
   { services: load, seal, redactor, log, audit, caller, views: allViews }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const services = await load();
+  const services = decidedByWhom(await load());
   const views = allViews?.metaOf(tool.name) && allViews;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],
@@ -68,12 +68,13 @@ export async function answerCall(
       return resultOf(failureAnswer({ message }, services.environment));
     }
     const asked = { tool: tool.name, input: prepared.input };
-    const said = replyTo(call, asked);
+    const isAsked = !needsOther(services);
+    const said = isAsked ? replyTo(call, asked) : undefined;
     const context = {
       signal: call.mcpReq.signal,
       caller,
       arrivedAt: services.clock.now(),
-      canAsk: () => canAsk(call, server),
+      canAsk: () => isAsked && canAsk(call, server),
       inView: views !== undefined && mayDecideInView(services),
       ...progressOf(call, log),
       // Spread last: adding fields to an object of this size after the spread is slow.
@@ -100,6 +101,17 @@ export async function answerCall(
       failureAnswer(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)), services.environment),
     );
   }
+}
+
+/** Whether only somebody else than the caller may approve what this call asks for. */
+function needsOther({ page }: ToolServices): boolean {
+  return page?.needsOther?.() === true;
+}
+
+/** Where somebody else has to approve, what comes from the caller's own client is no yes: the page alone decides. */
+function decidedByWhom(services: ToolServices): ToolServices {
+  if (!needsOther(services) || services.confirm === "off") return services;
+  return { ...services, confirm: "strict", trustViews: false };
 }
 
 /** Reports progress to clients that gave a token for it. A notification that cannot be sent is only logged. */

@@ -81,6 +81,7 @@ function whoLogIn({ settings, access: first, all, address, key, stopping }: Peop
     },
     pageFor: ({ name, owner, keys }, { id }) => ({
       isOffered: () => settings.page !== "off" && offersTo(of, { name, caller: owner, project: id }),
+      needsOther: () => access().requireOtherApprover === true,
       async show(run) {
         const [named] = [...access().projects].find(([, its]) => its === keys) ?? [];
         told({ ...run, project: named ?? (keys ? id : (settings.project.name ?? id)), url: address() });
