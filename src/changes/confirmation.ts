@@ -1,8 +1,11 @@
 import { createHash } from "node:crypto";
 import type { RunHeader } from "../runs/backend/store.ts";
+import type { Standing } from "../runs/outcome.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
+import type { Step } from "./rows/entries.ts";
+import { RowBlock } from "./rows/row-block.ts";
 import type { RunState } from "./state/change-state.ts";
 
 /** How long a person has to decide, in milliseconds. */
@@ -24,6 +27,25 @@ export function needsConfirmation({ losses }: Plan): boolean {
 export function lossDigest(losses: readonly Loss[]): string {
   const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
+}
+
+/** How many steps that delete or take away Context IDs are about objects that are not known to be done. */
+export function leftToTakeAway(state: Pick<RunState, "steps" | "standing">): number {
+  let left = 0;
+  for (const step of state.steps.parts()) {
+    if (step instanceof RowBlock || !takesAway(step)) continue;
+    if (step.objects.some((object) => OPEN.has(state.standing(object)))) left += 1;
+  }
+  return left;
+}
+
+const OPEN: ReadonlySet<Standing> = new Set(["pending", "unattempted", "unknown"]);
+
+function takesAway(step: Step): boolean {
+  if (step.operation === "deleteOptions" || step.operation === "deleteTargetings") return true;
+  if (step.operation !== "updateOptions") return false;
+  const { remove = [], set } = step.item.contexts ?? {};
+  return remove.length > 0 || set !== undefined;
 }
 
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };

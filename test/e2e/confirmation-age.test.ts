@@ -74,6 +74,13 @@ test("a confirmation that has expired, or is sealed with another key or for some
   expect(await service.count("deleteTargetings")).toBe(1);
 });
 
+/** Makes a run older. */
+async function aged(stateDir: string, runId: string, ageMs = TEN_MINUTES): Promise<void> {
+  const file = join(stateDir, "runs", runId, "run.json");
+  const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
+  await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - ageMs }));
+}
+
 /** A deletion of 300 sub-options, which takes two requests, stopped after the first; so many milliseconds old. */
 async function interruptedDeletion(ageMs: number) {
   const { service, server, client, targetingId } = await start({ TARGETING_MCP_CONFIRM: "off" });
@@ -87,9 +94,7 @@ async function interruptedDeletion(ageMs: number) {
   const { status, runId } = await deleting;
   expect(status).toBe("interrupted");
   await server.exited;
-  const file = join(server.stateDir, "runs", runId, "run.json");
-  const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
-  await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - ageMs }));
+  await aged(server.stateDir, runId, ageMs);
   const again = async (more: Readonly<Record<string, string>> = {}, answer?: Answer) => {
     const asking = { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_STATE_DIR: server.stateDir };
     const { url } = await startHttp({ ...service.live, ...asking, ...more });
@@ -153,4 +158,41 @@ describe("resume_run of a deletion", () => {
     expect(asked).toEqual([expect.stringContaining("150 deletions")]);
     expect(await service.count("deleteOptions")).toBe(said.action === "accept" ? 2 : 1);
   });
+});
+
+test("resume_run of Context IDs that a person agreed to take away asks anew after ten minutes, too", async () => {
+  const { service, server, client, targetingId } = await start();
+  // More Context IDs than one request may carry.
+  const gone = Array.from({ length: 60 }, (_, at) => `gone ${at}`);
+  const children = optionItems(300).map(({ name }) => ({ name, contexts: ["kept", ...gone] }));
+  await call(client, "bulk_add_options", { targetingId, items: [{ name: "Group", contexts: ["g"], children }] });
+  const items = children.map(({ name }) => ({ name, remove: gone }));
+  const asked = await call(client, "update_contexts", { targetingId, items });
+  expect(asked.status).toBe("needs_confirmation");
+  await service.slow("updateOptions", 800);
+  const taking = call(client, "update_contexts", { confirmation: asked.confirmation.token });
+  await expect.poll(() => service.count("updateOptions")).toBe(1);
+  server.child.kill("SIGTERM");
+  const { status, runId } = await taking;
+  expect(status).toBe("interrupted");
+  await server.exited;
+  const again = async () => {
+    const { url } = await startHttp({
+      ...service.live,
+      TARGETING_MCP_CONFIRM: "ask",
+      TARGETING_MCP_STATE_DIR: server.stateDir,
+    });
+    return HTTP_CLIENTS["2026 client, modern"]({ url });
+  };
+  await aged(server.stateDir, runId);
+  const later = await again();
+  const anew = await call(later, "resume_run", { runId });
+  expect(anew.status).toBe("needs_confirmation");
+  expect(anew.confirmation.effect).toMatch(
+    /^This goes on with update_contexts: \d+ changes of this run that take something away are/,
+  );
+  expect(await service.count("updateOptions")).toBe(1);
+  const { token: confirmation } = anew.confirmation;
+  const agreed = await call(later, "resume_run", { runId, confirmation });
+  expect(agreed).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
 });

@@ -1,7 +1,8 @@
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
+import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
+import { amount } from "../../platform/thousands.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
 import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
@@ -93,24 +94,31 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 }
 
 /**
- * What a person has to agree to before a run goes on: what they agreed to more than ten minutes ago, where it deletes.
- * Undefined where they need not.
+ * What a person has to agree to before a run goes on: what they agreed to more than ten minutes ago, where it deletes or
+ * takes away. Undefined where they need not.
  */
 export function yesToGoOn(run: ChangeRun, { clock }: Pick<ToolContext, "clock">): string | undefined {
-  const { call, createdAt } = run.header;
-  const { planned } = run.state;
-  const { deletes, mayTakeAway } = changeOf(call);
+  const { header, state } = run;
+  const { tool } = header.call;
+  const { deletes, mayTakeAway } = changeOf(header.call);
   // What was not planned yet would be planned anew: that may be something else than what they agreed to.
-  const isRecent = clock.now() - createdAt < CONFIRMATION_MS && planned;
-  const { pending, unattempted, unknown } = run.state.counts();
-  const open = pending + unattempted + unknown + run.state.refused();
-  if (!(deletes || (!planned && mayTakeAway)) || isRecent || (planned && open === 0)) return undefined;
-  return planned
-    ? `This goes on deleting: ${open} deletions of this run are not known to be done.`
-    : `This begins ${call.tool} as it was agreed to; it was cut short before it was planned.`;
+  if (!state.planned) {
+    return mayTakeAway ? `This begins ${tool} as it was agreed to; it was cut short before it was planned.` : undefined;
+  }
+  if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
+  if (deletes) {
+    const { pending, unattempted, unknown } = state.counts();
+    const open = pending + unattempted + unknown + state.refused();
+    return open === 0 ? undefined : `This goes on deleting: ${open} deletions of this run are not known to be done.`;
+  }
+  const { asked = "not_needed" } = state.facts;
+  const left = asked === "not_needed" ? 0 : leftToTakeAway(state);
+  if (left === 0) return undefined;
+  const [take, are] = left === 1 ? ["takes", "is"] : ["take", "are"];
+  return `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
 }
 
-/** Goes on with a run; a deletion that a person agreed to more than ten minutes ago is asked about anew. */
+/** Goes on with a run; what a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
 async function askedAgain(
   run: ChangeRun,
   confirmation: string | undefined,
