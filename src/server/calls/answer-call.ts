@@ -103,12 +103,12 @@ export async function answerCall(
   }
 }
 
-/** Whether only somebody else than the caller may approve what this call asks for. */
+/** Whether only another person than the caller may approve what this call asks for. */
 function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** Where somebody else has to approve, what comes from the caller's own client is no yes: the page alone decides. */
+/** Where another person has to approve, what comes from the caller's own client is no yes: the page alone decides. */
 function decidedByWhom(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };

@@ -25,7 +25,7 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/** The skills as they are asked for. Made before anybody asks, their digests would take a twentieth of the start. */
+/** The skills as they are asked for. Made at the start, their digests would take a twentieth of the start. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   let making: Promise<readonly ServedSkill[]> | undefined;
   const served = async (): Promise<readonly ServedSkill[]> => {

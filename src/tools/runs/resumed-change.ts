@@ -118,7 +118,7 @@ export function yesToGoOn(run: ChangeRun, { clock }: Pick<ToolContext, "clock">)
   return `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
 }
 
-/** Goes on with a run; what a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
+/** Goes on with a run. What a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
 async function askedAgain(
   run: ChangeRun,
   confirmation: string | undefined,
