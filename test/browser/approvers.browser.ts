@@ -1,6 +1,9 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
-import { startHttp } from "../support/http-server.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
 import { checkedReport } from "../support/writing.ts";
 import { findingsOfAxe, SCHEMES, tabTo, withBrowser } from "./browser.ts";
@@ -153,4 +156,51 @@ test("a server that starts again knows the session: the page comes back by itsel
     REFUSED,
   );
   expect(await server.isThere()).toBe(false);
+});
+
+test("a person takes the rejected rows of their agent's file home, and nothing else of it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-rejects-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, "brands.csv"), "name,contextId\nShoes,c1\nA!,c2\nBags,c3\nB?,c4\n");
+  const server = await startApproved([{ name: "both", approves: true, tools: true, folders: [folder] }]);
+  const targetingId = await server.sandbox.targeting("Brands");
+  const agent = await clientOf(server.url, "both");
+  const imported = await agent.callTool("bulk_add_options", { targetingId, file: join(folder, "brands.csv") });
+  expect(imported.structuredContent).toMatchObject({ status: "partial", counts: { succeeded: 2, failed: 2 } });
+  await onPage(`${server.origin}/`, async (page) => {
+    await logIn(page, TOKENS.both);
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.getByRole("link", { name: "bulk_add_options" }).click();
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Rejected rows" }).click();
+    const [head, ...rows] = (await readFile(await (await downloading).path(), "utf8")).trim().split("\r\n");
+    expect(head).toBe("name,contextId,reason");
+    expect(rows.map((row) => row.split(",", 2).join(","))).toEqual(["A!,c2", "B?,c4"]);
+    for (const row of rows) expect(row).toContain("not allowed");
+  });
+});
+
+test("a run of keys that only the server had that ended says so, and cannot be approved", async () => {
+  const env = { TARGETING_API_KEY: "", EVENT_APP_KEY: "", TARGETING_MCP_OWN_KEYS: "on", TARGETING_MCP_WAIT_MS: "1500" };
+  const server = await startApproved([{ name: "chief", approves: true, project: "*" }], { env });
+  const targetingId = await server.sandbox.targeting("Sports fans");
+  const headers = { "x-targeting-api-key": "sandbox-key" };
+  const agent = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url, headers });
+  await agent.callTool("delete_targeting", { ids: [targetingId] });
+  const { port } = new URL(server.url);
+  await onPage(
+    `${server.origin}/`,
+    async (page) => {
+      await logIn(page, TOKENS.chief);
+      await button(page, "Approve").waitFor();
+      expect(await button(page, "Approve").isEnabled()).toBe(true);
+      server.child.kill("SIGKILL");
+      await server.exited;
+      await startHttp(server.environment, ["--port", port]);
+      await page.getByText("The server that asked has ended: ask the agent again").first().waitFor();
+      expect(await button(page, "Approve").isDisabled()).toBe(true);
+      expect(await findingsOfAxe(page)).toEqual([]);
+    },
+    REFUSED,
+  );
 });
