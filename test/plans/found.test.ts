@@ -52,6 +52,14 @@ test("a new group goes again, into which nothing but an option went that was the
   expect(told).toContain('["Spring","Option A","Group",false,false,[]]');
 });
 
+test("a new group goes again whose name goes back to another option, while the only option in it leaves", async () => {
+  const told = await applied([thing("A"), thing("X", { name: "Taken" })], (idOf) => [
+    { _id: idOf("Taken"), name: "Given up" },
+    { name: "Taken", children: [{ _id: idOf("Option A"), name: "Option A" }] },
+  ]);
+  expect(told).toContain('["Spring","Option A","Taken",false,false,[]]');
+});
+
 // The new option waits for its name, and the group must hold something all the time.
 test.each([
   ["loses its last Context IDs", new Set(["own", "other"]), "Sub"],

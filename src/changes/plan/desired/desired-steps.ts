@@ -36,6 +36,7 @@ export function addSteps(
   const isAnyDone = changes.alreadyDone.size > 0;
   const names = isAnyDone ? new Map([...changes.there].map(([id, { name }]) => [name, id])) : new Map();
   const maps = { freed: new Map(), done: new Map(), moved: new Map(), spared: new Map(), last: new Map() };
+  const leaving = leavingFirst(open, early);
   const renames = renamesInOrder(open.updates);
   const making: Making = {
     given: new Map(),
@@ -46,11 +47,13 @@ export function addSteps(
     open,
     freeing,
     emptying,
+    leaving,
     ...place,
     ...maps,
   };
   addTargeting(making);
   addSpares(making, early);
+  for (const update of leaving.values()) addMove(making, update);
   addDeletions(making, (at) => early.has(at));
   for (const update of renames.ordered) addEarly(making, update);
   addCreations(making);
@@ -85,10 +88,38 @@ function treeOf({ _id, seen: { parent } }: DesiredDeletion): readonly string[] {
   return parent === null ? [_id] : [_id, parent];
 }
 
-function addDeletions({ plan, open, first, freed, spared }: Making, isMeant: (at: number) => boolean): void {
+/**
+ * The options, by item, that leave a group which is deleted before everything else, for a place that is there already.
+ * Deleted with them inside, the group would make them top-level options. Those for a new group follow: that may need the
+ * name of the deleted one.
+ */
+function leavingFirst({ updates, deletions }: OpenItems, early: ReadonlySet<number>): Making["leaving"] {
+  const gone = new Set(deletions.flatMap(({ at, item }) => (early.has(at) ? item._id : [])));
+  const leaving = updates.filter(({ item: { parent, seen } }) => {
+    const isOpen = parent === null || (parent !== undefined && "_id" in parent);
+    return isOpen && seen.parent !== null && gone.has(seen.parent);
+  });
+  return new Map(leaving.map((update) => [update.at, update]));
+}
+
+/** Moves an option; what else it changes follows. */
+function addMove(making: Making, { at, item: { _id, parent, seen } }: Placed<DesiredUpdate>): void {
+  const spare = making.spared.get(seen.parent ?? "");
+  const after = spare === undefined ? [] : [spare];
+  addUpdate(making, at, _id, parent === null ? { parent } : {}, { after, group: groupOf(parent, making) });
+}
+
+/** Adds deletions; that of a group waits for the options that leave it, and is not sent where one of them cannot. */
+function addDeletions({ plan, open, first, freed, spared, moved }: Making, isMeant: (at: number) => boolean): void {
+  const leavers = new Map<string, number[]>();
+  for (const { at, item } of open.updates) {
+    const step = moved.get(at);
+    if (step !== undefined && item.seen.parent !== null) push(leavers, item.seen.parent, step);
+  }
   for (const { at, item } of groupsBeforeTheirLast(open.deletions.filter((one) => isMeant(one.at)))) {
     const spare = spared.get(item.seen.parent ?? "");
-    const given = { objects: [first + at], ...(spare !== undefined && { after: [spare] }) };
+    const after = [...(leavers.get(item._id) ?? []), ...(spare === undefined ? [] : [spare])];
+    const given = { objects: [first + at], ...(after.length > 0 && { after }) };
     const step = plan.add(plan.make.deleteOption({ id: item._id }, isInTree(item), given));
     freed.set(at, step.id);
   }
@@ -111,6 +142,8 @@ function groupsBeforeTheirLast(deletions: readonly Placed<DesiredDeletion>[]): r
 
 function addSpares(making: Making, early: ReadonlySet<number>): void {
   const gone = new Set(making.open.deletions.flatMap(({ at, item }) => (early.has(at) ? item._id : [])));
+  // One that is deleted first needs a Context ID only where options leave it before.
+  for (const { item } of making.leaving.values()) gone.delete(item.seen.parent ?? "");
   for (const { group, contextId, about } of making.emptying.spared) {
     if (typeof group !== "string" || gone.has(group)) continue;
     addUpdate(making, about, group, { contexts: { add: [contextId] } });
@@ -213,8 +246,9 @@ function addUpdates(making: Making): void {
 }
 
 function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
-  const { freeing, changes, emptying, done, moved, spared } = making;
-  const { _id, name, parent, exposeChildren, contexts, seen } = item;
+  const { freeing, changes, emptying, done, moved, spared, leaving } = making;
+  const { _id, name, exposeChildren, contexts, seen } = item;
+  const parent = leaving.has(at) ? undefined : item.parent;
   const moving = freeing.movingFrom(at);
   const held = new Set(changes.there.get(_id)?.contexts);
   const add = (contexts?.add ?? []).filter((id) => !held.has(id));

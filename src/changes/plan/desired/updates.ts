@@ -25,6 +25,8 @@ export interface Making {
   readonly done: Map<number, number>;
   /** By item: the step that moves its option. What else it changes may have to wait for what waits for the move. */
   readonly moved: Map<number, number>;
+  /** By item: the options that leave a group which is deleted before everything else. */
+  readonly leaving: ReadonlyMap<number, Placed<DesiredUpdate>>;
   /** By group: the step that gives it a spare Context ID. */
   readonly spared: Map<string, number>;
   /** By option: its last step so far. The next one waits for it, since a request may name an option once. */
