@@ -175,7 +175,7 @@ export interface LeftRuns {
   hasRoomFor(project: string): boolean;
   /** Leaves a run, whose lease was given back, to others. */
   leave(runId: string): Promise<void>;
-  /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left. */
+  /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left, or there is room. */
   takesUp(projects: readonly string[], wake: () => void): Promise<void>;
   /**
    * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are

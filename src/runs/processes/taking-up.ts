@@ -2,8 +2,10 @@ import type { Clock } from "../../platform/clock.ts";
 import { type LeftRun, type LeftRuns, StoreUnavailableError } from "../backend/store.ts";
 import type { Run } from "../kind.ts";
 
-/** How often a process looks for runs that others left, in milliseconds; a notice makes it look at once. */
+/** How often a process looks for runs that others left, in milliseconds; a notice, or room for more, makes it look at once. */
 const LOOK_MS = 250;
+/** It does not look more often than this, in milliseconds, whatever it is told. */
+const SOONEST_MS = 20;
 /** How many runs are looked for at once: several processes look at the same time. */
 const AT_ONCE = 8;
 /** How soon it looks for more where it found as many, in milliseconds: those of a process that died wait. */
@@ -11,7 +13,7 @@ const LOOK_FOR_MORE_MS = 50;
 
 /** The runs of a project, as the taking up needs them. */
 interface ProjectRuns {
-  takeUpLeft(runId: string): Promise<Run | undefined>;
+  takeUpLeft(runId: string): Promise<Pick<Run, "rest"> | undefined>;
 }
 
 /** What taking up runs needs. */
@@ -28,13 +30,15 @@ export interface TakingUp {
 /** Goes on with runs that other processes left, until it is stopped. Resolves once this process counts as one that does. */
 export async function takeUpRuns(of: TakingUp): Promise<void> {
   const { left, projects, clock, stopping } = of;
-  let awake = (): void => {};
-  await left.takesUp([...projects.keys()], () => awake());
+  let woken = new AbortController();
+  await left.takesUp([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
   const pause = async (ms: number): Promise<void> => {
-    const woken = new AbortController();
-    awake = () => woken.abort();
-    await clock.sleep(ms, AbortSignal.any([woken.signal, stopping])).catch(() => undefined);
+    // Being woken while it looked counts, too: what it was told of may have come after.
+    const awake = AbortSignal.any([woken.signal, stopping]);
+    await clock.sleep(SOONEST_MS, stopping).catch(() => undefined);
+    await clock.sleep(ms - SOONEST_MS, awake).catch(() => undefined);
+    woken = new AbortController();
   };
   /** Gives whether there may be more. */
   const look = async (): Promise<boolean> => {
@@ -74,7 +78,7 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
 }
 
 /** Takes a run up; one that cannot be taken up waits until it is resumed by a call. */
-async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): Promise<Run | undefined> {
+async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): Promise<Pick<Run, "rest"> | undefined> {
   const { runId } = run;
   const runs = projects.get(run.project)?.();
   if (runs === undefined) return undefined;
