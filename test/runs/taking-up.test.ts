@@ -17,6 +17,7 @@ const ALONE: Member = {
   tellOfLeft: async () => {},
   changed: () => {},
   watch: () => () => {},
+  watchStops: () => () => {},
   close: async () => {},
 };
 const EMPTY: Database = {

@@ -148,6 +148,11 @@ export interface RunStore {
   askToStop(runId: string): Promise<void>;
   /** The requests to stop that were not taken back, each by a name of its own. */
   stopAsked(runId: string): Promise<readonly string[]>;
+  /**
+   * Calls the listener when the driver of a run is asked to stop it, which is a hint alone, until the given function is
+   * called; absent: no process tells.
+   */
+  watchStops?(runId: string, listener: () => void): () => void;
   /** Takes back requests to stop. */
   forgetStop(runId: string, asked: readonly string[]): Promise<void>;
   /** Removes runs that need not be kept any longer. */
