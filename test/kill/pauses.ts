@@ -20,10 +20,10 @@ export const PAUSES = [
   { run: "same", moment: "upload" },
   { run: "events", moment: "anywhere" },
 ] as const;
-export type PauseKind = (typeof PAUSES)[number];
+type PauseKind = (typeof PAUSES)[number];
 
 /** What a pause came to. */
-export interface Paused {
+interface Paused {
   /** Writes of the stopped process that arrived after the first one of the new holder. */
   readonly late: readonly string[];
   /** What is lost, doubled or told wrongly. */
@@ -48,14 +48,52 @@ const LONGEST_RUN_MS = 180_000;
 /** Longer than a lease lasts: 10 s in files, 6 s in a database. */
 const PAUSE_MS = { least: 10_500, most: 15_000 };
 
+/** How many pauses of which kinds, and how many of them side by side. */
+interface Schedule {
+  readonly kinds: readonly PauseKind[];
+  readonly count: number;
+  readonly atOnce: number;
+  /** Opens the place where the two processes of a pause keep their runs; absent: in files. */
+  readonly openPlace?: () => Promise<SharedPlace>;
+}
+
+/** Stops processes again and again; says what was wrong, and how often the other process took over. */
+export async function pauseAll({ kinds, count, atOnce, openPlace }: Schedule) {
+  const seed = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
+  const ends: string[] = [];
+  let next = 0;
+  let takenOver = 0;
+  const pauseInTurn = async (): Promise<void> => {
+    while (next < count) {
+      const number = next;
+      next += 1;
+      const kind = kinds[number % kinds.length] ?? PAUSES[0];
+      const about = `seed ${seed + number}, ${kind.run}, ${kind.moment}`;
+      try {
+        const { late, wrong, takenOver: isTakenOver } = await pauseOnce(kind, seed + number, openPlace);
+        takenOver += isTakenOver ? 1 : 0;
+        const shown = [...new Set([...late, ...wrong])].slice(0, 3);
+        const told = `${about}: ${late.length} late, ${wrong.length} wrong ${shown.join("; ")}`;
+        process.stdout.write(`${told}\n`);
+        if (shown.length > 0) ends.push(told);
+      } catch (thrown) {
+        ends.push(`${about}: ${thrown instanceof Error ? thrown.stack : String(thrown)}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, pauseInTurn));
+  process.stdout.write(`${count} pauses from seed ${seed} on; the other process took over in ${takenOver} of them\n`);
+  return { ends, takenOver };
+}
+
 /**
  * Stops a process of two at a moment that the seed says, for longer than its lease lasts, and looks at what came of it.
  * `openPlace` opens the place where they keep their runs.
  */
-export async function pauseOnce(
+async function pauseOnce(
   { run, moment }: PauseKind,
   seed: number,
-  openPlace: () => SharedPlace | Promise<SharedPlace> = () => placeInFiles(PROJECT),
+  openPlace = async () => placeInFiles(PROJECT),
 ): Promise<Paused> {
   const random = randomFrom(seed);
   const sandbox = await startSandbox({ lockWaitMs: 0 });
@@ -85,8 +123,7 @@ export async function pauseOnce(
     const [runId = ""] = await place.runs();
     const theirs = run === "another" ? second.call(call("Second")) : takeOver(second, runId, place, awake);
     await awake;
-    const takenOver =
-      (await held()).some((holder) => holder.pid === second.pid) || watcher.written.size > before.size;
+    const takenOver = (await held()).some((holder) => holder.pid === second.pid) || watcher.written.size > before.size;
     const told = await Promise.all([mine, theirs]);
     const ids = [...new Set([runId, ...told.flatMap((one) => (one === undefined ? [] : [one.runId]))])];
     const wrong: string[] = [];
