@@ -102,3 +102,29 @@ test("a process with room for one project takes the next one as soon as it is do
   expect(Math.max(...waits)).toBeLessThanOrEqual(20);
   expect(looks).toBeLessThan(20);
 });
+
+test("a process that is told of runs again and again looks for a third of the time at most", async () => {
+  const clock = virtualClock();
+  const stopping = new AbortController();
+  let wake = (): void => {};
+  let looks = 0;
+  const left: LeftRuns = {
+    ...leftRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
+    takesUp: async (_, given) => {
+      wake = given;
+    },
+    found: async () => {
+      looks += 1;
+      wake();
+      await clock.sleep(60);
+      if (looks === 10) stopping.abort();
+      wake();
+      return [];
+    },
+  };
+  const projects = new Map([["one", () => ({ takeUpLeft: async () => undefined })]]);
+  const began = clock.now();
+  await takeUpRuns({ left, projects, clock, stopping: stopping.signal, onProblem: () => {} });
+  await expect.poll(() => looks).toBe(10);
+  expect(clock.now() - began).toBeGreaterThanOrEqual(9 * 180);
+});

@@ -6,6 +6,8 @@ import type { Run } from "../kind.ts";
 const LOOK_MS = 250;
 /** It does not look more often than this, in milliseconds, whatever it is told. */
 const SOONEST_MS = 20;
+/** A look is followed by a pause of so many times as long as it took: where many runs wait, looking costs the store much. */
+const PAUSE_PER_LOOK = 2;
 /** How many runs are looked for at once: several processes look at the same time. */
 const AT_ONCE = 8;
 /** How soon it looks for more where it found as many, in milliseconds: those of a process that died wait. */
@@ -33,11 +35,12 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
   let woken = new AbortController();
   await left.takesUp([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
-  const pause = async (ms: number): Promise<void> => {
+  const pause = async (ms: number, lookedMs: number): Promise<void> => {
+    const soonest = Math.max(SOONEST_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
     // Being woken while it looked counts, too: what it was told of may have come after.
     const awake = AbortSignal.any([woken.signal, stopping]);
-    await clock.sleep(SOONEST_MS, stopping).catch(() => undefined);
-    await clock.sleep(ms - SOONEST_MS, awake).catch(() => undefined);
+    await clock.sleep(soonest, stopping).catch(() => undefined);
+    if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
     woken = new AbortController();
   };
   /** Gives whether there may be more. */
@@ -64,6 +67,7 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
     let isAway = false;
     while (!stopping.aborted) {
       let mayBeMore = false;
+      const began = clock.monotonic();
       try {
         mayBeMore = await look();
         isAway = false;
@@ -71,7 +75,7 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
         if (!isAway) of.onProblem(problem);
         isAway = true;
       }
-      await pause(mayBeMore ? LOOK_FOR_MORE_MS : LOOK_MS);
+      await pause(mayBeMore ? LOOK_FOR_MORE_MS : LOOK_MS, clock.monotonic() - began);
     }
   };
   void loop();
