@@ -1,8 +1,9 @@
 # The server over HTTP, from the archive that `npm run release` puts into release/: docs/deployment.md says what it needs.
 FROM node:24-alpine
 COPY release/*.tgz /tmp/
-RUN npm install --global --no-audit --no-fund /tmp/*.tgz && rm -r /tmp/*.tgz /root/.npm && mkdir /state && chown node:node /state
-USER node
+RUN npm install --global --no-audit --no-fund /tmp/*.tgz && rm -rf /tmp/*.tgz /root/.npm && mkdir -m 700 /state && chown 1000:1000 /state
+# The user node, by number: Kubernetes can tell only of a number that it is not root.
+USER 1000:1000
 ENV TARGETING_MCP_STATE_DIR=/state
 VOLUME /state
 EXPOSE 3000

@@ -233,7 +233,8 @@ function driverOf(
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {
     ...{ api, state, clock, serverClock, random, retryBudgetMs, signal, record, lease },
-    ...{ flush: run.flush, intend: run.intend, mayLeave: run.mayLeave, waiting: run.progress },
+    ...{ flush: run.flush, intend: run.intend, mayAnnounce: run.mayAnnounce, mayLeave: run.mayLeave },
+    waiting: run.progress,
     onExisting: changeOf(header.call).onExisting,
     change: (changes, more = {}) => {
       record({ t: "answer", at: clock.now(), changes, ...more });

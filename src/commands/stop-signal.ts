@@ -15,3 +15,8 @@ export function stopSignal(): Promise<void> {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());
   });
 }
+
+/** What some work gives; undefined where this process is asked to end before. */
+export function orAsked<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
+  return Promise.race([work, asked.then(() => undefined)]);
+}

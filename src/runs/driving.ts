@@ -8,7 +8,7 @@ import {
 } from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import type { Reason } from "./outcome.ts";
-import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
+import { RECENT_MS, type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
 import type { Lease } from "./turn.ts";
@@ -129,9 +129,13 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
       cause: stopRequests.cause,
       stop: stopRequests.stop,
     },
-    mayLeave: async () => {
+    mayAnnounce: () => {
       leaveToOthers();
-      return stopRequests.mayLeave();
+      return !stopRequests.signal.aborted;
+    },
+    mayLeave: async (intent) => {
+      leaveToOthers();
+      return stopRequests.mayLeave(intent?.stopAsked);
     },
     record: (entry) => {
       append(entry);
@@ -162,7 +166,7 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
     async () => held.journal?.close(),
     () => held.stopRequests.end(),
     ifHeld(async () => held.isLeft || kind.finish(held.files)),
-    ifHeld((lease) => lease.check()),
+    ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
       // Without a summary it counts as one that others take up.
       if (isToBeLeft(store, held, state)) held.isLeft = true;

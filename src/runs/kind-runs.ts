@@ -23,6 +23,10 @@ export interface RunInput {
  */
 const READ_LATER_MS = 250;
 
+type Reading<Call extends ToolCall, Entry, State extends RunView<Entry>> = ReturnType<
+  KeptRuns<Call, Entry, State>["read"]
+>;
+
 /** Keeps, starts, resumes and finds the runs of one kind, of one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
@@ -129,23 +133,16 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
     const lease = await leaseToResume(store, runId);
-    return lease === undefined ? this.find(runId) : this.#resume(runId, lease, () => true, given);
+    return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
   }
 
-  /** Goes on with a run by its lease. */
-  async #resume(
-    runId: string,
-    lease: Lease,
-    mayGoOn: (run: Pick<Run<Call, State>, "header" | "state">) => boolean,
-    given?: Again,
-  ): Promise<Run<Call, State>> {
-    const { store } = this.#context;
+  /** Goes on with a run by its lease; `read` reads it. */
+  async #resume(lease: Lease, read: () => Reading<Call, Entry, State>, given?: Again): Promise<Run<Call, State>> {
     const parts = await by(lease, async () => {
-      const found = await this.#kept.read(runId, true);
-      if (found === undefined) throw new RunStoreError(`run ${runId} is gone`, "Look for it with get_run.");
-      if (!mayGoOn(found)) throw new RunStoreError(`run ${runId} waits until a call resumes it`, "Call resume_run.");
+      const found = await read();
+      if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
       const { header, state, from, first } = found;
-      await store.reopen(header);
+      await this.#context.store.reopen(header);
       const meanwhile = from && (await this.initialState(header));
       return { header, state: from ?? state, meanwhile, first };
     });
@@ -183,14 +180,15 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Goes on with a run that was left; undefined where another process has it. Throws where that needs a call. */
-  async takeUpLeft(runId: string): Promise<Run<Call, State> | undefined> {
+  async takeUpLeft(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
-    const lease = await store.lease(runId);
-    if (lease?.isTakenOver) {
+    const lease = await store.lease(stored.header.runId);
+    if (lease === undefined) return undefined;
+    if (lease.isTakenOver) {
       this.kind.takenOver?.();
       await clock.sleep(READ_LATER_MS);
     }
-    return lease && this.#resume(runId, lease, (found) => this.kind.mayBeTakenUp?.(found, clock.now()) ?? true);
+    return this.#resume(lease, () => this.#kept.readLeft(stored));
   }
 
   /** The run of a call that this process drives. */

@@ -148,8 +148,10 @@ export interface Driving<Call, Entry, State> extends Finishing<Call, State> {
   write(): void;
   /** Marks the run as one that is started, where that was not done before. */
   markStarted(): Promise<void>;
+  /** Whether a request may be announced: false once this process knows that the run is to stop. */
+  mayAnnounce(): boolean;
   /** Whether a request may leave whose intent is on the disk. To be asked right before it leaves. */
-  mayLeave(): Promise<boolean>;
+  mayLeave(intent?: Intent): Promise<boolean>;
   /** Stops the run. */
   stop(cause: "cancelled" | "interrupted"): void;
   /** Calls the watchers with the counts, and with how long the run waits. */

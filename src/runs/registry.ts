@@ -1,5 +1,5 @@
 import type { ByteSource } from "../platform/bytes.ts";
-import { type LeftRuns, orUnreadable, type RunPart, type RunStore } from "./backend/store.ts";
+import { type LeftRuns, orUnreadable, type RunPart, type RunStore, type StoredRun } from "./backend/store.ts";
 import { isOfKind, toolOf } from "./entries.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
@@ -11,7 +11,7 @@ export interface AnyKindRuns {
   driven(runId: string): Run | undefined;
   find(runId: string): Promise<Run | undefined>;
   resume(runId: string): Promise<Run | undefined>;
-  takeUpLeft(runId: string): Promise<Run | undefined>;
+  takeUpLeft(stored: StoredRun): Promise<Run | undefined>;
   cancel(runId: string): Promise<Run | undefined>;
   withdraw(runId: string, ending?: Ending): Promise<Run | undefined>;
   stopAll(): Promise<void>;
@@ -72,7 +72,8 @@ export class Runs {
    * where that needs a call.
    */
   async takeUpLeft(runId: string): Promise<Run | undefined> {
-    return (await this.#kindOf(runId))?.takeUpLeft(runId);
+    const stored = await this.#store.read(runId);
+    return stored && this.#kindOfStored(stored)?.takeUpLeft(stored);
   }
 
   /**
@@ -154,7 +155,11 @@ export class Runs {
     const driven = this.#kinds.find((kind) => kind.driven(runId) !== undefined);
     if (driven !== undefined) return driven;
     const stored = await this.#store.read(runId);
-    return stored && this.#kinds.find(({ kind }) => isOfKind(kind, stored.header));
+    return stored && this.#kindOfStored(stored);
+  }
+
+  #kindOfStored({ header }: StoredRun): AnyKindRuns | undefined {
+    return this.#kinds.find(({ kind }) => isOfKind(kind, header));
   }
 
   /** The summary of a run that has none kept; undefined where it cannot be read, or has no objects yet. */

@@ -14,6 +14,8 @@ export interface Intent {
   readonly monotonic: number;
   /** Milliseconds since 1970. */
   readonly wall: number;
+  /** Whether the run was asked to stop before the announcement was durable; absent: that is not known. */
+  readonly stopAsked?: boolean;
 }
 
 /** The right of this process to send, for as long as it holds a lease. */
@@ -38,8 +40,11 @@ export interface Lease extends Turn {
   readonly isTakenOver: boolean;
   /** Resolves when no request of a holder before can leave any more. Rejects with the signal's reason. */
   settled(signal?: AbortSignal): Promise<void>;
-  /** Makes sure that it is still held. Throws a LeaseLostError where it is not. */
-  check(): Promise<void>;
+  /**
+   * Makes sure that it is still held; that it was renewed within the last `recentMs` may do. Throws a LeaseLostError where
+   * it is not.
+   */
+  check(recentMs?: number): Promise<void>;
   /** Gives it back; the next one can have it at once. */
   release(): Promise<void>;
 }
@@ -62,11 +67,16 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
+/** How long ago the clocks were read, in milliseconds, by the clock that says more; one that was set back counts, too. */
+export function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
+  return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
+}
+
 /**
  * Throws a HeldBackError where more than the window has passed on either clock; a clock that was set back counts, too.
  */
 export function checkFresh({ monotonic, wall }: Intent, clock: Clock): void {
-  const passed = Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
+  const passed = agoOf({ monotonic, wall }, clock);
   if (passed > SEND_WINDOW_MS) {
     throw new HeldBackError(`this process stood still for ${Math.round(passed)} ms before it could be sent`);
   }

@@ -53,6 +53,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
       log.push("intend");
       return turn.renew();
     },
+    mayAnnounce: () => !stop.signal.aborted,
     mayLeave: async () => !stop.signal.aborted,
     lease: soleTurn(time),
     connect: async () => {},

@@ -12,6 +12,12 @@ const LONGEST_MS = 5000;
 
 const cluster = withPostgres();
 
+/** For five seconds after a server of PostgreSQL started, all processes count as alive, so that they can connect again. */
+async function hasRunForLong(store: string): Promise<boolean> {
+  const query = "select pg_postmaster_start_time() < clock_timestamp() - interval '5 seconds' as is";
+  return (await statement(store, query)).rows[0]?.is === true;
+}
+
 test.runIf(isLong)(
   "ten runs of a worker that is killed go on within five seconds, each with its next request",
   async () => {
@@ -50,6 +56,7 @@ test.runIf(isLong)(
       );
       await expect.poll(() => ofEach(dying, before).every((at) => at !== undefined), { timeout: 30_000 }).toBe(true);
       const next = await started();
+      await expect.poll(() => hasRunForLong(store)).toBe(true);
       // At any moment of a request.
       await delay(death * 97);
       worker.child.kill("SIGKILL");

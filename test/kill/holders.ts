@@ -1,6 +1,10 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import { runsIn } from "./journals.ts";
 
 const lease = z.looseObject({ pid: z.number() });
 
@@ -10,8 +14,36 @@ export interface Holder {
   readonly pid: number;
 }
 
+/** The lease by which a process writes to the project, or the one by which it drives a run. */
+export type LeaseName = "project" | `run ${string}`;
+
+/** Where two processes of one project keep their runs. */
+export interface SharedPlace {
+  /** The settings with which processes keep them there. */
+  readonly settings: Readonly<Record<string, string>>;
+  runs(): Promise<readonly string[]>;
+  /** The newest holder of a lease; undefined where there is none. */
+  holder(name: LeaseName): Promise<Holder | undefined>;
+  /** Removes everything. */
+  close(): Promise<void>;
+}
+
+/** A place in files, for processes with this project. */
+export function placeInFiles(project: string): SharedPlace {
+  const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
+  const runs = join(state, "runs");
+  const folder = join(state, "projects", createHash("sha256").update(project).digest("hex").slice(0, 16));
+  return {
+    settings: { TARGETING_MCP_STATE_DIR: state },
+    runs: async () => runsIn(runs),
+    holder: async (name) =>
+      name === "project" ? holderIn(folder, "write") : holderIn(join(runs, name.slice("run ".length)), "driver"),
+    close: () => rm(state, { recursive: true, force: true }),
+  };
+}
+
 /** The newest holder of the lease of this name in a folder, as the files say; undefined where there is none. */
-export function holderIn(folder: string, name: string): Holder | undefined {
+function holderIn(folder: string, name: string): Holder | undefined {
   try {
     const numbers = readdirSync(folder).flatMap((file) => {
       const number = file.startsWith(`${name}.lease.`) ? Number(file.split(".").at(-1)) : Number.NaN;

@@ -1,17 +1,11 @@
-import { createHash } from "node:crypto";
-import { mkdtempSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { type Random, randomFrom } from "../faults/random.ts";
 import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
-import { holderIn } from "./holders.ts";
-import { runsIn } from "./journals.ts";
+import { type LeaseName, placeInFiles, type SharedPlace } from "./holders.ts";
 import { page, type Result, wrongEvents, wrongOptions } from "./truth.ts";
-import { type LeasePlace, openWatchingGate, type Watcher } from "./watching-gate.ts";
+import { type HeldLease, openWatchingGate, type Watcher, watcherOf } from "./watching-gate.ts";
 
 /**
  * What the other process does while the first one stands still: a run of its own, or to go on with the same run; and
@@ -26,10 +20,10 @@ export const PAUSES = [
   { run: "same", moment: "upload" },
   { run: "events", moment: "anywhere" },
 ] as const;
-export type PauseKind = (typeof PAUSES)[number];
+type PauseKind = (typeof PAUSES)[number];
 
 /** What a pause came to. */
-export interface Paused {
+interface Paused {
   /** Writes of the stopped process that arrived after the first one of the new holder. */
   readonly late: readonly string[];
   /** What is lost, doubled or told wrongly. */
@@ -42,6 +36,7 @@ const answered = z.looseObject({ result: z.looseObject({ structuredContent: z.lo
 const report = z.looseObject({ runId: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
 const targetings = z.object({ results: z.array(z.object({ data: z.object({ _id: z.string() }) })) });
 
+/** The project of the two processes. */
 const PROJECT = "paused";
 const KEYS = { "x-api-key": "sandbox-key", "content-type": "application/json" };
 /** Ten requests: those of the two processes take longer than the pause goes on after the lease has ended. */
@@ -50,22 +45,67 @@ const EVENTS = 700;
 /** How long a request takes, in milliseconds. */
 const REQUEST_MS = { events: 250, others: 600 };
 const LONGEST_RUN_MS = 180_000;
-/** Longer than a lease lasts: 10 s. */
+/** Longer than a lease lasts: 10 s in files, 6 s in a database. */
 const PAUSE_MS = { least: 10_500, most: 15_000 };
 
-/** Stops a process of two at a moment that the seed says, for longer than its lease lasts, and looks at what came of it. */
-export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promise<Paused> {
+/** How many pauses of which kinds, and how many of them side by side. */
+interface Schedule {
+  readonly kinds: readonly PauseKind[];
+  readonly count: number;
+  readonly atOnce: number;
+  /** Opens the place where the two processes of a pause keep their runs; absent: in files. */
+  readonly openPlace?: () => Promise<SharedPlace>;
+}
+
+/** Stops processes again and again; says what was wrong, and how often the other process took over. */
+export async function pauseAll({ kinds, count, atOnce, openPlace }: Schedule) {
+  const seed = Number(process.env.TARGETING_MCP_TEST_SEED ?? Date.now() % 1_000_000);
+  const ends: string[] = [];
+  let next = 0;
+  let takenOver = 0;
+  const pauseInTurn = async (): Promise<void> => {
+    while (next < count) {
+      const number = next;
+      next += 1;
+      const kind = kinds[number % kinds.length] ?? PAUSES[0];
+      const about = `seed ${seed + number}, ${kind.run}, ${kind.moment}`;
+      try {
+        const { late, wrong, takenOver: isTakenOver } = await pauseOnce(kind, seed + number, openPlace);
+        takenOver += isTakenOver ? 1 : 0;
+        const shown = [...new Set([...late, ...wrong])].slice(0, 3);
+        const told = `${about}: ${late.length} late, ${wrong.length} wrong ${shown.join("; ")}`;
+        process.stdout.write(`${told}\n`);
+        if (shown.length > 0) ends.push(told);
+      } catch (thrown) {
+        ends.push(`${about}: ${thrown instanceof Error ? thrown.stack : String(thrown)}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, pauseInTurn));
+  process.stdout.write(`${count} pauses from seed ${seed} on; the other process took over in ${takenOver} of them\n`);
+  return { ends, takenOver };
+}
+
+/**
+ * Stops a process of two at a moment that the seed says, for longer than its lease lasts, and looks at what came of it.
+ * `openPlace` opens the place where they keep their runs.
+ */
+async function pauseOnce(
+  { run, moment }: PauseKind,
+  seed: number,
+  openPlace = async () => placeInFiles(PROJECT),
+): Promise<Paused> {
   const random = randomFrom(seed);
   const sandbox = await startSandbox({ lockWaitMs: 0 });
-  const state = mkdtempSync(join(tmpdir(), "targeting-mcp-pause-"));
-  const runs = join(state, "runs");
-  const watcher = watcherOf({ run, runs, state });
+  const place = await openPlace();
+  const held = () => heldIn(place, run);
+  const watcher = watcherOf(held);
   const requestMs = run === "events" ? REQUEST_MS.events : REQUEST_MS.others;
   const beforeMs = random.below(requestMs);
   const pace = { beforeMs, afterMs: requestMs - beforeMs };
   const gates = await Promise.all([1, 2].map(() => openWatchingGate(sandbox.url, watcher, pace)));
   const servers = gates.map((gate) => {
-    const server = serverAt(gate.url, state);
+    const server = serverAt(gate.url, place.settings);
     gate.pid = server.pid;
     return server;
   });
@@ -80,11 +120,10 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
     const before = new Set(watcher.written);
     const pauseMs = random.between(PAUSE_MS.least, PAUSE_MS.most);
     const awake = delay(pauseMs).then(() => process.kill(first.pid, "SIGCONT"));
-    const [runId = ""] = runsIn(runs);
-    const theirs = run === "another" ? second.call(call("Second")) : takeOver(second, runId, runs, awake);
+    const [runId = ""] = await place.runs();
+    const theirs = run === "another" ? second.call(call("Second")) : takeOver(second, runId, place, awake);
     await awake;
-    const takenOver =
-      holdersOf(watcher).some((holder) => holder?.pid === second.pid) || watcher.written.size > before.size;
+    const takenOver = (await held()).some((holder) => holder.pid === second.pid) || watcher.written.size > before.size;
     const told = await Promise.all([mine, theirs]);
     const ids = [...new Set([runId, ...told.flatMap((one) => (one === undefined ? [] : [one.runId]))])];
     const wrong: string[] = [];
@@ -94,40 +133,22 @@ export async function pauseOnce({ run, moment }: PauseKind, seed: number): Promi
     for (const server of servers) await server.end();
     for (const gate of gates) gate.close();
     await sandbox.close();
-    await rm(state, { recursive: true, force: true });
+    await place.close();
   }
 }
 
-function watcherOf({ run, runs, state }: { run: PauseKind["run"]; runs: string; state: string }): Watcher & Reactions {
-  const project = createHash("sha256").update(PROJECT).digest("hex").slice(0, 16);
-  const ofProject: LeasePlace = { folder: join(state, "projects", project), name: "write" };
-  return {
-    written: new Set(),
-    late: [],
-    leases: () => {
-      const ofRuns = runsIn(runs).map((runId) => ({ folder: join(runs, runId), name: "driver" }));
-      if (run === "events") return ofRuns;
-      return run === "another" ? [ofProject] : [ofProject, ...ofRuns];
-    },
-    onBytes: () => {},
-    onWrite: () => {},
-  };
-}
-
-/** What a test does when something arrives. */
-interface Reactions {
-  onBytes: Watcher["onBytes"];
-  onWrite: Watcher["onWrite"];
-}
-
-function holdersOf(watcher: Watcher) {
-  return watcher.leases().map(({ folder, name }) => holderIn(folder, name));
+/** Who holds the leases that writes leave by: where two processes have a run each, that of the project alone. */
+async function heldIn(place: SharedPlace, run: PauseKind["run"]): Promise<readonly HeldLease[]> {
+  const ofRuns = run === "another" ? [] : (await place.runs()).map((runId): LeaseName => `run ${runId}`);
+  const names: readonly LeaseName[] = run === "events" ? ofRuns : ["project", ...ofRuns];
+  const holders = await Promise.all(names.map(async (name) => ({ name, holder: await place.holder(name) })));
+  return holders.flatMap(({ name, holder }) => (holder === undefined ? [] : [{ name, ...holder }]));
 }
 
 /** Stops a process when the moment has come. */
 async function stopAt(
   moment: PauseKind["moment"],
-  { random, watcher, pid, sandbox }: { random: Random; watcher: Watcher & Reactions; pid: number; sandbox: string },
+  { random, watcher, pid, sandbox }: { random: Random; watcher: Watcher; pid: number; sandbox: string },
 ): Promise<void> {
   const stop = (): void => void process.kill(pid, "SIGSTOP");
   const nth = random.between(1, 4);
@@ -153,14 +174,14 @@ async function stopAt(
 }
 
 /** Asks a process again and again to go on with a run, until it does or the run is over. */
-async function takeOver(server: Server, runId: string, runs: string, awake: Promise<unknown>) {
+async function takeOver(server: Server, runId: string, place: SharedPlace, awake: Promise<unknown>) {
   let over = false;
   void awake.then(() => {
     over = true;
   });
   for (;;) {
     const told = await server.call({ tool: "resume_run", args: { runId } });
-    if (over || holderIn(join(runs, runId), "driver")?.pid === server.pid) return told;
+    if (over || (await place.holder(`run ${runId}`))?.pid === server.pid) return told;
     await delay(200);
   }
 }
@@ -206,7 +227,7 @@ interface Call {
 
 type Server = ReturnType<typeof serverAt>;
 
-function serverAt(url: string, state: string) {
+function serverAt(url: string, settings: Readonly<Record<string, string>>) {
   const server = startNode([COMMAND], {
     TARGETING_API_URL: url,
     TARGETING_API_KEY: "sandbox-key",
@@ -214,7 +235,7 @@ function serverAt(url: string, state: string) {
     EVENT_APP_KEY: "sandbox-app-key",
     TARGETING_MCP_MODE: "live",
     TARGETING_MCP_PROJECT: PROJECT,
-    TARGETING_MCP_STATE_DIR: state,
+    ...settings,
     TARGETING_MCP_LOG_LEVEL: "silent",
     TARGETING_MCP_WAIT_MS: "1000",
   });

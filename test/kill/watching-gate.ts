@@ -1,23 +1,22 @@
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Holder, holderIn } from "./holders.ts";
+import type { Holder, LeaseName } from "./holders.ts";
 
-/** Where the lease lies that a request leaves by. */
-export interface LeasePlace {
-  readonly folder: string;
-  readonly name: string;
+/** A lease that writes leave by, and who holds it now. */
+export interface HeldLease extends Holder {
+  readonly name: LeaseName;
 }
 
 /** What all gates of a service tell. */
 export interface Watcher {
-  /** The leases that a write of now leaves by. */
-  leases(): readonly LeasePlace[];
+  /** Looks who holds the leases as a write of a process arrives: at one write after the other. */
+  look(pid: number): Promise<void>;
   /** Called as soon as so many bytes of a write's body have arrived, of so many. */
   onBytes(pid: number, write: number, arrived: number, total: number): void;
   /** Called when the last byte of a write has arrived. */
   onWrite(pid: number, write: number): void;
-  /** Holders that have written, as `folder name number`. */
+  /** Holders that have written, as `name number`. */
   readonly written: Set<string>;
   /** Writes that arrived after the first write of another, newer holder. */
   readonly late: string[];
@@ -53,7 +52,7 @@ export async function openWatchingGate(service: string, watcher: Watcher, pace: 
       arrived += bytes.length;
       if (arrived < total) watcher.onBytes(gate.pid, write, arrived, total);
     }
-    for (const place of watcher.leases()) note(watcher, place, gate.pid);
+    await watcher.look(gate.pid);
     watcher.onWrite(gate.pid, write);
     return Buffer.concat(chunks);
   };
@@ -89,13 +88,27 @@ export async function openWatchingGate(service: string, watcher: Watcher, pace: 
   return gate;
 }
 
-/** A write of a holder, or, where another one has written since it took over, one that is late. */
-function note({ written, late }: Watcher, { folder, name }: LeasePlace, pid: number): void {
-  const holder = holderIn(folder, name);
-  if (holder === undefined) return;
-  const key = (of: Holder): string => `${folder} ${name} ${of.number}`;
-  if (holder.pid === pid) written.add(key(holder));
-  else if (written.has(key(holder))) late.push(`${pid} wrote beside ${holder.pid}, which holds ${name}`);
+/** Watches the leases that writes leave by. */
+export function watcherOf(held: () => Promise<readonly HeldLease[]>): Watcher {
+  const [written, late]: [Set<string>, string[]] = [new Set(), []];
+  /** A write of a holder, or, where another one has written since it took over, one that is late. */
+  const note = ({ name, number, pid: holder }: HeldLease, pid: number): void => {
+    const key = `${name} ${number}`;
+    if (holder === pid) written.add(key);
+    else if (written.has(key)) late.push(`${pid} wrote beside ${holder}, which holds ${name}`);
+  };
+  let looks: Promise<void> = Promise.resolve();
+  return {
+    look(pid) {
+      looks = looks.then(async () => {
+        for (const one of await held()) note(one, pid);
+      });
+      return looks;
+    },
+    ...{ written, late },
+    onBytes: () => {},
+    onWrite: () => {},
+  };
 }
 
 function portOf(address: AddressInfo | string | null): number {

@@ -26,6 +26,8 @@ const server = z.looseObject({
   stop_grace_period: z.string(),
   read_only: z.literal(true),
   tmpfs: z.array(z.string()),
+  init: z.literal(true),
+  cap_drop: z.tuple([z.literal("ALL")]),
 });
 const compose = z.looseObject({
   services: z.looseObject({ one: server, two: server, worker: server, migrate: server }),
@@ -84,7 +86,6 @@ test("a replica of compose.yaml and the image serve with their own arguments, an
   const image = execForm("CMD");
   const [entry] = execForm("ENTRYPOINT");
   expect(entry).toBe("targeting-mcp");
-  expect(textOf("Dockerfile")).toContain("\nUSER node\n");
   for (const command of [image, services.one.command.filter((one) => one !== "--no-migrate")]) {
     const [name, ...args] = command;
     expect(name).toBe("http");
@@ -105,9 +106,21 @@ test("a replica of compose.yaml and the image serve with their own arguments, an
   expect([await checked(check, port), await checked(ofImage, port)]).toEqual([1, 1]);
 });
 
+test("the image and compose.yaml give one user the folder of its state, and time to stop", () => {
+  const image = textOf("Dockerfile");
+  const [, user = "0"] = /^USER (\d+):\1$/m.exec(image) ?? [];
+  expect(Number(user)).toBeGreaterThan(0);
+  expect(image).toContain(`mkdir -m 700 /state && chown ${user}:${user} /state\n`);
+  for (const { tmpfs, stop_grace_period: grace } of OURS) {
+    expect(tmpfs).toEqual(["/tmp", `/state:uid=${user},gid=${user},mode=0700`]);
+    // A process has ended 25 seconds after it was asked to.
+    expect(Number.parseInt(grace, 10)).toBeGreaterThan(25);
+  }
+});
+
 test("the proxy of compose.yaml leads to the replicas, and lets no body fail that the server takes", () => {
   const { content } = configs.proxy;
-  expect([...content.matchAll(/server (\w+):(\d+);/g)].map(([, host, port]) => [host, port])).toEqual([
+  expect([...content.matchAll(/server (\w+):(\d+) resolve;/g)].map(([, host, port]) => [host, port])).toEqual([
     ["one", "3000"],
     ["two", "3000"],
   ]);

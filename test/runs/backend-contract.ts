@@ -1,9 +1,12 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);
+/** How often a stop is asked for just when a request is announced. */
+const STOPS = 40;
 const never = new AbortController().signal;
 
 function headerOf(more: Partial<RunHeader> = {}): RunHeader {
@@ -123,6 +126,45 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await others.askToStop(runId);
       await runs.forgetStop(runId, asked);
       expect(await runs.stopAsked(runId)).toHaveLength(1);
+    });
+
+    test("takes no intent once somebody has asked to stop it, however closely the two follow each other", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      for (let turn = 0; turn < STOPS; turn += 1) {
+        const { runId } = await created(runs);
+        const lease = await runs.lease(runId);
+        if (lease === undefined) throw new Error("nobody holds it");
+        const journal = await runs.journal(runId, lease);
+        const asking = async () => {
+          await delay((turn % 10) / 4);
+          await others.askToStop(runId);
+          return all((await others.read(runId))?.entries);
+        };
+        const intending = async () => {
+          journal.append([`{"t":"intent"}`]);
+          const { stopAsked } = await journal.intend(lease);
+          return stopAsked ?? (await runs.stopAsked(runId)).length > 0;
+        };
+        const [there, isToStop] = await Promise.all([asking(), intending()]);
+        // What may leave was announced before the one who asked was answered.
+        if (!isToStop) expect(there).toEqual(['{"t":"intent"}']);
+        await journal.close();
+        await lease.release();
+      }
+    });
+
+    test("tells its driver at once when somebody asks to stop it, where processes tell each other", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const [{ runId }, other] = [await created(runs), await created(runs)];
+      const told: string[] = [];
+      const off = runs.watchStops?.(runId, () => told.push(runId));
+      if (off === undefined) return;
+      // The driver has its connection by then.
+      await runs.lease(runId);
+      await others.askToStop(other.runId);
+      await others.askToStop(runId);
+      await expect.poll(() => told).toEqual([runId]);
+      off();
     });
   });
 

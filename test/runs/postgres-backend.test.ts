@@ -1,9 +1,12 @@
-import { afterAll, afterEach, beforeAll } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import { postgresBackend } from "../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../src/runs/postgres/database/database.ts";
 import { migrate } from "../../src/runs/postgres/database/migrate.ts";
+import { StoredLease } from "../../src/runs/postgres/lease.ts";
 import { type TestPostgres, testPostgres } from "../cluster/postgres.ts";
 import { backendContract } from "./backend-contract.ts";
 
@@ -22,15 +25,47 @@ afterAll(async () => {
   await server.stop();
 });
 
-backendContract("in PostgreSQL", async () => {
+async function migrated(): Promise<string> {
   const url = await server.database();
   const database = openDatabase({ url, connections: 2 });
   await migrate(database);
   await database.close();
-  const keep = { days: 30, runs: 500 };
-  const made = [1, 2].map(() => postgresBackend({ url, connections: 5, clock: systemClock, keep }));
-  opened.push(...made);
-  const [one, other] = made;
-  if (one === undefined || other === undefined) throw new Error("two were made");
-  return [one, other];
+  return url;
+}
+
+function backendIn(url: string): Backend {
+  const backend = postgresBackend({ url, connections: 5, clock: systemClock, keep: { days: 30, runs: 500 } });
+  opened.push(backend);
+  return backend;
+}
+
+backendContract("in PostgreSQL", async () => {
+  const url = await migrated();
+  return [backendIn(url), backendIn(url)];
+});
+
+test("who asks to stop a run is answered after an append that did not see it is durable", async () => {
+  const url = await migrated();
+  const { runs } = backendIn(url);
+  const runId = "01JABCDEFGHJKMNPQRSTVWXYZ0";
+  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
+  await runs.create({ runId, kind: "contract", call: {}, ...of });
+  await runs.start(runId);
+  const lease = await runs.lease(runId);
+  if (!(lease instanceof StoredLease)) throw new Error("nobody holds it");
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query("begin");
+  const append = "select stop_asked from targeting_mcp.append($1, $2, $3, 0, 'intent', null, null, '6 s')";
+  const { rows } = await client.query(append, [runId, lease.name, lease.token]);
+  expect(rows).toEqual([{ stop_asked: false }]);
+  const events: string[] = [];
+  const asking = runs.askToStop(runId).then(() => events.push("asked"));
+  await delay(300);
+  events.push("durable");
+  await client.query("commit");
+  await asking;
+  expect(events).toEqual(["durable", "asked"]);
+  await client.end();
+  await lease.release();
 });

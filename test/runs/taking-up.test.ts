@@ -1,10 +1,30 @@
 import { expect, test } from "vitest";
 import type { LeftRuns } from "../../src/runs/backend/store.ts";
+import type { Database } from "../../src/runs/postgres/database/database.ts";
+import type { Member } from "../../src/runs/postgres/database/member.ts";
+import { leftRuns } from "../../src/runs/postgres/left-runs.ts";
 import { takeUpRuns } from "../../src/runs/processes/taking-up.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
 /** How many runs are left by a worker that writes to as many projects as it may by default. */
 const LEFT = 50;
+/** How long a run takes, in milliseconds. */
+const RUN_MS = 190;
+
+const ALONE: Member = {
+  number: async () => 1,
+  drives: async () => {},
+  tellOfLeft: async () => {},
+  changed: () => {},
+  watch: () => () => {},
+  watchStops: () => () => {},
+  close: async () => {},
+};
+const EMPTY: Database = {
+  rows: async () => [],
+  direct: () => Promise.reject(new Error("there is none")),
+  close: async () => {},
+};
 
 test("all runs of a worker that was killed are taken up within half a second, though few are looked for at once", async () => {
   const clock = virtualClock();
@@ -42,4 +62,69 @@ test("all runs of a worker that was killed are taken up within half a second, th
   await expect.poll(() => taken.size).toBe(LEFT);
   expect(Math.max(...most)).toBeLessThan(LEFT / 2);
   expect(Math.max(...taken.values()) - began).toBeLessThan(500);
+});
+
+test("a process with room for one project takes the next one as soon as it is done with one, and is not told in vain", async () => {
+  const clock = virtualClock();
+  const stopping = new AbortController();
+  const runs = ["one", "two", "three"].map((project) => ({ runId: `run of ${project}`, project }));
+  const waiting = new Set(runs);
+  const began: number[] = [];
+  const ended: number[] = [];
+  let looks = 0;
+  const left: LeftRuns = {
+    ...leftRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
+    found: async (projects) => {
+      looks += 1;
+      return [...waiting].filter(({ project }) => projects.includes(project));
+    },
+  };
+  const takeUpLeft = async (runId: string) => {
+    for (const run of runs) if (run.runId === runId) waiting.delete(run);
+    began.push(clock.now());
+    const rest = clock.sleep(RUN_MS).then(() => {
+      ended.push(clock.now());
+      if (ended.length === runs.length) stopping.abort();
+    });
+    return { rest };
+  };
+  await takeUpRuns({
+    left,
+    projects: new Map(runs.map(({ project }) => [project, () => ({ takeUpLeft })])),
+    clock,
+    stopping: stopping.signal,
+    onProblem: (problem) => {
+      throw problem;
+    },
+  });
+  await expect.poll(() => ended.length).toBe(runs.length);
+  const waits = began.slice(1).map((at, n) => at - (ended[n] ?? Number.NaN));
+  expect(Math.max(...waits)).toBeLessThanOrEqual(20);
+  expect(looks).toBeLessThan(20);
+});
+
+test("a process that is told of runs again and again looks for a third of the time at most", async () => {
+  const clock = virtualClock();
+  const stopping = new AbortController();
+  let wake = (): void => {};
+  let looks = 0;
+  const left: LeftRuns = {
+    ...leftRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
+    takesUp: async (_, given) => {
+      wake = given;
+    },
+    found: async () => {
+      looks += 1;
+      wake();
+      await clock.sleep(60);
+      if (looks === 10) stopping.abort();
+      wake();
+      return [];
+    },
+  };
+  const projects = new Map([["one", () => ({ takeUpLeft: async () => undefined })]]);
+  const began = clock.now();
+  await takeUpRuns({ left, projects, clock, stopping: stopping.signal, onProblem: () => {} });
+  await expect.poll(() => looks).toBe(10);
+  expect(clock.now() - began).toBeGreaterThanOrEqual(9 * 180);
 });

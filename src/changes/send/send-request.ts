@@ -60,7 +60,7 @@ function fresh(ids: readonly number[]): Batch {
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
-    if (!(await driver.mayLeave())) return GOES_ON;
+    if (!driver.mayAnnounce()) return GOES_ON;
     const startedAt = driver.clock.now();
     const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
     if (attempt.kind === "withheld") return GOES_ON;
@@ -103,7 +103,7 @@ async function attemptOnce(
   driver.record({ t: "send", steps, at: sentAt, again });
   const intent = await intendOrUndo(driver, turn);
   if (intent === undefined) return { kind: "turnLost" };
-  if (!(await driver.mayLeave())) {
+  if (!(await driver.mayLeave(intent))) {
     driver.withhold();
     return { kind: "withheld" };
   }

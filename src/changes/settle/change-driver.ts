@@ -39,11 +39,13 @@ export interface ChangeDriver {
   flush(): Promise<void>;
   /** As `flush`, for a request that is to leave by a turn of the project; throws a LeaseLostError, too. */
   intend(turn: Turn): Promise<Intent>;
+  /** Whether a request may be announced: false once this process knows that the run is to stop. */
+  mayAnnounce(): boolean;
   /**
    * Whether a request may leave whose intent is on the disk: false once the run was asked to stop, in whatever process.
    * To be asked right before it leaves.
    */
-  mayLeave(): Promise<boolean>;
+  mayLeave(intent: Intent): Promise<boolean>;
   /** The right of this process to drive the run. */
   readonly lease: Turn;
   /** Opens a connection for the next request, where none is idle; throws an ApiError. */

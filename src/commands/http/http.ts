@@ -31,7 +31,7 @@ import { NO_TRACES, observers } from "../connecting/observers.ts";
 import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../connecting/store.ts";
 import { exposures } from "../doctor/exposures.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { stopSignal } from "../stop-signal.ts";
+import { orAsked, stopSignal } from "../stop-signal.ts";
 import { VERSION } from "../version.ts";
 import { driveLeftRuns } from "./driving.ts";
 import { bracketed, checkAccess } from "./http-access.ts";
@@ -71,9 +71,10 @@ export async function runHttp(line: CommandLine): Promise<number> {
     observer,
   });
   const { log, services, start } = all.of(undefined);
-  if (!(await isStoreReady(settings, { migrates: mayMigrate(line), log }))) {
+  const isReady = await orAsked(isStoreReady(settings, { migrates: mayMigrate(line), log }), asked);
+  if (isReady !== true) {
     await closed(all, backend);
-    return 1;
+    return isReady === false ? 1 : 0;
   }
   const { face, calls, listensAt, asks } = await serverOf(
     { settings, access, all, input, host, port },

@@ -9,7 +9,7 @@ import { text, wholeNumber } from "../../settings/forms.ts";
 import { NO_TRACES, observers } from "../connecting/observers.ts";
 import { backendOf, giveUpAfter, isStoreReady, mayMigrate, withoutStore } from "../connecting/store.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { stopSignal } from "../stop-signal.ts";
+import { orAsked, stopSignal } from "../stop-signal.ts";
 import { driveLeftRuns, workerName } from "./driving.ts";
 import { listen } from "./listening.ts";
 import { projects } from "./projects.ts";
@@ -43,7 +43,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
     observer,
   });
   const { log } = all.of(undefined);
-  const isReady = await isStoreReady(settings, { migrates: mayMigrate(line), log });
+  const isReady = await orAsked(isStoreReady(settings, { migrates: mayMigrate(line), log }), asked);
   let probed: Server | undefined;
   if (isReady) {
     if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
@@ -66,5 +66,5 @@ export async function runWorker(line: CommandLine): Promise<number> {
   await backend.close();
   probed?.close();
   probed?.closeAllConnections();
-  return isReady ? 0 : 1;
+  return isReady === false ? 1 : 0;
 }

@@ -148,6 +148,11 @@ export interface RunStore {
   askToStop(runId: string): Promise<void>;
   /** The requests to stop that were not taken back, each by a name of its own. */
   stopAsked(runId: string): Promise<readonly string[]>;
+  /**
+   * Calls the listener when the driver of a run is asked to stop it, which is a hint alone, until the given function is
+   * called; absent: no process tells.
+   */
+  watchStops?(runId: string, listener: () => void): () => void;
   /** Takes back requests to stop. */
   forgetStop(runId: string, asked: readonly string[]): Promise<void>;
   /** Removes runs that need not be kept any longer. */
@@ -175,7 +180,7 @@ export interface LeftRuns {
   hasRoomFor(project: string): boolean;
   /** Leaves a run, whose lease was given back, to others. */
   leave(runId: string): Promise<void>;
-  /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left. */
+  /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left, or there is room. */
   takesUp(projects: readonly string[], wake: () => void): Promise<void>;
   /**
    * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are

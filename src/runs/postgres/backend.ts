@@ -66,7 +66,7 @@ function leasesIn(of: LeasesOf): SharedLeases {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
     async asked(project, lease) {
-      // Each append tells of it, so that it costs no statement of its own.
+      // The taking and each append tell of it, so that it costs no statement of its own.
       if (lease instanceof StoredLease) return Number(lease.asked);
       const query = "select asked from targeting_mcp.lease where name = $1";
       const [told] = await of.database.rows<{ asked: string }>(query, [nameOf(project)]);

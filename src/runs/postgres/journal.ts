@@ -8,6 +8,8 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
+  /** Not known where nothing was appended. */
+  readonly stop_asked: boolean | null;
 }
 
 /**
@@ -19,13 +21,16 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
   const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
-  let turns: Promise<void> = Promise.resolve();
+  let turns: Promise<unknown> = Promise.resolve();
 
-  /** One commit: what waits is appended, and the leases are renewed. */
-  const append = async (turn: StoredLease | undefined): Promise<void> => {
+  /** One commit: what waits is appended, and the leases are renewed. Gives whether the run was asked to stop before. */
+  const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
     const taken = waiting.length;
-    if (taken === 0 && turn === undefined) return lease.check();
+    if (taken === 0 && turn === undefined) {
+      await lease.check();
+      return undefined;
+    }
     const body = taken === 0 ? null : Buffer.concat(waiting);
     const values = [runId, driverOf(runId), lease.token, seq, body, turn?.name ?? null, turn?.token ?? null, TTL];
     const [told] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
@@ -42,9 +47,10 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
     if (body !== null) seq = BigInt(told.seq_now);
     waiting = waiting.slice(taken);
     of.member.changed(runId);
+    return told.stop_asked ?? undefined;
   };
   /** Appends follow each other. */
-  const inTurn = (turn?: StoredLease): Promise<void> => {
+  const inTurn = (turn?: StoredLease): Promise<boolean | undefined> => {
     const done = turns.then(() => append(turn));
     turns = done.catch(() => undefined);
     return done;
@@ -53,17 +59,18 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
     append: (line) => void waiting.push(bytesOf(line)),
     // The next flush throws what goes wrong here.
     write: () => void inTurn().catch(() => undefined),
-    flush: () => inTurn(),
+    flush: async () => void (await inTurn()),
     async intend(turn: Turn): Promise<Intent> {
       await lease.settled();
       const other = turn instanceof StoredLease && turn !== lease ? turn : undefined;
       await other?.settled();
+      let stopAsked: boolean | undefined;
       for (;;) {
         const intent = readClocks(of.clock);
-        await inTurn(other);
+        stopAsked = (await inTurn(other)) ?? stopAsked;
         if (other === undefined && turn !== lease) await turn.renew();
         // Where the database was away meanwhile, the readings are too old by now.
-        if (isFresh(intent, of.clock)) return intent;
+        if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
       }
     },
     async appendLate(line) {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../platform/clock.ts";
 import { HeldBackError } from "../../platform/fence.ts";
-import { checkFresh, type Intent, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
+import { agoOf, checkFresh, type Intent, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
 import type { Database } from "./database/database.ts";
 import type { Member } from "./database/member.ts";
 
@@ -30,13 +30,22 @@ export function plannerOf(runId: string): string {
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
-  const [taken] = await of.database.rows<{ new_epoch: string; taken_over: boolean; was_unsettled: boolean }>(
+  const [taken] = await of.database.rows<Taken & { [column: string]: unknown }>(
     "select * from targeting_mcp.take($1, $2, $3, $4)",
     [name, number, token, TTL],
   );
   if (taken === undefined) return undefined;
-  const { new_epoch, taken_over, was_unsettled } = taken;
-  return new StoredLease(of, { name, token, epoch: BigInt(new_epoch), isTakenOver: taken_over }, was_unsettled);
+  const epoch = BigInt(taken.new_epoch);
+  const lease = new StoredLease(of, { name, token, epoch, isTakenOver: taken.taken_over }, taken.was_unsettled);
+  lease.asked = BigInt(taken.asked_before);
+  return lease;
+}
+
+interface Taken {
+  readonly new_epoch: string;
+  readonly taken_over: boolean;
+  readonly was_unsettled: boolean;
+  readonly asked_before: string;
 }
 
 interface Holding {
@@ -56,7 +65,7 @@ export class StoredLease implements Lease {
   readonly #losing = new AbortController();
   readonly #settledAt: number;
   readonly #beat: NodeJS.Timeout;
-  #renewedAt: number;
+  #renewedAt: Intent;
   /** How often others had asked for it when it was renewed last. */
   asked = 0n;
 
@@ -66,8 +75,8 @@ export class StoredLease implements Lease {
     this.epoch = epoch;
     this.isTakenOver = isTakenOver;
     this.#of = of;
-    this.#renewedAt = of.clock.monotonic();
-    this.#settledAt = isUnsettled ? this.#renewedAt + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
+    this.#renewedAt = readClocks(of.clock);
+    this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
     // Where the lease cannot be renewed now, it is renewed again before a request leaves by it.
     this.#beat = setInterval(() => void this.#keepAlive().catch(() => undefined), BEAT_MS).unref();
   }
@@ -92,8 +101,9 @@ export class StoredLease implements Lease {
     }
   }
 
-  async check(): Promise<void> {
+  async check(recentMs = 0): Promise<void> {
     this.#losing.signal.throwIfAborted();
+    if (agoOf(this.#renewedAt, this.#of.clock) < recentMs) return;
     const [renewed] = await this.#of.database.rows<{ asked: string }>("select * from targeting_mcp.renew($1, $2, $3)", [
       this.name,
       this.token,
@@ -106,7 +116,7 @@ export class StoredLease implements Lease {
   /** Notes that an append has renewed it. */
   wasRenewed(asked: bigint = this.asked): void {
     this.asked = asked;
-    this.#renewedAt = this.#of.clock.monotonic();
+    this.#renewedAt = readClocks(this.#of.clock);
   }
 
   /** Notes that another holding has it; gives the error that says so. */
@@ -133,8 +143,7 @@ export class StoredLease implements Lease {
   }
 
   async #keepAlive(): Promise<void> {
-    if (this.#of.clock.monotonic() - this.#renewedAt < BEAT_MS / 2) return;
-    await this.check();
+    await this.check(BEAT_MS / 2);
   }
 }
 

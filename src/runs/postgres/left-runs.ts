@@ -47,6 +47,7 @@ export function leftRuns({ database, member }: StoredLeftRuns, { drives, paralle
   const driven = new Map<string, number>();
   /** The projects whose runs others may drive, too. */
   let shared: ReadonlySet<string> = new Set();
+  let wakeUp = (): void => {};
   const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;
   return {
     drives(project) {
@@ -54,14 +55,18 @@ export function leftRuns({ database, member }: StoredLeftRuns, { drives, paralle
       driven.set(project, (driven.get(project) ?? 0) + 1);
       return () => {
         const others = (driven.get(project) ?? 1) - 1;
+        const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
+        // Runs of other projects may have been passed over for want of room.
+        if (others <= 0 && wasFull) wakeUp();
       };
     },
     hasRoomFor,
     leave: () => member.tellOfLeft(),
     async takesUp(projects, wake) {
       shared = new Set(projects);
+      wakeUp = wake;
       await member.drives(projects, wake);
     },
     async found(projects, most) {

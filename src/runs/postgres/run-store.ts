@@ -5,7 +5,7 @@ import type { LeftRuns, Line, RunHeader, RunStore, RunSummary, StoredRun, Which 
 import { damaged } from "../entries.ts";
 import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-folder.ts";
 import type { Database } from "./database/database.ts";
-import type { Member } from "./database/member.ts";
+import { type Member, STOPS } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
@@ -102,6 +102,7 @@ export function storedRuns(
       return told?.driven === true;
     },
     ...stopWishes(database),
+    watchStops: (runId, listener) => of.member.watchStops(runId, listener),
     tidy: () => sweeper.all(),
     left,
     watch: (runId, listener) => of.member.watch(runId, listener),
@@ -128,10 +129,13 @@ const IS_DRIVEN = `
 function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked" | "forgetStop"> {
   return {
     async askToStop(runId) {
-      await database.rows("insert into targeting_mcp.stop_wish values ($1, $2) on conflict do nothing", [
-        runId,
-        randomUUID(),
-      ]);
+      // An append to the run either sees the request, or was committed before this has resolved.
+      await database.rows(
+        `with run as (select id from targeting_mcp.run where id = $1 for no key update),
+           made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
+         select pg_notify('${STOPS}', id) from run`,
+        [runId, randomUUID()],
+      );
     },
     stopAsked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
     async forgetStop(runId, asked) {

@@ -4,6 +4,10 @@ import { LeaseLostError } from "../turn.ts";
 
 /** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */
 const LOOK_MS = 100;
+/** The same where it is told. */
+const LOOK_IF_TOLD_MS = 1000;
+/** A lease that was renewed so short a time ago counts as held when a run rests, in milliseconds. */
+export const RECENT_MS = 100;
 
 /** The requests to stop a driven run, from this process and from others. */
 export interface StopRequests {
@@ -14,9 +18,10 @@ export interface StopRequests {
   readonly stop: (cause: "cancelled" | "interrupted") => void;
   /**
    * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
-   * request that leaves after a caller was told that the run stops had its intent on the disk before.
+   * request that leaves after a caller was told that the run stops had its intent on the disk before. `asked`: what the
+   * store said when it took the intent.
    */
-  readonly mayLeave: () => Promise<boolean>;
+  readonly mayLeave: (asked?: boolean) => Promise<boolean>;
   /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
   readonly end: () => Promise<void>;
 }
@@ -26,7 +31,7 @@ export interface StopRequests {
  * lease of the run once it is taken: a run that another process has taken over is stopped, too.
  */
 export function stopRequestsOf(
-  store: Pick<RunStore, "stopAsked" | "forgetStop">,
+  store: Pick<RunStore, "stopAsked" | "forgetStop" | "watchStops">,
   runId: string,
   lease: () => Pick<Lease, "check"> | undefined,
 ): StopRequests {
@@ -36,15 +41,18 @@ export function stopRequestsOf(
     cause = why;
     controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
   };
-  const mayLeave = async (): Promise<boolean> => {
-    if (!controller.signal.aborted && (await store.stopAsked(runId)).length > 0) stop("cancelled");
+  const isAsked = async (): Promise<boolean> => (await store.stopAsked(runId)).length > 0;
+  const mayLeave = async (asked?: boolean): Promise<boolean> => {
+    if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
     return !controller.signal.aborted;
   };
   const look = async (): Promise<void> => {
     if ((await mayLeave()) && (await isLost(lease()))) stop("interrupted");
   };
   // A check that fails is repeated, and made before each request in any case.
-  const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
+  const lookNow = (): void => void look().catch(() => undefined);
+  const notWatched = store.watchStops?.(runId, lookNow);
+  const timer = setInterval(lookNow, notWatched === undefined ? LOOK_MS : LOOK_IF_TOLD_MS).unref();
   return {
     signal: controller.signal,
     cause: () => cause,
@@ -52,6 +60,7 @@ export function stopRequestsOf(
     mayLeave,
     async end() {
       clearInterval(timer);
+      notWatched?.();
       // Requests to stop a run that another process has taken over are left for that process.
       if (await isLost(lease())) return;
       await store.forgetStop(runId, await store.stopAsked(runId));
@@ -62,7 +71,7 @@ export function stopRequestsOf(
 /** Whether another process has taken a lease over. */
 async function isLost(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
   try {
-    await lease?.check();
+    await lease?.check(RECENT_MS);
     return false;
   } catch (thrown) {
     if (thrown instanceof LeaseLostError) return true;

@@ -2,8 +2,12 @@ import type { Clock } from "../../platform/clock.ts";
 import { type LeftRun, type LeftRuns, StoreUnavailableError } from "../backend/store.ts";
 import type { Run } from "../kind.ts";
 
-/** How often a process looks for runs that others left, in milliseconds; a notice makes it look at once. */
+/** How often a process looks for runs that others left, in milliseconds; a notice, or room for more, makes it look at once. */
 const LOOK_MS = 250;
+/** It does not look more often than this, in milliseconds, whatever it is told. */
+const SOONEST_MS = 20;
+/** A look is followed by a pause of so many times as long as it took: where many runs wait, looking costs the store much. */
+const PAUSE_PER_LOOK = 2;
 /** How many runs are looked for at once: several processes look at the same time. */
 const AT_ONCE = 8;
 /** How soon it looks for more where it found as many, in milliseconds: those of a process that died wait. */
@@ -11,7 +15,7 @@ const LOOK_FOR_MORE_MS = 50;
 
 /** The runs of a project, as the taking up needs them. */
 interface ProjectRuns {
-  takeUpLeft(runId: string): Promise<Run | undefined>;
+  takeUpLeft(runId: string): Promise<Pick<Run, "rest"> | undefined>;
 }
 
 /** What taking up runs needs. */
@@ -28,13 +32,16 @@ export interface TakingUp {
 /** Goes on with runs that other processes left, until it is stopped. Resolves once this process counts as one that does. */
 export async function takeUpRuns(of: TakingUp): Promise<void> {
   const { left, projects, clock, stopping } = of;
-  let awake = (): void => {};
-  await left.takesUp([...projects.keys()], () => awake());
+  let woken = new AbortController();
+  await left.takesUp([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
-  const pause = async (ms: number): Promise<void> => {
-    const woken = new AbortController();
-    awake = () => woken.abort();
-    await clock.sleep(ms, AbortSignal.any([woken.signal, stopping])).catch(() => undefined);
+  const pause = async (ms: number, lookedMs: number): Promise<void> => {
+    const soonest = Math.max(SOONEST_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
+    // Being woken while it looked counts, too: what it was told of may have come after.
+    const awake = AbortSignal.any([woken.signal, stopping]);
+    await clock.sleep(soonest, stopping).catch(() => undefined);
+    if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
+    woken = new AbortController();
   };
   /** Gives whether there may be more. */
   const look = async (): Promise<boolean> => {
@@ -60,6 +67,7 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
     let isAway = false;
     while (!stopping.aborted) {
       let mayBeMore = false;
+      const began = clock.monotonic();
       try {
         mayBeMore = await look();
         isAway = false;
@@ -67,14 +75,14 @@ export async function takeUpRuns(of: TakingUp): Promise<void> {
         if (!isAway) of.onProblem(problem);
         isAway = true;
       }
-      await pause(mayBeMore ? LOOK_FOR_MORE_MS : LOOK_MS);
+      await pause(mayBeMore ? LOOK_FOR_MORE_MS : LOOK_MS, clock.monotonic() - began);
     }
   };
   void loop();
 }
 
 /** Takes a run up; one that cannot be taken up waits until it is resumed by a call. */
-async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): Promise<Run | undefined> {
+async function takenUp({ left, projects, onProblem }: TakingUp, run: LeftRun): Promise<Pick<Run, "rest"> | undefined> {
   const { runId } = run;
   const runs = projects.get(run.project)?.();
   if (runs === undefined) return undefined;

@@ -64,7 +64,7 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
     kept.delete(project);
     if (before !== undefined && (await isStillHeld(before.lease))) return before;
     const lease = await waitedFor(project, signal);
-    return { lease, lastAsked: await leases.asked(project, undefined) };
+    return { lease, lastAsked: await leases.asked(project, lease) };
   };
   return {
     hold: (project, work, signal, caller) =>
@@ -106,10 +106,13 @@ interface HeldLease {
 
 const NEVER = new AbortController().signal;
 
+/** Where a lease was renewed so short a time ago, in milliseconds, what is done by it next tells whether it is held. */
+const RECENT_MS = 100;
+
 /** Whether a lease that was kept is still held. Where the check fails, the lease is given back if possible. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
-    await lease.check();
+    await lease.check(RECENT_MS);
     return true;
   } catch {
     await lease.release().catch(() => undefined);

@@ -12,6 +12,8 @@ const ONCE = AbortSignal.abort();
 /** The notices that processes send each other; a process that misses one looks by itself a little later. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
+/** Tells of a request to stop a run, by its ID. */
+export const STOPS = "targeting_mcp_stops";
 /** How often a process tells which runs have changed, in milliseconds, and of how many in one notice. */
 const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
@@ -28,11 +30,16 @@ export interface Member {
   changed(runId: string): void;
   /** Calls the listener when another process tells that a run has changed, until the given function is called. */
   watch(runId: string, listener: () => void): () => void;
+  /** Calls the listener when a process asks the driver of a run to stop it, until the given function is called. */
+  watchStops(runId: string, listener: () => void): () => void;
   /** Ends the sign of life. */
   close(): Promise<void>;
 }
 
 type Session = Awaited<ReturnType<Database["direct"]>>;
+
+/** By run. */
+type Listeners = Map<string, Set<() => void>>;
 
 /** What the other processes know of this one, and what it wants to hear of them. */
 interface Shown {
@@ -40,8 +47,8 @@ interface Shown {
   number?: number | undefined;
   projects: readonly string[];
   wake: () => void;
-  /** By run. */
-  readonly listeners: Map<string, Set<() => void>>;
+  readonly changes: Listeners;
+  readonly stops: Listeners;
 }
 
 /**
@@ -49,7 +56,7 @@ interface Shown {
  * its own, which ends with the process. It begins at the first use.
  */
 export function memberOf(database: Database, clock: Clock = systemClock): Member {
-  const shown: Shown = { projects: [], wake: () => {}, listeners: new Map() };
+  const shown: Shown = { projects: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
   const closing = new AbortController();
   let seen: NodeJS.Timeout | undefined;
@@ -81,12 +88,11 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
       }
     }
   };
-  const showLife = async (): Promise<void> => {
-    await database.rows(
-      "update targeting_mcp.worker set seen_at = clock_timestamp(), projects = $2 where number = $1",
-      [shown.number, shown.projects],
-    );
-  };
+  const showLife = () =>
+    database.rows("update targeting_mcp.worker set seen_at = clock_timestamp(), projects = $2 where number = $1", [
+      shown.number,
+      shown.projects,
+    ]);
   const tell = teller(database);
   return {
     async number() {
@@ -112,24 +118,22 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
       await database.rows(`select pg_notify('${LEFT}', '')`);
     },
     changed: tell.changed,
-    watch(runId, listener) {
+    watch: (runId, listener) => {
       // Without a session nothing is heard, and the runs are looked at all the same.
       void connected().catch(() => undefined);
-      return listening(shown.listeners, runId, listener);
+      return listening(shown.changes, runId, listener);
     },
+    watchStops: (runId, listener) => listening(shown.stops, runId, listener),
     async close() {
       closing.abort();
       clearInterval(seen);
       await tell.now();
-      const client = await session?.catch(() => undefined);
-      if (client === undefined) return;
-      await client.query("delete from targeting_mcp.worker where number = $1", [shown.number]).catch(() => undefined);
-      await client.end().catch(() => undefined);
+      await ended(await session?.catch(() => undefined), shown.number);
     },
   };
 }
 
-function listening(listeners: Shown["listeners"], runId: string, listener: () => void): () => void {
+function listening(listeners: Listeners, runId: string, listener: () => void): () => void {
   const mine = listeners.get(runId) ?? new Set();
   listeners.set(runId, mine.add(listener));
   return () => {
@@ -167,7 +171,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
     const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
     if (number > 0) await client.query("select pg_advisory_lock($1, $2)", [LOCKS, number]);
     shown.number ??= (await isKeptOut(database, number)) ? number : -number;
-    await client.query(`listen ${LEFT}; listen ${CHANGED}`);
+    await client.query(`listen ${LEFT}; listen ${CHANGED}; listen ${STOPS}`);
     await client.query(
       `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
        on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
@@ -179,9 +183,15 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   }
   client.on("notification", ({ channel, payload = "" }) => {
     if (channel === LEFT) return shown.wake();
-    for (const runId of payload.split(" ")) for (const listener of shown.listeners.get(runId) ?? []) listener();
+    const listeners = channel === STOPS ? shown.stops : shown.changes;
+    for (const runId of payload.split(" ")) for (const listener of listeners.get(runId) ?? []) listener();
   });
   return client;
+}
+
+async function ended(client: Session | undefined, number: number | undefined): Promise<void> {
+  await client?.query("delete from targeting_mcp.worker where number = $1", [number]).catch(() => undefined);
+  await client?.end().catch(() => undefined);
 }
 
 /** Whether the lock of this session keeps others out: with a pooler between, sessions are shared. */

@@ -148,7 +148,7 @@ $$;
 
 -- Takes a lease: no row while another holding has it. A holder that did not give it back may still be there.
 create function targeting_mcp.take(a_name text, a_worker int, a_token uuid, ttl interval)
-returns table (new_epoch bigint, taken_over boolean, was_unsettled boolean) language plpgsql as $$
+returns table (new_epoch bigint, taken_over boolean, was_unsettled boolean, asked_before bigint) language plpgsql as $$
 declare
   held targeting_mcp.lease;
   is_silent boolean;
@@ -156,7 +156,7 @@ begin
   insert into targeting_mcp.lease values (a_name, 1, a_token, a_worker, clock_timestamp() + ttl, false, false)
     on conflict do nothing;
   if found then
-    return query select 1::bigint, false, false;
+    return query select 1::bigint, false, false, 0::bigint;
     return;
   end if;
   select * into held from targeting_mcp.lease where name = a_name for update skip locked;
@@ -169,7 +169,7 @@ begin
     set epoch = epoch + 1, token = a_token, worker = a_worker, until = clock_timestamp() + ttl,
       released = false, unsettled = held.unsettled or is_silent
     where name = a_name;
-  return query select held.epoch + 1, is_silent, held.unsettled or is_silent;
+  return query select held.epoch + 1, is_silent, held.unsettled or is_silent, held.asked;
 end $$;
 
 -- Renews a lease; no row where another holding has it. Gives how often others asked for it.
@@ -185,23 +185,25 @@ $$;
 -- made again.
 create function targeting_mcp.append(
   a_run text, a_lease text, a_token uuid, a_seq bigint, a_body bytea, a_turn text, a_turn_token uuid, ttl interval
-) returns table (result text, turn_asked bigint, seq_now bigint) language plpgsql as $$
+) returns table (result text, turn_asked bigint, seq_now bigint, stop_asked boolean) language plpgsql as $$
 declare
   my_epoch bigint;
   turn_asks bigint := 0;
   found_seq bigint;
+  -- Unknown where nothing is appended.
+  is_to_stop boolean;
 begin
   -- Through a pooler the setting of a session says nothing.
   if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
   select r.epoch into my_epoch from targeting_mcp.renew(a_lease, a_token, ttl) r;
   if not found then
-    return query select 'run lost', 0::bigint, 0::bigint;
+    return query select 'run lost', 0::bigint, 0::bigint, null::boolean;
     return;
   end if;
   if a_turn is not null then
     select r.asked into turn_asks from targeting_mcp.renew(a_turn, a_turn_token, ttl) r;
     if not found then
-      return query select 'turn lost', 0::bigint, 0::bigint;
+      return query select 'turn lost', 0::bigint, 0::bigint, null::boolean;
       return;
     end if;
   end if;
@@ -214,15 +216,17 @@ begin
       if found_seq = a_seq + 1 and exists (
         select from targeting_mcp.entry where run = a_run and seq = a_seq and late = 0 and epoch = my_epoch
       ) then
-        return query select 'ok', turn_asks, found_seq;
+        return query select 'ok', turn_asks, found_seq, null::boolean;
       else
-        return query select 'elsewhere', turn_asks, coalesce(found_seq, -1);
+        return query select 'elsewhere', turn_asks, coalesce(found_seq, -1), null::boolean;
       end if;
       return;
     end if;
     insert into targeting_mcp.entry (run, seq, late, epoch, body) values (a_run, a_seq, 0, my_epoch, a_body);
+    -- Who asks to stop a run locks its row before, so that what is not seen here is asked after this has been committed.
+    is_to_stop := exists (select from targeting_mcp.stop_wish where run = a_run);
   end if;
-  return query select 'ok', turn_asks, a_seq + 1;
+  return query select 'ok', turn_asks, a_seq + 1, is_to_stop;
 end $$;
 `;
 
