@@ -1,8 +1,10 @@
 import { expect } from "vitest";
+import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { baseOf } from "../../src/plans/base/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount } from "../../src/plans/diff/plan.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
+import { objectResults } from "../../src/runs/report.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import { isPossible, type Thing, type World } from "./meaning.ts";
 import { CALM, type Modelled, modelled, overwrite, put, randomTrouble, worldIn } from "./modelled.ts";
@@ -58,6 +60,23 @@ function deletedIn({ project }: Modelled, from: number): readonly string[] {
     .flatMap((change) => (change.actor === "run" && change.what === "optionDeleted" ? [change.id] : []));
 }
 
+/** How close to each other two writers make an option so that nothing tells which one is whose. */
+const ONE_INSTANT_MS = 50;
+
+/**
+ * The options that a run made, and those that it takes for its own since another writer made them, with the same name, in
+ * the instant in which its own request was lost.
+ */
+function createdIn(log: Modelled["project"]["log"], { state }: ChangeRun): readonly string[] {
+  const told = new Set(objectResults(state).flatMap(({ did, _id }) => (did === "created" && _id ? [_id] : [])));
+  const writes = log.flatMap(({ actor, at }) => (actor === "run" ? [at] : []));
+  return log.flatMap(({ actor, at, what, id }) => {
+    if (what !== "optionCreated") return [];
+    const isAlike = told.has(id) && writes.some((write) => Math.abs(write - at) <= ONE_INSTANT_MS);
+    return actor === "run" || isAlike ? [id] : [];
+  });
+}
+
 /** Another writer's edits, of a possible targeting. */
 function editAsOther(scene: Modelled, targetingId: string, random: Random): void {
   const now = worldIn(scene.project, targetingId);
@@ -102,9 +121,7 @@ export async function checkOtherWriter(seed: number, withTrouble: boolean, servi
     checkNothingOverwritten({ planned: exported, found, left });
   }
   if (!isPossible(left) || run.state.facts.stale !== undefined) return true;
-  const created = new Set(
-    project.log.slice(from).flatMap((one) => (one.actor === "run" && one.what === "optionCreated" ? [one.id] : [])),
-  );
+  const created = new Set(createdIn(project.log.slice(from), run));
   if (random.chance(0.3)) editAsOther(scene, targetingId, random);
   const back = (await scene.wayBack(run.header.runId)).header;
   if (back === undefined) return true;

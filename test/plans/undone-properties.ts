@@ -76,6 +76,16 @@ function toldOf({ state, status }: ChangeRun): string {
   return JSON.stringify({ status: status(), stopped: state.stopped, results: objectResults(state) });
 }
 
+/**
+ * Whether all that is left of a run could not be told from what others make: its process died in the instant in which the
+ * service made it. Then it is told as unknown, and not made again.
+ */
+function isUnclear({ state }: ChangeRun): boolean {
+  const left = objectResults(state).filter(({ outcome }) => outcome !== "succeeded" && outcome !== "alreadyDone");
+  const codes = left.map(({ reason }) => reason?.code);
+  return codes.includes("OWNER_UNCLEAR") && codes.every((code) => code === "OWNER_UNCLEAR" || code === "NEEDS_FAILED");
+}
+
 /** Plans a desired state onto a targeting, and carries that out. */
 export async function appliedTo(targetingId: string, desired: Desired, scene: Modelled) {
   const there = await readTargeting(scene.api, targetingId, { signal });
@@ -107,7 +117,9 @@ export async function checkUndone(
       expect(byNames(scene.project), what).toEqual(wanted);
       return;
     }
-    const back = await scene.carriedOut(header, trouble());
+    const given = trouble();
+    const back = await scene.carriedOut(header, given);
+    if (given !== CALM && isUnclear(back)) return;
     expect(back.status(), `${what}: ${toldOf(back)}\n${answer.text}`).toBe("succeeded");
     expect(byNames(scene.project), `${what}: ${answer.text}`).toEqual(wanted);
     runId = header.runId;
