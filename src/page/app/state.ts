@@ -29,6 +29,6 @@ export const coverage = signal<readonly CoverageRow[]>([]);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
 
-/** The most rows of a list; of the list of events fewer, since it changes ten times a second. */
+/** The most rows of a list; of the list of events fewer, since it changes four times a second. */
 export const MOST_ROWS = 500;
 export const MOST_EVENTS = 100;

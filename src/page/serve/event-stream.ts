@@ -17,8 +17,8 @@ interface Update<Message> {
   readonly position: string;
 }
 
-/** At most ten updates a second: changes in between travel together. */
-const EVERY_MS = 100;
+/** At most four updates a second: changes in between travel together, and a browser draws each once. */
+const EVERY_MS = 250;
 /** A line that says nothing, so that a broken connection is noticed on both sides. */
 const SIGN_OF_LIFE_MS = 10_000;
 
