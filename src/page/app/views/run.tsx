@@ -51,7 +51,7 @@ export function Status({ of }: { readonly of: RunRow["status"] }) {
 
 /** How far a run is. */
 export function Progress({ counts, label }: { readonly counts: RunCounts; readonly label: string }) {
-  const done = counts.items - counts.pending;
+  const done = counts.items - counts.pending - counts.unattempted;
   return (
     <>
       <progress max={Math.max(1, counts.items)} value={done} aria-label={label} />{" "}
@@ -150,6 +150,7 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
         <Status of={run.status} />{" "}
         {isBegun && counts.items > 0 && <Progress counts={counts} label="Progress of the run" />}
       </p>
+      {run.status === "interrupted" && run.standsStill !== undefined && <p class="warning">{run.standsStill}</p>}
       {run.decided !== undefined && (
         <p>
           <Text of={run.decided} />
