@@ -71,7 +71,9 @@ function Kind({ kind, changes, omitted }: KindOfChange) {
           {alone.map(changeLine)}
           {[...groups].map(([group, inside]) => (
             <li key={group}>
-              <Text of={group} />
+              <span class="group">
+                <Text of={group} />
+              </span>
               <ul>{inside.map(changeLine)}</ul>
             </li>
           ))}

@@ -46,7 +46,7 @@ export type Act = (run: RunRow, action: RunAction) => void;
 
 /** The status of a run. */
 export function Status({ of }: { readonly of: RunRow["status"] }) {
-  return <span class={of}>{STATUSES[of]}</span>;
+  return <span class={`state ${of}`}>{STATUSES[of]}</span>;
 }
 
 /** How far a run is. */
@@ -157,10 +157,12 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
         </p>
       )}
       {isBegun && (
-        <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])}>
+        <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])} className="counts">
           <tr>
             {outcomes.map((name) => (
-              <td key={name}>{number(counts[name])}</td>
+              <td key={name} class={counts[name] === 0 ? "none" : name}>
+                {number(counts[name])}
+              </td>
             ))}
           </tr>
         </Table>
