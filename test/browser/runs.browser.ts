@@ -89,7 +89,7 @@ test("runs are listed, and one is shown with its counts, failures, downloads and
       "Seasonal",
       "Easter +3",
       "Renamed 1",
-      "Shoes: Shoes → safe\\u{202E}gnp.exe",
+      "Shoes → safe\\u{202E}gnp.exe",
       "Moved 1",
       "Boots: top level → Shoes",
       "Changed Context IDs 1",
