@@ -74,6 +74,8 @@ export interface RunRow {
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   /** Who agreed or declined, and where, in words. */
   readonly decided?: string;
+  /** Of a run that is unfinished and that no process drives: why nothing happens, and what makes it go on. */
+  readonly standsStill?: string;
   /** Of a run that waits for a yes. */
   readonly waiting?: Waiting;
   /** The actions that its buttons are for. */

@@ -52,6 +52,11 @@ export class Runs {
     return this.#store.left;
   }
 
+  /** Whether a run that no process drives is to be taken up by one that drives, without being asked to. */
+  async isToBeTakenUp(runId: string): Promise<boolean> {
+    return this.#store.left !== undefined && (await this.#store.summary(runId)) === undefined;
+  }
+
   /**
    * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */

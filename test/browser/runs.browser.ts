@@ -5,6 +5,14 @@ import { ENDED, MARKUP, PARTIAL, RUNNING, STALE, WAITING } from "./runs.ts";
 
 const { onPage } = withBrowser();
 
+/** On how many lines a text of the view stands. */
+const linesOf = (text: string) => `{
+  const holders = [...document.querySelectorAll("main *")].filter(({ textContent }) => textContent === ${JSON.stringify(text)});
+  const range = document.createRange();
+  range.selectNodeContents(holders.at(-1));
+  new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
+}`;
+
 const ALL = [WAITING, STALE, ENDED, RUNNING, PARTIAL];
 
 test("a run that waits is shown with its exact effect, and is approved or declined", async () => {
@@ -81,7 +89,7 @@ test("runs are listed, and one is shown with its counts, failures, downloads and
       "Seasonal",
       "Easter +3",
       "Renamed 1",
-      "Shoes: Shoes → safe\\u{202E}gnp.exe",
+      "Shoes → safe\\u{202E}gnp.exe",
       "Moved 1",
       "Boots: top level → Shoes",
       "Changed Context IDs 1",
@@ -104,6 +112,24 @@ test("runs are listed, and one is shown with its counts, failures, downloads and
     expect(await page.getByRole("button", { name: "Resume run", exact: true }).isDisabled()).toBe(true);
     await page.getByRole("button", { name: "Undo", exact: true }).click();
     await expect.poll(() => made.asked.at(-1)).toBe("/page/runs/01PARTIAL/undo {}");
+  });
+});
+
+test("on a phone no word of a table is taken apart, and only tables scroll sideways", async () => {
+  const made = await serveMadeRuns({ details: ALL });
+  await onPage(made.url, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const [address, words] of [
+      ["#/runs", ["Tool", "Status", "Started", "running", "waits for a decision", "bulk_add_options"]],
+      ["#/runs/01PARTIAL", ["Succeeded", "Already done", "What happened", "2 failed", "partly done"]],
+    ] as const) {
+      await page.goto(`${made.url}/${address}`);
+      for (const text of words) {
+        await page.locator("main").getByText(text, { exact: true }).first().waitFor();
+        expect([text, await page.evaluate(linesOf(text))]).toEqual([text, 1]);
+      }
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+    }
   });
 });
 

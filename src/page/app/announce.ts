@@ -8,7 +8,7 @@ const EVERY_MS = 2000;
 const counts = computed(() => {
   switch (route.value.view) {
     case "approvals":
-      return said(waitingRuns.value.length, "run waits for a decision", "runs wait for a decision");
+      return said(waitingRuns.value.length, "run waits for a decision.", "runs wait for a decision.");
     case "runs": {
       const running = runList.value.filter(({ status }) => status === "running").length;
       return `${said(runList.value.length, "run", "runs")}, ${running} running.`;

@@ -11,7 +11,9 @@ export function Login({ ways }: { readonly ways: LoginWays }) {
     event.preventDefault();
     const answer = await send<unknown>(PATHS.login, { token: new FormData(event.currentTarget).get("token") });
     if ("message" in answer) refusal.value = answer.message;
-    else location.replace(PATHS.page);
+    else if (location.pathname !== PATHS.page) location.replace(PATHS.page);
+    // The view or run that the address names is kept.
+    else location.reload();
   };
   return (
     <main>

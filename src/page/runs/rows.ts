@@ -20,6 +20,13 @@ const MOST_RUNS = 200;
 export const ENDED = "The server that asked has ended: ask the agent again.";
 /** Why a run that waits cannot be approved any more. */
 export const STALE = "Changed since it was planned.";
+/** Why nothing happens to a run that was begun. */
+const STANDS_STILL = {
+  onStore:
+    "No server or worker drives this run now. It goes on by itself when one with the key of its project does: start " +
+    "targeting-mcp worker, or a server without TARGETING_MCP_DRIVE=off.",
+  onMachine: "The server that drove this run has ended. It goes on when it is resumed.",
+} as const;
 
 /** The recent runs, the newest first; `ofOthers` are more of them. */
 export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
@@ -95,12 +102,20 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     },
     ...{ startedAt: createdAt, updatedAt: state.updatedAt, requests: state.requests },
     ...(asked !== undefined && { decided: askedWords(asked) }),
+    ...(await standsStill(run, shown)),
     ...(waiting
       ? waitingParts(waiting, shown, notApproved(run, to))
       : isOwn
         ? withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
         : { actions: [] }),
   };
+}
+
+/** What is said of a run that no process drives although nothing of this machine stopped it. */
+async function standsStill(run: Run, { services: { runs } }: Shown): Promise<Pick<RunRow, "standsStill">> {
+  if (run.status() !== "interrupted") return {};
+  if (await runs.isToBeTakenUp(run.header.runId)) return { standsStill: STANDS_STILL.onStore };
+  return run.state.stopped === undefined ? { standsStill: STANDS_STILL.onMachine } : {};
 }
 
 function isPlan(run: Run): boolean {

@@ -71,7 +71,9 @@ function Kind({ kind, changes, omitted }: KindOfChange) {
           {alone.map(changeLine)}
           {[...groups].map(([group, inside]) => (
             <li key={group}>
-              <Text of={group} />
+              <span class="group">
+                <Text of={group} />
+              </span>
               <ul>{inside.map(changeLine)}</ul>
             </li>
           ))}
@@ -84,15 +86,19 @@ function Kind({ kind, changes, omitted }: KindOfChange) {
 
 function changeLine(change: PlanChange, place: number) {
   const { kind, name, from, to, added, removed, isTargeting } = change;
+  const hasValues = kind === "renamed" || kind === "moved" || kind === "settings";
+  // What is renamed may be named already by the values.
+  const isNamed = kind === "renamed" && (name === from || name === to);
   return (
     <li key={place}>
-      <Text of={name} />
-      {isTargeting && " (the targeting itself)"}
-      {(kind === "renamed" || kind === "moved" || kind === "settings") && (
+      {!isNamed && <Text of={name} />}
+      {hasValues && !isNamed && ": "}
+      {hasValues && (
         <>
-          : <Value of={from} /> → <Value of={to} />
+          <Value of={from} /> → <Value of={to} />
         </>
       )}
+      {isTargeting && " (the targeting itself)"}
       {added !== undefined && added > 0 && <ins> +{number(added)}</ins>}
       {removed !== undefined && removed > 0 && <del> −{number(removed)}</del>}
     </li>

@@ -46,7 +46,7 @@ const DONE = {
   decline: "Declined.",
   cancel: "The run is being cancelled.",
   undo: "The way back is being planned; it then waits for a decision.",
-  resume: "The run goes on.",
+  resume: "The run is being resumed.",
 } as const;
 
 /** Does what a run's button says. */

@@ -46,12 +46,12 @@ export type Act = (run: RunRow, action: RunAction) => void;
 
 /** The status of a run. */
 export function Status({ of }: { readonly of: RunRow["status"] }) {
-  return <span class={of}>{STATUSES[of]}</span>;
+  return <span class={`state ${of}`}>{STATUSES[of]}</span>;
 }
 
 /** How far a run is. */
 export function Progress({ counts, label }: { readonly counts: RunCounts; readonly label: string }) {
-  const done = counts.items - counts.pending;
+  const done = counts.items - counts.pending - counts.unattempted;
   return (
     <>
       <progress max={Math.max(1, counts.items)} value={done} aria-label={label} />{" "}
@@ -150,16 +150,19 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
         <Status of={run.status} />{" "}
         {isBegun && counts.items > 0 && <Progress counts={counts} label="Progress of the run" />}
       </p>
+      {run.status === "interrupted" && run.standsStill !== undefined && <p class="warning">{run.standsStill}</p>}
       {run.decided !== undefined && (
         <p>
           <Text of={run.decided} />
         </p>
       )}
       {isBegun && (
-        <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])}>
+        <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])} className="counts">
           <tr>
             {outcomes.map((name) => (
-              <td key={name}>{number(counts[name])}</td>
+              <td key={name} class={counts[name] === 0 ? "none" : name}>
+                {number(counts[name])}
+              </td>
             ))}
           </tr>
         </Table>

@@ -23,22 +23,22 @@ function RunTable() {
   return (
     <>
       <h1>Runs</h1>
-      <Table caption="Runs" heads={["Started", "Tool", "Targeting", "Status", "Progress", "Asked by"]}>
+      <Table caption="Runs" heads={["Tool", "Status", "Progress", "Targeting", "Started", "Asked by"]} className="runs">
         {shown.map(({ runId, startedAt, tool, targeting, status, counts, caller }) => (
           <tr key={runId}>
-            <td>
-              <Time at={startedAt} />
-            </td>
             <th scope="row">
               <a href={`#/runs/${encodeURIComponent(runId)}`}>{tool}</a>
             </th>
             <td>
-              <Text of={targeting?.name ?? targeting?._id ?? ""} most={120} />
-            </td>
-            <td>
               <Status of={status} />
             </td>
             <td>{counts.items > 0 && <Progress counts={counts} label={`Progress of ${tool}`} />}</td>
+            <td>
+              <Text of={targeting?.name ?? targeting?._id ?? ""} most={120} />
+            </td>
+            <td>
+              <Time at={startedAt} />
+            </td>
             <td>
               <Text of={caller ?? ""} most={120} />
             </td>

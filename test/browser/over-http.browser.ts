@@ -1,0 +1,81 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
+import * as z from "zod";
+import { testPostgres } from "../cluster/postgres.ts";
+import { startHttp } from "../support/http-server.ts";
+import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
+import { findingsOfAxe, withBrowser } from "./browser.ts";
+
+const { onPage } = withBrowser();
+/** The browser itself notes that nothing is shown before the login. */
+const NOT_IN_YET = { mayLog: /Failed to load resource.*401/ } as const;
+/** One entry that calls tools and sees the runs of its own calls on the page. */
+const BOTH = [{ name: "both", approves: true, tools: true }] as const;
+
+const startedRun = z.looseObject({ runId: z.string(), status: z.string() });
+
+async function logIn(page: Page): Promise<void> {
+  await page.getByLabel("Token", { exact: true }).fill(TOKENS.both);
+  await page.getByRole("button", { name: "Log in", exact: true }).click();
+}
+
+test("after the login, the rejected rows of a file are downloaded as the table that they came from", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "page-files-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const server = await startApproved([{ ...BOTH[0], folders: [folder] }]);
+  const targetingId = await server.sandbox.targeting("Spring");
+  const file = join(folder, "options.csv");
+  await writeFile(file, "name,contextId\nNews,1.23E+15\nGood,b\n속보_1,c\n");
+  const client = await clientOf(server.url, "both");
+  const { runId, status } = startedRun.parse(
+    (await client.callTool("bulk_add_options", { targetingId, file })).structuredContent,
+  );
+  expect(status).toBe("partial");
+  const address = `${server.origin}/page/runs/${runId}/rejects`;
+  expect((await fetch(address)).status).toBe(401);
+  await onPage(
+    `${server.origin}/#/runs/${runId}`,
+    async (page) => {
+      await logIn(page);
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("link", { name: "Rejected rows", exact: true }).click(),
+      ]);
+      expect(download.suggestedFilename()).toBe(`${runId}-rejects.csv`);
+      const text = await readFile(await download.path(), "utf8");
+      const rows = text.split("\r\n").map((line) => line.split(",").slice(0, 2).join(","));
+      expect(rows).toEqual(["\uFEFFname,contextId", "News,1.23E+15", "속보_1,c", ""]);
+      expect(text).toContain("scientific notation");
+    },
+    NOT_IN_YET,
+  );
+});
+
+test("a run that nobody drives says so, and goes on by itself as soon as a server drives", async () => {
+  const postgres = await testPostgres();
+  onTestFinished(() => postgres.stop());
+  const store = { TARGETING_MCP_STORE: await postgres.database(), TARGETING_MCP_WAIT_MS: "500" };
+  const server = await startApproved(BOTH, { env: { ...store, TARGETING_MCP_DRIVE: "off" } });
+  const targetingId = await server.sandbox.targeting("Spring");
+  const client = await clientOf(server.url, "both");
+  const items = [{ name: "Good", contexts: ["b"] }];
+  const { runId } = startedRun.parse(
+    (await client.callTool("bulk_add_options", { targetingId, items })).structuredContent,
+  );
+  await onPage(
+    `${server.origin}/#/runs/${runId}`,
+    async (page) => {
+      await logIn(page);
+      await page.getByText("No server or worker drives this run now.").waitFor();
+      expect(await page.locator("main").innerText()).toMatch(/targeting-mcp worker[\s\S]*0 of 1/);
+      expect(await findingsOfAxe(page)).toEqual([]);
+      await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
+      await page.locator("main").getByText("succeeded", { exact: true }).waitFor();
+      expect(await page.getByText("No server or worker drives this run now.").count()).toBe(0);
+    },
+    NOT_IN_YET,
+  );
+});
