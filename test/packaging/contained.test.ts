@@ -9,7 +9,10 @@ import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { fileAt } from "../../scripts/packaging/generated.ts";
 
-/** What a container does without an engine: the command is the first process of a namespace, over a read-only root. */
+/**
+ * What a container does without an engine: the command is the first process of a namespace, over a read-only root. Its
+ * files are copied, as an installation does: a clone may lie in a folder that only its owner reads.
+ */
 const CONTAINED = `
 set -e
 mount --make-rprivate /
@@ -20,7 +23,8 @@ touch /mnt/node
 cp "$ACCESS" /mnt/access.json
 chmod 600 /mnt/access.json
 chown 1000:1000 /mnt/state /mnt/access.json
-mount --bind "$APP" /mnt/app
+cp -R "$APP/package.json" "$APP/dist" /mnt/app
+chmod -R a+rX /mnt/app
 mount --bind "$NODE" /mnt/node
 mount --bind / /
 mount -o remount,ro,bind /
