@@ -26,7 +26,7 @@ const COLLECT = `process.on("SIGUSR2", () => {
 
 const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
 const tokens = Array.from({ length: CALLERS }, (_, n) => ({ name: `caller-${n}`, token: `token-of-caller-${n}-0001` }));
-await writeFile(join(folder, "access.json"), JSON.stringify({ tokens }));
+await writeFile(join(folder, "access.json"), JSON.stringify({ tokens }), { mode: 0o600 });
 
 const sandbox = spawn(process.execPath, [PROGRAMS.ours, "sandbox", "--port", "0"], {
   stdio: ["ignore", "pipe", "inherit"],
