@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** The long run: 10,000 schedules in four parts, side by side. The quick one is a part of all tests. */
@@ -13,6 +14,8 @@ declare module "vitest" {
 
 export default defineConfig({
   test: {
+    // The schedules run in virtual time, and never wait.
+    maxWorkers: availableParallelism(),
     projects: Array.from({ length: PARTS }, (_, part) => ({
       test: {
         name: `part ${part + 1}`,
