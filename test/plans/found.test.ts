@@ -97,3 +97,12 @@ test("a group whose Context IDs go to another one and whose sub-option leaves, w
   ]);
   expect(told).toContain("succeeded");
 });
+
+test("a group gets its Context ID and its name back before its only sub-option goes, together with the option that took the name", async () => {
+  const things = [thing("G", { name: "Taken", isGroup: true, contexts: new Set(["own"]) })];
+  const told = await applied(things, (idOf) => [
+    { _id: idOf("Taken"), name: "Given up", contexts: [], children: [{ name: "Sub", contexts: ["sub"] }] },
+    { name: "Taken", contexts: ["new"] },
+  ]);
+  expect(told).toContain('["Spring","Sub","Given up",false,false,["sub"]]');
+});

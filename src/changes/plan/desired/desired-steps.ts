@@ -110,15 +110,18 @@ function addMove(making: Making, { at, item: { _id, parent, seen } }: Placed<Des
 }
 
 /** Adds deletions; that of a group waits for the options that leave it, and is not sent where one of them cannot. */
-function addDeletions({ plan, open, first, freed, spared, moved }: Making, isMeant: (at: number) => boolean): void {
+function addDeletions(making: Making, isMeant: (at: number) => boolean): void {
+  const { plan, open, first, freed, spared, moved, done, emptying } = making;
   const leavers = new Map<string, number[]>();
   for (const { at, item } of open.updates) {
     const step = moved.get(at);
     if (step !== undefined && item.seen.parent !== null) push(leavers, item.seen.parent, step);
   }
   for (const { at, item } of groupsBeforeTheirLast(open.deletions.filter((one) => isMeant(one.at)))) {
-    const spare = spared.get(item.seen.parent ?? "");
-    const after = [...(leavers.get(item._id) ?? []), ...(spare === undefined ? [] : [spare])];
+    const group = item.seen.parent ?? "";
+    const spare = spared.get(group);
+    const fillers = emptying.fillersOf(group).flatMap((filler) => done.get(filler) ?? []);
+    const after = [...(leavers.get(item._id) ?? []), ...(spare === undefined ? [] : [spare]), ...fillers];
     const given = { objects: [first + at], ...(after.length > 0 && { after }) };
     const step = plan.add(plan.make.deleteOption({ id: item._id }, isInTree(item), given));
     freed.set(at, step.id);

@@ -26,6 +26,11 @@ export interface Emptying {
    * IDs or the last sub-options out of it: it comes after these, which may have to wait for their names.
    */
   creationsBefore(at: number): readonly number[];
+  /**
+   * The items that put something into a group which would be empty once all its sub-options are gone: those of them that
+   * are deleted go after these.
+   */
+  fillersOf(groupId: string): readonly number[];
 }
 
 /** Finds the groups that would be empty for a moment; `early` are the deletions that come before everything else. */
@@ -70,6 +75,14 @@ export function emptyingOf(
       spare(group, moved[0] ?? first, [first, ...moved, ...leaving, ...(filled.get(group) ?? [])]);
     else for (const at of leaving) creationsBefore.set(at, filled.get(group) ?? []);
   }
+  const fillers = new Map<string, readonly number[]>();
+  for (const [group, inside] of deleted) {
+    const going = inside.length + (leavers.get(group) ?? []).length;
+    if (traffic.gone.has(group) || there.get(group)?.contexts.length !== 0 || going !== subOptions.get(group)) continue;
+    const gain = gains.get(group)?.at;
+    const given = gain === undefined ? [] : [gain];
+    fillers.set(group, [...given, ...(arrivals.get(group) ?? []), ...(filled.get(group) ?? [])]);
+  }
   const losing = new Set<string>();
   for (const { at, item } of updates) {
     if (item.seen.type !== "collection" || item.contexts === undefined) continue;
@@ -91,6 +104,7 @@ export function emptyingOf(
     spared,
     arrivalsBefore: (id) => (losing.has(id) ? (arrivals.get(id) ?? []) : []),
     creationsBefore: (at) => creationsBefore.get(at) ?? [],
+    fillersOf: (id) => fillers.get(id) ?? [],
   };
 }
 
