@@ -67,8 +67,11 @@ export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
 export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
-/** Makes the kind of runs that change targetings and options. */
-export function changeRunKind(world: ChangeWorld): ChangeRunKind {
+/**
+ * Makes the kind of runs that change targetings and options. `endUndone` ends the run that a call takes back, where it
+ * takes one back, so that it is not resumed meanwhile.
+ */
+export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) => Promise<void>): ChangeRunKind {
   const serverClock = new ServerClock();
   const goOn = async (
     run: DrivenChange,
@@ -97,6 +100,7 @@ export function changeRunKind(world: ChangeWorld): ChangeRunKind {
           const { api, lookAgain } = world;
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
           const plan = await changeOf(run.header.call).plan(reading);
+          if (plan.steps.length > 0) await endUndone(run.header.call);
           await recordPlan(run, driver, plan, world);
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));

@@ -40,6 +40,8 @@ interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
   readonly waitsAs?: "needs_confirmation" | "planned" | undefined;
+  /** Whether a plan is made that is only kept: where that fails nothing of it is left to resume. */
+  readonly isForKeeping?: boolean;
 }
 
 /** Plans changes, and starts the runs that make them. */
@@ -51,7 +53,10 @@ export class Changes {
 
   constructor(context: RunsContext & ChangeWorld) {
     this.#context = context;
-    this.runs = new KindRuns(changeRunKind(context), context);
+    this.runs = new KindRuns(
+      changeRunKind(context, (call) => this.#endUndone(call)),
+      context,
+    );
   }
 
   /** The management API for the reads of one plan: only the retry budget ends them. */
@@ -134,6 +139,7 @@ export class Changes {
     return this.prepare(header, { plan, stop }, () => false, {
       meanwhile: unmadeState(header.call),
       waitsAs: "planned",
+      isForKeeping: true,
     });
   }
 
@@ -161,7 +167,7 @@ export class Changes {
    * when it was started before.
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
-    if (!("plan" in plan) && plan.steps.length > 0) await this.#endUndone(header);
+    if (!("plan" in plan) && plan.steps.length > 0) await this.#endUndone(header.call);
     return this.runs.start(header, plan, "plan" in plan ? await this.runs.initialState(header) : undefined);
   }
 
@@ -179,7 +185,7 @@ export class Changes {
     header: ChangeHeader,
     planning: Planning,
     mayStart: (plan: Plan) => boolean,
-    { meanwhile, ask, waitsAs = "needs_confirmation" }: Preparing = {},
+    { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
@@ -202,7 +208,7 @@ export class Changes {
       },
       start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
       startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
-      giveUp: (thrown) => this.#giveUp(header, thrown),
+      giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
       // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
       // One that cannot be given back expires.
@@ -253,7 +259,7 @@ export class Changes {
   }
 
   /** A run is not resumed once undoing it starts. Throws a FileError where it is driven again. */
-  async #endUndone({ call }: ChangeHeader): Promise<void> {
+  async #endUndone(call: WriteCall): Promise<void> {
     const undoes = call.tool === "apply_plan" ? call.input.undoes : undefined;
     if (undoes === undefined || (await this.runs.stored(undoes)) === undefined) return;
     const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
@@ -261,13 +267,11 @@ export class Changes {
     throw new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
   }
 
-  /** Ends a run that could not be planned, with the reason in its journal. */
-  async #giveUp({ runId, unplanned, call }: ChangeHeader, thrown: unknown): Promise<ChangeRun | undefined> {
+  /** Ends a run that could not be planned, with the reason in its journal: for good, or so that it can be resumed. */
+  async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = thrown instanceof Error ? thrown.message : String(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
     const ending = endingOf(thrown) ?? ({ cause: "interrupted", reason } as const);
-    // A plan that was not made is never carried out: nothing of it is left to resume.
-    const isOver = call.tool === "apply_plan" && unplanned;
     const detail = { ...ending.reason?.detail, isOver };
     const over = { cause: "ended", reason: { code: "NOT_PLANNED", ...ending.reason, detail } } as const;
     await orUnreadable(this.runs.withdraw(runId, isOver ? over : ending));

@@ -14,7 +14,7 @@ export const CONFIRMATION_MS = 600_000;
 const UNASKED_CONTEXT_IDS = 100;
 
 /** Whether a plan takes away so much that a person has to agree: decided by what it does, not only by the tool. */
-export function needsConfirmation({ losses }: Plan): boolean {
+export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
     if (kind !== "contextIds" || empties) return true;

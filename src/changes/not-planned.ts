@@ -64,7 +64,7 @@ function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
  * it may be sent any more.
  */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
-  const isPlanAlone = stopped !== undefined && facts.tool !== undefined && !planned;
+  const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
 }
 

@@ -216,3 +216,51 @@ test("apply_plan that has to look again for long goes on in the background, and 
   const done = await ended(server, agreed.runId);
   expect(done).toMatchObject({ status: "succeeded", runId: emptying.runId, asked: "agreed_by_token" });
 });
+
+test.each([
+  ["within its call", PATIENT],
+  ["behind its call", {}],
+])(
+  "a plan made %s whose looking again fails at a read is interrupted, and resume_run goes on with it",
+  async (_, wait) => {
+    const { start, slow, fast, ended, control, file, writes } = await slowlyPlanned();
+    const planning = start(wait);
+    await slow();
+    const { runId } = await planning.call("plan_targeting", { file });
+    expect(await ended(planning, runId)).toMatchObject({ status: "planned" });
+    const server = start({ TARGETING_MCP_RETRY_BUDGET_MS: "1500" });
+    const going = await server.call("apply_plan", { runId });
+    expect(going).toMatchObject({ status: "running", runId });
+    await control("POST", "/faults", { faults: [{ kind: "status", status: 503, on: "getOption", times: 100 }] });
+    const failed = await ended(server, runId);
+    expect(failed).toMatchObject({ status: "interrupted", runId });
+    expect(failed.text).toContain("resume_run");
+    expect(failed.text).not.toContain("Make the call again");
+    expect(await writes()).toBe(0);
+    await fast();
+    const other = start(PATIENT);
+    expect(await other.call("get_run", { runId })).toMatchObject({ status: "interrupted", runId });
+    expect(await other.call("resume_run", { runId })).toMatchObject({ status: "succeeded", runId });
+    expect(await writes()).toBe(1);
+  },
+);
+
+test("resume_run of a plan that takes something away, and was interrupted before it began, asks for what it takes", async () => {
+  const { start, slow, fast, ended, control, file, writes } = await slowlyPlanned();
+  writeFileSync(file, readFileSync(file, "utf8").replace(/\["a"\]\}\]/, "[]}]"));
+  const { runId } = await start(PATIENT).call("plan_targeting", { file });
+  await slow();
+  const server = start({ TARGETING_MCP_RETRY_BUDGET_MS: "1500" });
+  expect(await server.call("apply_plan", { runId })).toMatchObject({ status: "running", runId });
+  await control("POST", "/faults", { faults: [{ kind: "status", status: 503, on: "getOption", times: 100 }] });
+  expect(await ended(server, runId)).toMatchObject({ status: "interrupted", runId });
+  await fast();
+  const other = start(PATIENT);
+  const asking = await other.call("resume_run", { runId });
+  expect(asking).toMatchObject({ status: "needs_confirmation", runId });
+  expect(asking.text).toContain("takes 1 Context ID away");
+  expect(await writes()).toBe(0);
+  const done = await other.call("resume_run", { runId, confirmation: asking.confirmation?.token });
+  expect(done).toMatchObject({ status: "succeeded", runId, asked: "agreed_by_token" });
+  expect(await writes()).toBe(1);
+});

@@ -1,8 +1,12 @@
+import { needsConfirmation } from "../../changes/confirmation.ts";
+import type { Loss } from "../../changes/plan/plan.ts";
+import type { StatePlan } from "../../plans/diff/plan.ts";
 import { exceededThresholds } from "../../plans/diff/thresholds.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { limitLine } from "../../render/plans/words.ts";
-import type { ToolServices } from "../context.ts";
+import type { ToolContext, ToolServices } from "../context.ts";
 import { ToolError } from "../definition.ts";
+import { documentOf } from "./kept-plan.ts";
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
@@ -30,4 +34,33 @@ export function checkApplicable(document: PlanDocument, thresholds: Thresholds):
     `this plan cannot be applied: ${why.join("; ")}; nothing was sent`,
     "Mend the state and plan it again; get_run shows the plan.",
   );
+}
+
+/**
+ * What a kept plan that may be applied takes away by what was seen when it was made, where a person has to agree to that;
+ * nothing where they need not. Throws a ToolError where it may not be applied, and a FileError where it cannot be read.
+ */
+export async function lossesOfKept(runId: string, context: ToolContext): Promise<readonly Loss[]> {
+  const document = await documentOf(runId, context);
+  checkApplicable(document, context);
+  const losses = [document.plan, ...(document.wayBack?.further ?? [])].flatMap(lossesOf);
+  return needsConfirmation({ losses }) ? losses : [];
+}
+
+function lossesOf({ targeting, items, optionsThere }: StatePlan): readonly Loss[] {
+  if (targeting.delete && targeting._id !== undefined) {
+    return [{ name: targeting.name, _id: targeting._id, kind: "targeting", count: optionsThere }];
+  }
+  return items.flatMap((item): readonly Loss[] => {
+    if (item.kind === "create") return [];
+    const { _id, seen } = item;
+    const { name, contexts, subOptions = 0 } = seen;
+    if (item.kind === "change") {
+      const { add = [], remove = [] } = item.contexts ?? {};
+      const empties = remove.length === contexts && add.length === 0;
+      return remove.length === 0 ? [] : [{ name, _id, kind: "contextIds", count: remove.length, empties }];
+    }
+    if (seen.type === "atomic") return [{ name, _id, kind: "option", count: contexts }];
+    return [{ name, _id, kind: "optionGroup", count: subOptions, ownContextIds: contexts }];
+  });
 }

@@ -55,7 +55,7 @@ async function workOf(
   const run = await ownRun(about, context);
   if (!isChangeRun(run) || run.status() === "running") return undefined;
   await checkStarted(run, context);
-  if (yesToGoOn(run, context) !== approval.state.facts.waits?.effect) return undefined;
+  if ((await yesToGoOn(run, context)) !== approval.state.facts.waits?.effect) return undefined;
   await checkAllowed(run.header.call, context.runs.part(about, "input"), context);
   return async () => {
     await changesOf(context).runs.resume(about, agreed);
@@ -72,7 +72,7 @@ export async function resumeFor(run: Run, by: Decider, services: ToolServices): 
   const context = callerContext(run, services);
   await checkStarted(run, context);
   await checkAllowed(run.header.call, context.runs.part(runId, "input"), context);
-  const needsYes = yesToGoOn(run, context) !== undefined;
+  const needsYes = (await yesToGoOn(run, context)) !== undefined;
   const agreed = agreedBy(by, services);
   const resumed = await changesOf(context).runs.resume(runId, needsYes ? agreed : undefined);
   if (needsYes && resumed !== undefined) note(run, "approved", agreed.decided, services);

@@ -3,6 +3,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { amount } from "../../platform/thousands.ts";
+import { effectSentence } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
 import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
@@ -47,7 +48,7 @@ export async function resumeChange(
   };
   if (run.status() === "running") return goOn("not_needed");
   await checkAllowed(call, context.runs.part(runId, "input"), context);
-  return askedAgain(run, confirmation, context, goOn);
+  return askedAgain(run, { confirmation, message: await yesToGoOn(run, context) }, context, goOn);
 }
 
 /** Whether a run is a plan whose process ended before it was made, or kept whole. */
@@ -95,12 +96,19 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 
 /**
  * What a person has to agree to before a run goes on: what they agreed to more than ten minutes ago, where it deletes or
- * takes away. Undefined where they need not.
+ * takes away. Undefined where they need not. Throws a ToolError where a plan may not be applied by now, and a FileError
+ * where it cannot be read.
  */
-export function yesToGoOn(run: ChangeRun, { clock }: Pick<ToolContext, "clock">): string | undefined {
+export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<string | undefined> {
   const { header, state } = run;
   const { tool } = header.call;
+  const { clock } = context;
   const { deletes, mayTakeAway } = changeOf(header.call);
+  if (!state.planned && tool === "apply_plan") {
+    const { lossesOfKept } = await import("../plans/applicable.ts");
+    const losses = await lossesOfKept(header.runId, context);
+    return losses.length === 0 ? undefined : effectSentence(losses);
+  }
   // What was not planned yet would be planned anew: that may be something else than what they agreed to.
   if (!state.planned) {
     return mayTakeAway ? `This begins ${tool} as it was agreed to; it was cut short before it was planned.` : undefined;
@@ -121,12 +129,11 @@ export function yesToGoOn(run: ChangeRun, { clock }: Pick<ToolContext, "clock">)
 /** Goes on with a run. What a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
 async function askedAgain(
   run: ChangeRun,
-  confirmation: string | undefined,
+  { confirmation, message }: { readonly confirmation: string | undefined; readonly message: string | undefined },
   context: ToolContext,
   goOn: (asked: Asked) => Promise<ToolAnswer>,
 ): Promise<ToolOutcome> {
   const { runId } = run.header;
-  const message = yesToGoOn(run, context);
   const asks = message !== undefined;
   const effect = message ?? "";
   const digest = `resume ${runId}`;
