@@ -57,6 +57,11 @@ export class Runs {
     return this.#store.left !== undefined && (await this.#store.summary(runId)) === undefined;
   }
 
+  /** Whether a living process would drive runs of a project, among those that share the store. */
+  async isTakenUp(project: string): Promise<boolean> {
+    return (await this.#store.left?.isTakenUp(project)) ?? true;
+  }
+
   /**
    * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */

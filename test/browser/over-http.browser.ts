@@ -79,3 +79,37 @@ test("a run that nobody drives says so, and goes on by itself as soon as a serve
     NOT_IN_YET,
   );
 });
+
+test("what waits is approved only where a living process would drive it", async () => {
+  const postgres = await testPostgres();
+  onTestFinished(() => postgres.stop());
+  const store = { TARGETING_MCP_STORE: await postgres.database(), TARGETING_MCP_WAIT_MS: "500" };
+  const server = await startApproved(BOTH, { env: { ...store, TARGETING_MCP_DRIVE: "off" } });
+  const targetingId = await server.sandbox.targeting("Spring");
+  const client = await clientOf(server.url, "both");
+  await client.callTool("delete_targeting", { ids: [targetingId] });
+  await onPage(
+    `${server.origin}/`,
+    async (page) => {
+      await logIn(page);
+      const approve = page.getByRole("button", { name: "Approve", exact: true });
+      const ended = page.getByText("The server that asked has ended: ask the agent again");
+      await ended.waitFor();
+      expect([await ended.count(), await approve.isDisabled()]).toEqual([1, true]);
+      expect(await approve.getAttribute("aria-describedby")).toBe(await ended.getAttribute("id"));
+      expect(await findingsOfAxe(page)).toEqual([]);
+      const driving = await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
+      await expect.poll(() => approve.isEnabled()).toBe(true);
+      expect(await ended.count()).toBe(0);
+      driving.child.kill("SIGKILL");
+      await ended.waitFor();
+      await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
+      await expect.poll(() => approve.isEnabled()).toBe(true);
+      await approve.click();
+      await approve.waitFor({ state: "detached" });
+      await page.goto(`${server.origin}/#/runs`);
+      await page.locator("main").getByText("succeeded", { exact: true }).first().waitFor();
+    },
+    NOT_IN_YET,
+  );
+});

@@ -35,6 +35,7 @@ test("all runs of a worker that was killed are taken up within half a second, th
   const most: number[] = [];
   const left: LeftRuns = {
     drives: () => () => {},
+    isTakenUp: async () => true,
     hasRoomFor: () => true,
     leave: async () => {},
     takesUp: async () => {},

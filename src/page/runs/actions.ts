@@ -14,7 +14,7 @@ import {
   waitingOfAnyKind,
 } from "../../tools/writing/confirmation/deciding.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
-import { canDrive, ENDED, STALE } from "./rows.ts";
+import { canBeDriven, ENDED, STALE } from "./rows.ts";
 import { notApproved, type Shown, seenRun } from "./seen.ts";
 import { undo } from "./undoing.ts";
 
@@ -34,7 +34,7 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
     return dataAnswer({});
   }
   // Declining sends nothing, so that a process without the project's key may record it.
-  if (!(canDrive(run, seen.shown) || action === "decline")) return refusalAnswer(409, ENDED);
+  if (action !== "decline" && !(await canBeDriven(run, seen.shown))) return refusalAnswer(409, ENDED);
   try {
     if (action === "undo") return await undo(run, services);
     if (action === "resume") {

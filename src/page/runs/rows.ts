@@ -54,7 +54,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
     ...{ ...row, startedAt, updatedAt },
     ...(targetingId !== undefined && { targeting: targetingOf(targetingId, names) }),
     ...(run
-      ? waitingParts(run, shown, notApproved(run, shown))
+      ? await waitingParts(run, shown, notApproved(run, shown))
       : { actions: actionsOf(row.status, listed.open, shown) }),
   };
 }
@@ -104,9 +104,9 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     ...(asked !== undefined && { decided: askedWords(asked) }),
     ...(await standsStill(run, shown)),
     ...(waiting
-      ? waitingParts(waiting, shown, notApproved(run, to))
+      ? await waitingParts(waiting, shown, notApproved(run, to))
       : isOwn
-        ? withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
+        ? await withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
         : { actions: [] }),
   };
 }
@@ -122,16 +122,24 @@ function isPlan(run: Run): boolean {
   return isChangeRun(run) && run.header.call.tool === "apply_plan";
 }
 
-/** Whether this process could drive a run: it has the key of its project, in the same environment. */
-export function canDrive({ header }: Pick<Run, "header">, { services, project }: Shown): boolean {
-  const { changes, events, environment } = services;
+/**
+ * Whether a run could be driven: this process has the key of its project, in the same environment, and it or another one
+ * that lives would drive it.
+ */
+export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: Shown): Promise<boolean> {
+  const { changes, events, environment, runs } = services;
   const api = header.call.tool === "run_event_tests" ? events : changes;
-  return api !== undefined && header.project === project.id && header.environment === environment;
+  const isOurs = api !== undefined && header.project === project.id && header.environment === environment;
+  return isOurs && runs.isTakenUp(header.project);
 }
 
 /** The buttons of a run, with Undo where something of it may go back. */
-function withUndo(run: Run, actions: readonly RunAction[], shown: Shown): Pick<RunRow, "actions" | "disabled"> {
-  const isDriven = canDrive(run, shown);
+async function withUndo(
+  run: Run,
+  actions: readonly RunAction[],
+  shown: Shown,
+): Promise<Pick<RunRow, "actions" | "disabled">> {
+  const isDriven = await canBeDriven(run, shown);
   const all = mayGoBack(run) && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
   const off = isDriven ? [] : all.filter((action) => action === "undo" || action === "resume");
   return {
@@ -149,14 +157,14 @@ function mayGoBack(run: Run): boolean {
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
 /** What a row says of a run that waits for a decision; `own` is why this person may not approve it. */
-function waitingParts(
+async function waitingParts(
   run: ChangeRun | ApprovalRun,
   shown: Shown,
   own: string | undefined,
-): Pick<RunRow, "project" | "waiting" | "actions" | "disabled"> {
+): Promise<Pick<RunRow, "project" | "waiting" | "actions" | "disabled">> {
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return { actions: [] };
-  const isDriven = canDrive(run, shown);
+  const isDriven = await canBeDriven(run, shown);
   const why = waits.stale === undefined ? (isDriven ? own : ENDED) : STALE;
   const waiting: Waiting = {
     ...{ effect, parts: waits.parts, expiresAt: waits.until },

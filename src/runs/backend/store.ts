@@ -176,6 +176,8 @@ export interface LeftRuns {
    * leave the run once its plan is kept: it drives none, or writes to as many projects as it may.
    */
   drives(project: string): (() => void) | undefined;
+  /** Whether a living process would drive runs of a project, this one or another. */
+  isTakenUp(project: string): Promise<boolean>;
   /** Whether this process may take up runs of a project now. */
   hasRoomFor(project: string): boolean;
   /** Leaves a run, whose lease was given back, to others. */

@@ -2,17 +2,29 @@ import type { LeftRuns } from "../backend/store.ts";
 import type { Member } from "./database/member.ts";
 import { driverOf, type LeasesOf } from "./lease.ts";
 
+/** The processes that show life by their advisory locks. */
+const ALIVE = `
+  alive as (
+    select objid::bigint as number from pg_locks
+    where locktype = 'advisory' and classid = 1953325936 and objsubid = 2 and mode = 'ExclusiveLock' and granted
+      and database = (select oid from pg_database where datname = current_database())
+  )`;
+
+/** Processes that take up the runs of a project; one without an advisory lock shows life by the time that it was seen. */
+const TAKING_UP = `
+  with ${ALIVE}
+  select number from targeting_mcp.worker
+  where $1 = any(projects)
+    and (number in (select number from alive) or number < 0 and seen_at > clock_timestamp() - interval '10 seconds')
+  limit 1`;
+
 /**
  * Runs that nobody drives, whose projects this process has room for. A caller counts with the projects of which runs are
  * driven, and each further project of the caller with those before it. A lease is as good as free where its holder shows
  * no sign of life; taking it decides.
  */
 const FOUND = `
-  with alive as (
-    select objid::bigint as number from pg_locks
-    where locktype = 'advisory' and classid = 1953325936 and objsubid = 2 and mode = 'ExclusiveLock' and granted
-      and database = (select oid from pg_database where datname = current_database())
-  ), unfinished as (
+  with ${ALIVE}, unfinished as (
     select r.id, r.project, r.caller, l.name is not null and not l.released and l.until > clock_timestamp()
       and (
         l.worker < 0 or l.worker in (select number from alive)
@@ -62,6 +74,7 @@ export function leftRuns({ database, member }: StoredLeftRuns, { drives, paralle
         if (others <= 0 && wasFull) wakeUp();
       };
     },
+    isTakenUp: async (project) => drives || (await database.rows(TAKING_UP, [project])).length > 0,
     hasRoomFor,
     leave: () => member.tellOfLeft(),
     async takesUp(projects, wake) {

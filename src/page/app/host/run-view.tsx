@@ -131,7 +131,7 @@ function RunView() {
           <p>
             Run {run.runId}, <Time at={run.startedAt} />
           </p>
-          {run.waiting !== undefined && <Effect waiting={run.waiting} />}
+          {run.waiting !== undefined && <Effect runId={run.runId} waiting={run.waiting} />}
           <Buttons run={run} act={act} />
           <RunBody detail={{ ...known, run }} />
         </>

@@ -29,7 +29,7 @@ export function Approvals() {
               )}
               , <Time at={startedAt} />. <a href={`#/runs/${encodeURIComponent(runId)}`}>Show the run</a>
             </p>
-            {waiting !== undefined && <Effect waiting={waiting} />}
+            {waiting !== undefined && <Effect runId={runId} waiting={waiting} />}
             <Buttons run={run} act={actOnRun} />
           </article>
         );

@@ -62,14 +62,18 @@ export function Progress({ counts, label }: { readonly counts: RunCounts; readon
   );
 }
 
-/** A run's buttons; the sentence beside a disabled one says why. */
+/** The ID of the text that says why a run cannot be approved. */
+const whyOf = (runId: string): string => `why-${runId}`;
+
+/** A run's buttons; a sentence beside a disabled one says why, unless the effect of the run does. */
 export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act }) {
   const names = Object.keys(ACTIONS).filter((name): name is RunAction => Object.hasOwn(ACTIONS, name));
   const { actions, disabled = {}, runId, waiting } = run;
   const isOff = (action: RunAction): boolean =>
     disabled[action] !== undefined ||
     (action === "approve" && (waiting?.ended === true || waiting?.stale !== undefined));
-  const reasons = [...new Set(actions.flatMap((action) => disabled[action] ?? []))];
+  const isTold = waiting?.ended === true || waiting?.stale !== undefined;
+  const reasons = isTold ? [] : [...new Set(actions.flatMap((action) => disabled[action] ?? []))];
   return (
     <p class="bar">
       {names
@@ -80,24 +84,29 @@ export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act 
             type="button"
             class={action}
             disabled={isOff(action)}
-            {...(disabled[action] !== undefined && { "aria-describedby": `why-${runId}` })}
+            {...(isOff(action) && { "aria-describedby": whyOf(runId) })}
             onClick={() => act(run, action)}
           >
             {ACTIONS[action]}
           </button>
         ))}
-      {reasons.length > 0 && <span id={`why-${runId}`}>{reasons.join(" ")}</span>}
+      {reasons.length > 0 && <span id={whyOf(runId)}>{reasons.join(" ")}</span>}
     </p>
   );
 }
 
 /** What a person has to know to decide on a run: the exact effect, what is lost, and what can be undone. */
-export function Effect({ waiting }: { readonly waiting: Waiting }) {
+export function Effect({ runId, waiting }: { readonly runId: string; readonly waiting: Waiting }) {
+  const isStale = waiting.stale !== undefined;
   return (
     <>
-      {waiting.ended && <p class="warning">The server that asked has ended: ask the agent again</p>}
+      {waiting.ended && (
+        <p class="warning" {...(!isStale && { id: whyOf(runId) })}>
+          The server that asked has ended: ask the agent again
+        </p>
+      )}
       {waiting.stale !== undefined && (
-        <div class="warning">
+        <div class="warning" id={whyOf(runId)}>
           <p>Changed since it was planned</p>
           <Sentences of={waiting.stale} />
         </div>

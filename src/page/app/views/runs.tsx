@@ -84,7 +84,7 @@ function OneRun({ id }: { readonly id: string }) {
         . <a href="#/runs">All runs</a>
       </p>
       <Buttons run={shown} act={actOnRun} />
-      {run.waiting !== undefined && <Effect waiting={run.waiting} />}
+      {run.waiting !== undefined && <Effect runId={run.runId} waiting={run.waiting} />}
       <RunBody detail={{ ...known, run: shown }} />
     </>
   );
