@@ -106,3 +106,22 @@ test("a group gets its Context ID and its name back before its only sub-option g
   ]);
   expect(told).toContain('["Spring","Sub","Given up",false,false,["sub"]]');
 });
+
+test("an option takes the name of another one in the request in which that goes into a new group", async () => {
+  const things = [
+    thing("G", { isGroup: true, contexts: new Set(["own", "moving"]) }),
+    thing("A", { name: "Taken" }),
+    thing("B"),
+  ];
+  const scene = modelled(1, sharedServices());
+  const targetingId = put(new Map(things.map((one) => [one.id, one])), "Spring", scene);
+  const idOf = (name: string): string => scene.project.optionsNamed(targetingId, name)[0]?.id ?? "";
+  const options = [
+    { _id: idOf("Option G"), name: "Option G", contexts: ["own"], children: [] },
+    { name: "New", contexts: ["moving"], children: [{ _id: idOf("Taken"), name: "Free" }] },
+    { _id: idOf("Option B"), name: "Taken" },
+  ];
+  const state = { version: 1, targeting: { _id: targetingId }, options };
+  const { run } = await appliedTo(targetingId, await desiredOf(JSON.stringify(state)), scene);
+  expect([run.status(), run.state.requests]).toMatchObject(["succeeded", { planned: 3, sent: 3, resent: 0 }]);
+});

@@ -17,7 +17,9 @@ export interface RunRow {
 /** One line about a run. */
 export function runLine(run: RunRow): string {
   const { runId, tool, status, targetingId, targetingName, counts, startedAt, updatedAt } = run;
-  const told = Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []));
+  const told = Object.entries(counts).flatMap(([what, count]) =>
+    count === 0 ? [] : [what === "items" ? amount(count, "item") : `${count} ${what}`],
+  );
   const where =
     targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : shown(targetingName)}`;
   return `${runId} ${tool}${where} ${status} (${told.join(", ")}) started ${startedAt}, last change ${updatedAt}`;

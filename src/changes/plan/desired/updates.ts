@@ -57,7 +57,10 @@ export function addUpdate(
   const extras = { objects: [first + at], ...(waits.length > 0 && { after: waits }) };
   const step = plan.add(plan.make.updateOption({ id }, fields, extras, group)).id;
   const item = changes.items[at];
-  if (fields.name !== undefined && item?.kind === "change") given.set(item.seen.name, waits);
+  if (fields.name !== undefined && item?.kind === "change") {
+    const creation = group?.object === undefined ? undefined : done.get(group.object - first);
+    given.set(item.seen.name, creation === undefined ? waits : [...waits, creation]);
+  }
   last.set(id, step);
   done.set(at, step);
   if (group !== undefined || fields.parent !== undefined) moved.set(at, step);
