@@ -7,7 +7,7 @@ export interface StoreProxy {
   through(store: string): string;
   /** Breaks every connection, and refuses new ones. */
   cut(): void;
-  /** Keeps connections, and takes new ones, but passes nothing on. */
+  /** Keeps connections, and takes new ones, but passes nothing on, not even that one end has closed. */
   hang(): void;
   /** Passes everything on again, each piece so many milliseconds later. */
   pass(delayMs?: number): void;
@@ -27,10 +27,10 @@ export async function storeProxy(port: number): Promise<StoreProxy> {
     for await (const piece of from) {
       if (mode === "hang") await hung;
       if (delayMs > 0) await delay(delayMs);
-      if (to.destroyed) return;
+      if (to.destroyed || from.destroyed) return;
       if (!to.write(piece)) await new Promise((resolve) => to.once("drain", resolve).once("close", resolve));
     }
-    to.end();
+    if (mode !== "hang") to.end();
   };
   const server = createServer((client) => {
     if (mode === "cut") {
@@ -47,7 +47,7 @@ export async function storeProxy(port: number): Promise<StoreProxy> {
         .on("error", () => undefined)
         .on("close", () => {
           sockets.delete(socket);
-          other.destroy();
+          if (mode !== "hang") other.destroy();
         });
     }
     for (const passed of [pipe(client, store), pipe(store, client)]) passed.catch(() => client.destroy());

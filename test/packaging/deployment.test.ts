@@ -30,7 +30,12 @@ const server = z.looseObject({
   cap_drop: z.tuple([z.literal("ALL")]),
 });
 const compose = z.looseObject({
-  services: z.looseObject({ one: server, two: server, worker: server, migrate: server }),
+  services: z.looseObject({
+    ...{ one: server, two: server, worker: server, migrate: server },
+    postgres: z.looseObject({ healthcheck: z.looseObject({ test: z.array(z.string()) }) }),
+    // Compose refuses to put the text of a configuration into a container whose root is read-only.
+    proxy: z.looseObject({ configs: z.array(z.unknown()).min(1), read_only: z.literal(false).optional() }),
+  }),
   configs: z.looseObject({ proxy: z.object({ content: z.string() }) }),
 });
 const { services, configs } = compose.parse(parse(textOf("compose.yaml"), { merge: true }));
@@ -135,6 +140,13 @@ test("the proxy of compose.yaml leads to the replicas, and lets no body fail tha
   expect(content).toContain("client_max_body_size 16m;");
   expect(content).toContain("proxy_set_header Host $$http_host;");
   expect(content).toContain("proxy_buffering off;");
+  // The address of a container that is gone answers nothing.
+  expect(content).toMatch(/proxy_connect_timeout [1-5]s;/);
+});
+
+test("PostgreSQL of compose.yaml counts as healthy only where others reach it, so that migrate finds it", () => {
+  const { test: check } = services.postgres.healthcheck;
+  expect(check.slice(check.indexOf("-h"))).toEqual(["-h", "127.0.0.1", "-U", "targeting", "-d", "targeting"]);
 });
 
 test("through the proxy of compose.yaml a person approves what is asked for through it; figures stay inside", async () => {

@@ -25,10 +25,11 @@ const TAKING_UP = `
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (
-    select r.id, r.project, r.caller, l.name is not null and not l.released and l.until > clock_timestamp()
+    select r.id, r.project, r.caller, l.name is not null and not l.released
+      and l.until between clock_timestamp() and clock_timestamp() + interval '66 seconds'
       and (
         l.worker < 0 or l.worker in (select number from alive)
-        or pg_postmaster_start_time() > clock_timestamp() - interval '5 seconds'
+        or pg_postmaster_start_time() between clock_timestamp() - interval '5 seconds' and clock_timestamp()
       ) as driven
     from targeting_mcp.run r left join targeting_mcp.lease l on l.name = 'run:' || r.id
     where r.started and r.summary is null and not r.declined

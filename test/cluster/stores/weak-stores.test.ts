@@ -242,6 +242,45 @@ test("a role that may not make the tables is refused at the start", async () => 
   expect(http.stderr()).toMatch(/permission denied for database .*create the schema targeting_mcp/);
 });
 
+test("a role that owns the schema makes the tables, although it may make no other schema", async () => {
+  const grants = [
+    `revoke create on database DATABASE from ${ROLE}`,
+    `create schema targeting_mcp authorization ${ROLE}`,
+  ];
+  const url = await migrated(await asRole(postgres, ...grants));
+  await startReplica({ ...SANDBOX, TARGETING_MCP_STORE: url });
+});
+
+test("a lease whose end lies far ahead, since the server's clock was set back, is taken over; who asks again has it", async () => {
+  const url = await migrated(await postgres.database());
+  const one = "11111111-1111-4111-8111-111111111111";
+  const take = async (token: string) =>
+    (await statement(url, `select taken_over, was_unsettled from targeting_mcp.take('l', -7, '${token}', '6 s')`)).rows;
+  expect(await take(one)).toEqual([{ taken_over: false, was_unsettled: false }]);
+  expect(await take(one)).toEqual([{ taken_over: false, was_unsettled: false }]);
+  const other = "22222222-2222-4222-8222-222222222222";
+  expect(await take(other)).toEqual([]);
+  await statement(url, "update targeting_mcp.lease set until = clock_timestamp() + interval '1 hour'");
+  expect(await take(other)).toEqual([{ taken_over: true, was_unsettled: true }]);
+  expect(await take(one)).toEqual([]);
+});
+
+test("a statement that the server gives up, or has no room for, is made again", async () => {
+  const url = await asRole(postgres, `alter role ${ROLE} set statement_timeout = '200ms'`);
+  await migrated(url);
+  const holder = new pg.Client({ connectionString: url });
+  await holder.connect();
+  await holder.query("select pg_advisory_lock(1)");
+  const database = openDatabase({ url, connections: 2 });
+  const waiting = database.rows("select pg_advisory_lock(1) is null as is_null");
+  const counted = "select count(*)::int as n from pg_stat_activity where query like '%pg_advisory_lock(1) is null%'";
+  await expect.poll(async () => (await statement(url, counted)).rows[0]?.n).toBeGreaterThan(1);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await holder.end();
+  expect(await waiting).toEqual([{ is_null: false }]);
+  await database.close();
+});
+
 test("a standby is refused", async () => {
   const pair = await testPostgres();
   onTestFinished(() => pair.stop());

@@ -3,14 +3,19 @@ import { type Clock, systemClock } from "../../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../../backend/store.ts";
 
 /** How long a statement is tried again while the database cannot be reached, in milliseconds. */
-const PATIENCE_MS = 6000;
+const PATIENCE_MS = 5000;
 const AGAIN_MS = 250;
 /** A connection over which no answer comes within this time counts as cut. */
 const ANSWER_MS = 5000;
+/** The last try of a statement gets at least this time for its answer: a call is answered within 10 seconds. */
+const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/** States in which the server ends or refuses connections, although nothing is wrong with the statement. */
-const AWAY_STATES = /^(08...|57P0[1-5]|53300|40001|40P01|25006)$/;
+/**
+ * States in which the server ends or refuses connections, lacks room, or gives a statement up, although nothing is wrong
+ * with it.
+ */
+const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "It goes on by itself once the database of TARGETING_MCP_STORE answers; try again then.";
 
@@ -44,7 +49,6 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     ...{
       connectionString: url,
       max: Math.max(1, connections - 1),
-      query_timeout: ANSWER_MS,
       idleTimeoutMillis: 30_000,
     },
     onConnect: commitsDurably,
@@ -57,8 +61,11 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
       const begin = clock.monotonic();
       for (;;) {
+        const left = PATIENCE_MS + LAST_ANSWER_MS - (clock.monotonic() - begin);
+        const answerMs = until === undefined ? Math.max(LAST_ANSWER_MS, Math.min(ANSWER_MS, left)) : ANSWER_MS;
         try {
-          return (await pool.query<Row>(text, [...values])).rows;
+          const statement = { text, values: [...values], query_timeout: answerMs };
+          return (await pool.query<Row>(statement)).rows;
         } catch (thrown) {
           if (!isAway(thrown)) throw refused(thrown);
           const isOver = until === undefined ? clock.monotonic() - begin > PATIENCE_MS : until.aborted;

@@ -5,8 +5,12 @@ import { type Database, isAway, refused, unavailable } from "./database.ts";
 /** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */
 const LOCKS = 1953325936;
 const AGAIN_MS = 250;
-const READY_MS = 6000;
+const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
+/** A session over which no answer comes within this time counts as cut, also where nothing else tells of it. */
+const ANSWER_MS = 4000;
+/** How long a process that ends tries to say so, in milliseconds. */
+const LAST_WORDS_MS = 1500;
 /** Has a statement made once, also where the database is away. */
 const ONCE = AbortSignal.abort();
 /** The notices that processes send each other; a process that misses one looks by itself a little later. */
@@ -45,6 +49,8 @@ type Listeners = Map<string, Set<() => void>>;
 interface Shown {
   /** Given by the database, and kept for as long as the process lives. */
   number?: number | undefined;
+  /** The process of the server that holds the sign of life. */
+  backend?: number | undefined;
   projects: readonly string[];
   wake: () => void;
   readonly changes: Listeners;
@@ -88,11 +94,11 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
       }
     }
   };
-  const showLife = () =>
-    database.rows("update targeting_mcp.worker set seen_at = clock_timestamp(), projects = $2 where number = $1", [
-      shown.number,
-      shown.projects,
-    ]);
+  /** Over the session itself, so that one whose way was cut without a word is replaced. */
+  const showLife = async (): Promise<void> => {
+    const client = await connected();
+    await inTime(client, () => client.query(SEEN, [shown.number, shown.projects]));
+  };
   const tell = teller(database);
   return {
     async number() {
@@ -127,8 +133,8 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
     async close() {
       closing.abort();
       clearInterval(seen);
-      await tell.now();
-      await ended(await session?.catch(() => undefined), shown.number);
+      const gone = session?.then((client) => ended(client, shown.number)).catch(() => undefined);
+      await shortly(clock, Promise.all([tell.now(), gone]));
     },
   };
 }
@@ -164,19 +170,26 @@ function teller(database: Database) {
   return { changed, now };
 }
 
+const SEEN = "update targeting_mcp.worker set seen_at = clock_timestamp(), projects = $2 where number = $1";
+const HOLDER = `
+  select pid from pg_locks
+  where locktype = 'advisory' and classid = ${LOCKS} and objid = $1::int and objsubid = 2 and mode = 'ExclusiveLock' and granted
+    and database = (select oid from pg_database where datname = current_database())`;
+
+/** Does some work with a connection, which is closed where that takes too long: then the work fails. */
+async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
+  const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
+  try {
+    return await work();
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function openSession(database: Database, shown: Shown): Promise<Session> {
   const client = await database.direct();
   try {
-    const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
-    const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
-    if (number > 0) await client.query("select pg_advisory_lock($1, $2)", [LOCKS, number]);
-    shown.number ??= (await isKeptOut(database, number)) ? number : -number;
-    await client.query(`listen ${LEFT}; listen ${CHANGED}; listen ${STOPS}`);
-    await client.query(
-      `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
-       on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
-      [shown.number, `${hostname()}:${process.pid}`, shown.projects],
-    );
+    await inTime(client, () => showMember(database, client, shown));
   } catch (thrown) {
     await client.end().catch(() => undefined);
     throw thrown;
@@ -189,9 +202,49 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-async function ended(client: Session | undefined, number: number | undefined): Promise<void> {
-  await client?.query("delete from targeting_mcp.worker where number = $1", [number]).catch(() => undefined);
-  await client?.end().catch(() => undefined);
+/** Takes a number, or shows again that of before, and begins to listen. */
+async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
+  const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
+  const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
+  if (number > 0) {
+    await freeNumber(client, number, shown);
+    const locked = "select pg_backend_pid() as pid, pg_advisory_lock($1, $2)";
+    shown.backend = (await client.query<{ pid: number }>(locked, [LOCKS, number])).rows[0]?.pid;
+  }
+  shown.number ??= (await isKeptOut(database, number)) ? number : -number;
+  await client.query(`listen ${LEFT}; listen ${CHANGED}; listen ${STOPS}`);
+  await client.query(
+    `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
+     on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
+    [shown.number, `${hostname()}:${process.pid}`, shown.projects],
+  );
+}
+
+/**
+ * Ends the former session of this process where the server has not noticed that its way was cut. A number that another
+ * process shows, as after a failover that lost the last ones, is given up: the next try takes another one.
+ */
+async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
+  const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
+  if (holder === undefined) return;
+  if (holder !== shown.backend) {
+    shown.number = undefined;
+    throw new Error("another process shows a sign of life by this number");
+  }
+  await client.query("select pg_terminate_backend($1)", [holder]);
+}
+
+async function ended(client: Session, number: number | undefined): Promise<void> {
+  const gone = "delete from targeting_mcp.worker where number = $1";
+  await inTime(client, () => client.query(gone, [number])).catch(() => undefined);
+  await client.end().catch(() => undefined);
+}
+
+/** Waits for what a process says last, which costs nothing but time to others where it is lost. */
+async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
+  const isSaid = new AbortController();
+  await Promise.race([said, clock.sleep(LAST_WORDS_MS, isSaid.signal).catch(() => undefined)]);
+  isSaid.abort();
 }
 
 /** Whether the lock of this session keeps others out: with a pooler between, sessions are shared. */
@@ -199,7 +252,8 @@ async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {
     const query = "select pg_try_advisory_lock_shared($1, $2) as free";
-    return (await other.query<{ free: boolean }>(query, [LOCKS, number])).rows[0]?.free !== true;
+    const tried = await inTime(other, () => other.query<{ free: boolean }>(query, [LOCKS, number]));
+    return tried.rows[0]?.free !== true;
   } finally {
     await other.end();
   }

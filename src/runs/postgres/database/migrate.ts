@@ -5,6 +5,8 @@ import { MIGRATIONS, SCHEMA } from "./migrations.ts";
 /** The advisory lock under which the tables are changed. */
 const MIGRATING = "1953325936, 0";
 
+const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
+
 /** How the tables of a database stand against this version. */
 export interface Tables {
   /** The number of the last migration; 0 where there are no tables. */
@@ -21,10 +23,14 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    await client.query(`create schema if not exists ${SCHEMA}`);
-    await client.query(
-      `create table if not exists ${SCHEMA}.migration (number int primary key, at timestamptz not null default now())`,
-    );
+    // To make what is there needs rights, too: a role that owns the schema may make no other one.
+    const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
+    if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
+    if (there[0]?.tables !== true) {
+      await client.query(
+        `create table ${SCHEMA}.migration (number int primary key, at timestamptz not null default now())`,
+      );
+    }
     const { rows } = await client.query<{ found: number }>(
       `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`,
     );

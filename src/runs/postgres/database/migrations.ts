@@ -136,17 +136,22 @@ begin
   insert into targeting_mcp.timeline (id, since)
     select mine, case when exists (select from targeting_mcp.timeline) then clock_timestamp() else '-infinity' end
     where not exists (select from targeting_mcp.timeline where id = mine) on conflict do nothing;
-  return exists (select from targeting_mcp.timeline where id = mine and since > clock_timestamp() - interval '5 seconds');
+  return exists (
+    select from targeting_mcp.timeline
+    where id = mine and since between clock_timestamp() - interval '5 seconds' and clock_timestamp()
+  );
 end $$;
 
 -- Whether a process shows no sign of life. After a start of the server all of them have to show one again first. Those
--- below 0 cannot show any: a pooler shares their sessions.
+-- below 0 cannot show any: a pooler shares their sessions. A start that lies ahead was before the clock was set back.
 create function targeting_mcp.is_gone(worker int) returns boolean language sql volatile as $$
-  select worker > 0 and pg_postmaster_start_time() < clock_timestamp() - interval '5 seconds'
+  select worker > 0
+    and pg_postmaster_start_time() not between clock_timestamp() - interval '5 seconds' and clock_timestamp()
     and pg_try_advisory_xact_lock_shared(1953325936, worker)
 $$;
 
--- Takes a lease: no row while another holding has it. A holder that did not give it back may still be there.
+-- Takes a lease: no row while another holding has it. A holder that did not give it back may still be there. One that
+-- asks again, since the answer was lost, has it. An end that lies far ahead was there before the clock was set back.
 create function targeting_mcp.take(a_name text, a_worker int, a_token uuid, ttl interval)
 returns table (new_epoch bigint, taken_over boolean, was_unsettled boolean, asked_before bigint) language plpgsql as $$
 declare
@@ -161,8 +166,15 @@ begin
   end if;
   select * into held from targeting_mcp.lease where name = a_name for update skip locked;
   if not found then return; end if;
+  if held.token = a_token and not held.released then
+    return query select held.epoch, held.unsettled, held.unsettled, held.asked;
+    return;
+  end if;
   is_silent := not held.released
-    and (held.until < clock_timestamp() or (held.worker <> a_worker and targeting_mcp.is_gone(held.worker)))
+    and (
+      held.until not between clock_timestamp() and clock_timestamp() + ttl + interval '1 minute'
+      or (held.worker <> a_worker and targeting_mcp.is_gone(held.worker))
+    )
     and not targeting_mcp.is_new();
   if not held.released and not is_silent then return; end if;
   update targeting_mcp.lease
