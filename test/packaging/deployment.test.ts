@@ -140,6 +140,9 @@ test("the proxy of compose.yaml leads to the replicas, and lets no body fail tha
   expect(content).toContain("client_max_body_size 16m;");
   expect(content).toContain("proxy_set_header Host $$http_host;");
   expect(content).toContain("proxy_buffering off;");
+  const [, documented = ""] = /```nginx\n([\s\S]*?)```/.exec(textOf("docs/deployment.md")) ?? [];
+  for (const one of ["client_max_body_size 16m;", "Host $http_host;", "proxy_buffering off;"])
+    expect(documented).toContain(one);
   // The address of a container that is gone answers nothing.
   expect(content).toMatch(/proxy_connect_timeout [1-5]s;/);
 });
