@@ -20,6 +20,7 @@ export function rowsThatFit<Row>(
   around = AROUND_TOKENS,
 ): number {
   let left = PAGE_TOKENS - around - tokensOf(JSON.stringify(beside));
+  if (areShort(rows, lineOf, left)) return rows.length;
   let count = 0;
   const seen = new Set<string>();
   for (const row of rows) {
@@ -33,6 +34,15 @@ export function rowsThatFit<Row>(
 }
 
 const LINE_FEED = 1;
+
+/** Whether rows have no more bytes than there are tokens left for them, so that they fit: no token is less than a byte. */
+function areShort<Row>(rows: readonly Row[], lineOf: (row: Row) => string, tokens: number): boolean {
+  let bytes = 0;
+  return rows.every((row) => {
+    bytes += Buffer.byteLength(JSON.stringify(row)) + Buffer.byteLength(lineOf(row)) + LINE_FEED;
+    return bytes <= tokens;
+  });
+}
 
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
 export function tokensOf(text: string): number {

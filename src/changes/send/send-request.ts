@@ -151,7 +151,6 @@ async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | 
   }
 }
 
-/** The times of the service in the IDs that a request has just created. */
 /** The times inside the first and the last ID that a request has just made: those between them tell no more. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
