@@ -120,6 +120,25 @@ describe.each([
   });
 });
 
+describe.each(["01GFEGZJTM", "01DWSZQTHY", "01RDBZPWBV", "01GFEGNTGJ", "01QBGYBMCJ"])(
+  "IDs that begin with %s",
+  (begin) => {
+    test.each(SEEDS)(
+      "take more tokens than most: a page of short names stays within its budget (seed %i)",
+      async (seed) => {
+        const { option } = optionsBy(seed, () => begin);
+        const options = Array.from({ length: 200 }, (_, at) => ({
+          ...option(),
+          name: `Trip ${at}`,
+          contextCount: at % 60,
+        }));
+        const { rows } = await fullPage(options, {});
+        expect(rows.length).toBeGreaterThanOrEqual(55);
+      },
+    );
+  },
+);
+
 test("a page that holds all has the whole of each ID", async () => {
   const { option } = optionsBy(1, oneTime);
   const options = Array.from({ length: 20 }, option);
