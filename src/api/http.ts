@@ -191,6 +191,9 @@ async function sendOnce(
 /** A body larger than this goes out in two slices, of which the last one has no more bytes. */
 const SLICE = 65_536;
 
+/** How long the slices before the last one may take without a renewal of the right to send it; a fence allows for two seconds. */
+const RENEWED_AFTER_MS = 500;
+
 type Sliced = AsyncGenerator<Uint8Array>;
 type Outgoing = string | Uint8Array | Sliced | null;
 
@@ -216,7 +219,7 @@ function outgoing(
 
 /**
  * The two slices of a body. The first is as large as a socket's buffer or larger, so that the last one is asked for when
- * it has drained; that leaves when the other end has the first.
+ * it has drained; that leaves when the other end has nearly all of the first.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -225,9 +228,10 @@ async function* sliced(
   way: () => OnItsWay | undefined,
 ): Sliced {
   const at = Math.floor((bytes.length - 1) / SLICE) * SLICE;
+  const beganAt = performance.now();
   yield bytes.subarray(0, at);
   if (fence !== undefined) await way()?.delivered();
-  await fence?.renew();
+  if (performance.now() - beganAt > RENEWED_AFTER_MS) await fence?.renew();
   complete();
   yield bytes.subarray(at);
   fence?.hasLeft();

@@ -10,7 +10,7 @@ export interface Fence {
   mayLeave(): void;
   /** Called right after these bytes were passed to the system, to detect that they left too late after all. */
   hasLeft(): void;
-  /** Renews the lease before the last slice of a large body. Rejects where it is lost. */
+  /** Renews the lease before the last slice of a large body that was long on its way. Rejects where it is lost. */
   renew(): Promise<void>;
 }
 

@@ -1,7 +1,9 @@
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 
 const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
+/** Of a UUID, whose first digits are random: Node has random bytes for many of them at hand, and asks the system for others. */
+const TAG_DIGITS = 8;
 
 /** Controls and formats (bidirectional marks, zero-width characters), separators, and all that is drawn as nothing. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
@@ -12,7 +14,7 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
  * can end its own fence.
  */
 export function fenced(lines: readonly string[]): string {
-  const tag = `data-${randomBytes(4).toString("hex")}`;
+  const tag = `data-${randomUUID().slice(0, TAG_DIGITS)}`;
   return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
 }
 

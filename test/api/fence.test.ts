@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { AmbiguousError, NotSentError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
@@ -9,6 +9,10 @@ import { startRaw, startStub } from "../support/stub-server.ts";
 
 const SMALL = JSON.stringify({ items: ["a"] });
 const LARGE = JSON.stringify({ items: ["x".repeat(3_000_000)] });
+/** More than the buffers of a machine take at once. */
+const HUGE = JSON.stringify({ items: ["x".repeat(20_000_000)] });
+/** Longer than slices may take without a renewal of the right to send the last one (src/api/http.ts). */
+const LONG_WAY_MS = 600;
 
 function open(url: string) {
   const http = openHttp({ url, credential: {}, requestTimeoutMs: 20_000 });
@@ -41,8 +45,8 @@ function fence(refuses: { readonly leave?: boolean; readonly renew?: boolean } =
 describe("what a fence lets through", () => {
   test.each([
     ["small", SMALL, ["mayLeave", "hasLeft"]],
-    ["large", LARGE, ["renew", "mayLeave", "hasLeft"]],
-  ])("a %s body travels whole, and the fence is asked in order", async (_, body, order) => {
+    ["large", LARGE, ["mayLeave", "hasLeft"]],
+  ])("a %s body travels whole, and the fence is asked right before its end", async (_, body, order) => {
     const { url, received } = await startStub(() => ({ status: 200, json: {} }));
     const { made, asked } = fence();
     expect((await open(url).send(body, made)).statusCode).toBe(200);
@@ -69,20 +73,22 @@ describe("what a fence keeps back was not sent", () => {
     const arrived: { bytes: number; ended?: Promise<unknown> } = { bytes: 0 };
     const url = await startRaw((socket: Socket) => {
       arrived.ended = once(socket, "close");
-      socket.on("data", (chunk) => {
+      // The right to send is renewed where the way was long.
+      const read = (chunk: Buffer): void => {
         arrived.bytes += chunk.length;
-      });
+      };
+      void setTimeout(LONG_WAY_MS).then(() => socket.on("data", read));
     });
     const held = await open(url)
-      .send(LARGE, fence(refuses).made)
+      .send(HUGE, fence(refuses).made)
       .catch((thrown: unknown) => thrown);
     expect(held).toBeInstanceOf(NotSentError);
     await arrived.ended;
-    expect(arrived.bytes).toBeLessThan(LARGE.length);
+    expect(arrived.bytes).toBeLessThan(HUGE.length);
   });
 });
 
-test("the last slice waits until those before have drained, and leaves only once the right is renewed", async () => {
+test("the last slice waits until those before have drained, and after a long way leaves only once the right is renewed", async () => {
   const arrived: Buffer[] = [];
   let socket: Socket | undefined;
   const url = await startRaw((taken) => {
@@ -93,8 +99,7 @@ test("the last slice waits until those before have drained, and leaves only once
   const renewed = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const body = JSON.stringify({ items: ["x".repeat(20_000_000)] });
-  const sending = open(url).send(body, {
+  const sending = open(url).send(HUGE, {
     mayLeave: () => {},
     hasLeft: () => {},
     renew: async () => {
@@ -103,16 +108,17 @@ test("the last slice waits until those before have drained, and leaves only once
     },
   });
   await expect.poll(() => socket).toBeDefined();
+  await setTimeout(LONG_WAY_MS);
   // A service that does not read: what the machine's buffers do not take is not on its way.
   expect(renewals).toBe(0);
   socket?.on("data", (chunk) => void arrived.push(chunk)).resume();
   await expect.poll(() => renewals).toBe(1);
   const text = (): string => Buffer.concat(arrived).toString("latin1");
   const bodySoFar = (): number => text().length - text().indexOf("\r\n\r\n") - 4;
-  const withoutLast = Math.floor((body.length - 1) / 65_536) * 65_536;
+  const withoutLast = Math.floor((HUGE.length - 1) / 65_536) * 65_536;
   await expect.poll(bodySoFar).toBe(withoutLast);
   release();
-  await expect.poll(bodySoFar).toBe(body.length);
+  await expect.poll(bodySoFar).toBe(HUGE.length);
   socket?.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
   expect((await sending).statusCode).toBe(200);
 });
@@ -130,7 +136,7 @@ test.runIf(process.platform === "linux")(
       socket.on("data", (chunk) => {
         bytes += chunk.length;
         socket.pause();
-        setTimeout(() => socket.resume(), (1000 * chunk.length) / bytesPerSecond);
+        void setTimeout((1000 * chunk.length) / bytesPerSecond).then(() => socket.resume());
         if (bytes <= body.length) return;
         wholeAt = performance.now();
         socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
@@ -139,8 +145,10 @@ test.runIf(process.platform === "linux")(
     const mayLeave = (): void => {
       leftAt = performance.now();
     };
-    const slow = { ...fence().made, mayLeave };
-    expect((await open(url).send(body, slow)).statusCode).toBe(200);
+    const { made, asked } = fence();
+    expect((await open(url).send(body, { ...made, mayLeave })).statusCode).toBe(200);
+    // What the request was announced with is too old by then.
+    expect(asked).toEqual(["renew", "hasLeft"]);
     // What the buffers of this machine hold at once takes more than a second.
     expect(wholeAt - leftAt).toBeLessThan(600);
   },
@@ -155,7 +163,7 @@ test("a connection that breaks in the middle of a body sent nothing; after its l
         if (bytes >= after) socket.resetAndDestroy();
       });
     });
-  const middle = open(await breaking(1)).send(LARGE, { ...fence().made, renew: () => new Promise(() => {}) });
+  const middle = open(await breaking(1)).send(HUGE, fence().made);
   await expect(middle).rejects.toBeInstanceOf(NotSentError);
   await expect(open(await breaking(LARGE.length)).send(LARGE)).rejects.toBeInstanceOf(AmbiguousError);
 });

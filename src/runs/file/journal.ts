@@ -10,8 +10,13 @@ const NEWLINE = Buffer.from("\n");
 
 /**
  * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.
+ * `isStopAsked` tells whether the run was asked to stop.
  */
-export async function openJournal(file: string, lease: Lease): Promise<RunJournal> {
+export async function openJournal(
+  file: string,
+  lease: Lease,
+  isStopAsked: () => Promise<boolean>,
+): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
   let waiting: Uint8Array[] = [];
@@ -46,12 +51,16 @@ export async function openJournal(file: string, lease: Lease): Promise<RunJourna
     },
     async intend(turn) {
       await held();
-      if (turn === lease) return lease.renew();
       // Waiting comes first, so that it makes no reading of the other one old.
       await lease.settled();
-      const [first, second] = await Promise.all([lease.renew(), turn.renew()]);
+      const renewed = lease.renew();
+      const [first, second, stopAsked] = await Promise.all([
+        renewed,
+        turn === lease ? renewed : turn.renew(),
+        isStopAsked(),
+      ]);
       // The readings that were taken first are the older ones, so they hold for both leases.
-      return first.monotonic < second.monotonic ? first : second;
+      return { ...(first.monotonic < second.monotonic ? first : second), stopAsked };
     },
     async appendLate(line) {
       const now = await open(file, "a", 0o600);

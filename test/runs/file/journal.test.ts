@@ -33,7 +33,7 @@ function lease(lost: AbortSignal, check: () => Promise<void> = async () => {}): 
 }
 
 async function opened(file: string, held: Lease = lease(new AbortController().signal)) {
-  const journal = await openJournal(file, held);
+  const journal = await openJournal(file, held, async () => false);
   onTestFinished(() => journal.close().catch(() => undefined));
   return journal;
 }
