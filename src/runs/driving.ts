@@ -8,10 +8,10 @@ import {
 } from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import type { Reason } from "./outcome.ts";
-import { RECENT_MS, type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
+import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
 import { countsOf, restingStatus, summaryOf } from "./report.ts";
-import type { Lease } from "./turn.ts";
+import { type Lease, RECENT_MS } from "./turn.ts";
 
 /** What driving a run begins with. */
 export interface DrivenParts<Call, Entry, State> {

@@ -9,6 +9,12 @@ export const SEND_WINDOW_MS = 2000;
 /** How long a process waits that took over from one that may still run: until no request of that one can leave. */
 export const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
+/**
+ * A lease that was held so short a time ago counts as held where no request leaves by that alone, in milliseconds: it is
+ * taken over only once it has shown no life for far longer.
+ */
+export const RECENT_MS = 100;
+
 /** Both clocks, read before a request was announced: one does not see a suspended machine, the other one can be set. */
 export interface Intent {
   readonly monotonic: number;

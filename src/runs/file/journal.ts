@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Line, RunJournal } from "../backend/store.ts";
-import type { Lease } from "../turn.ts";
+import { type Lease, RECENT_MS } from "../turn.ts";
 
 const NEWLINE = Buffer.from("\n");
 
@@ -47,7 +47,7 @@ export async function openJournal(
     write: () => void write().catch(() => undefined),
     async flush() {
       await held();
-      await lease.check();
+      await lease.check(RECENT_MS);
     },
     async intend(turn) {
       await held();

@@ -41,8 +41,6 @@ const versioned = z.looseObject({ version: z.number() });
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
-  const stopsAsked = async (runId: string): Promise<readonly string[]> =>
-    (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
   const index = runIndex(folder);
   const old = sweeper({ folder, index, keep }, now);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
@@ -66,7 +64,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
     journal: (runId, lease) =>
       usable(folder, () =>
-        openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(runId)).length > 0),
+        openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
       ),
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
@@ -102,7 +100,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     summary: (runId) => readSummary(folder, runId),
     ...driversIn(folder, clock),
     askToStop: (runId) => usable(folder, () => writeDurably(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
-    stopAsked: stopsAsked,
+    stopAsked: (runId) => stopsAsked(folder, runId),
     async forgetStop(runId, asked) {
       await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
     },
@@ -113,6 +111,10 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       });
     },
   };
+}
+
+async function stopsAsked(folder: string, runId: string): Promise<readonly string[]> {
+  return (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
 }
 
 /** Who drives a run, and who makes its plan. */

@@ -1,13 +1,11 @@
 import type { RunStore } from "../backend/store.ts";
 import type { Lease } from "../turn.ts";
-import { LeaseLostError } from "../turn.ts";
+import { LeaseLostError, RECENT_MS } from "../turn.ts";
 
 /** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */
 const LOOK_MS = 100;
 /** The same where it is told. */
 const LOOK_IF_TOLD_MS = 1000;
-/** A lease that was renewed so short a time ago counts as held when a run rests, in milliseconds. */
-export const RECENT_MS = 100;
 
 /** The requests to stop a driven run, from this process and from others. */
 export interface StopRequests {

@@ -3,7 +3,8 @@ export interface KeyedQueue<Task> {
   /** Takes a task in. */
   add(key: string, task: Task): void;
   /**
-   * Resolves once few of the tasks that wait could begin at once, and at most `few` wait in all; gives how many do.
+   * Resolves once few of the tasks that wait could begin at once (enough for a moment), and at most `few` wait in all; gives
+   * how many do.
    * Rejects with the first error of any task.
    */
   nearlyEmpty(few: number): Promise<number>;
@@ -75,7 +76,7 @@ export function keyedQueue<Task>(concurrency: number, perform: (task: Task) => P
       begin();
     },
     async nearlyEmpty(few) {
-      await until(() => ready.length <= concurrency && held - running <= few);
+      await until(() => ready.length <= 2 * concurrency && held - running <= few);
       return held - running;
     },
     ended: () => until(() => held === 0),

@@ -8,7 +8,7 @@ import { hasCode } from "../../../platform/file-error.ts";
 import { moveOver } from "../../../platform/move-over.ts";
 import { ownMark, presenceOf } from "../../../platform/process-mark.ts";
 import { removeFile } from "../../../platform/remove-file.ts";
-import { checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../../turn.ts";
+import { agoOf, checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../../turn.ts";
 
 /**
  * How often a holder renews its lease, and how long after the last renewal another process may take over, in
@@ -85,9 +85,16 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
   const losing = new AbortController();
   const settledAt = mine.unsettled ? clock.monotonic() + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
   const lost = new LeaseLostError(`another process has taken over the lease "${name}"`);
-  const check = async (): Promise<void> => {
+  let checked = readClocks(clock);
+  const check = async (recentMs = -1): Promise<void> => {
     losing.signal.throwIfAborted();
-    if (await isHeldBy(mine.token, { folder, name, number, file })) return;
+    // Nobody takes a lease over that was held so short a time ago.
+    if (agoOf(checked, clock) <= Math.min(recentMs, BEAT_MS)) return;
+    const now = readClocks(clock);
+    if (await isHeldBy(mine.token, { folder, name, number, file })) {
+      checked = now;
+      return;
+    }
     clearInterval(beat);
     losing.abort(lost);
     throw lost;
@@ -101,7 +108,7 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
   const beat = setInterval(
     () =>
       void showLife(file)
-        .then(check)
+        .then(() => check())
         .catch(() => undefined),
     BEAT_MS,
   ).unref();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../../../platform/clock.ts";
 import { hasCode } from "../../../platform/file-error.ts";
 import type { ProjectLock } from "../../backend/project-lock.ts";
-import type { Lease } from "../../turn.ts";
+import { type Lease, RECENT_MS } from "../../turn.ts";
 import { tryLease } from "./lease.ts";
 import { processLock } from "./process-lock.ts";
 
@@ -105,9 +105,6 @@ interface HeldLease {
 }
 
 const NEVER = new AbortController().signal;
-
-/** Where a lease was renewed so short a time ago, in milliseconds, what is done by it next tells whether it is held. */
-const RECENT_MS = 100;
 
 /** Whether a lease that was kept is still held. Where the check fails, the lease is given back if possible. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
