@@ -22,7 +22,7 @@ export function rowsThatFit<Row>(
   beside: unknown = null,
   around = AROUND_TOKENS,
 ): number {
-  let left = PAGE_TOKENS - UNLUCKY_TOKENS - around - tokensOf(JSON.stringify(beside));
+  let left = PAGE_TOKENS - UNLUCKY_TOKENS - around - (beside === null ? 0 : tokensOf(JSON.stringify(beside)));
   if (areShort(rows, lineOf, left)) return rows.length;
   let count = 0;
   const seen = new Set<string>();
@@ -38,14 +38,17 @@ export function rowsThatFit<Row>(
 
 const LINE_FEED = 1;
 
-/** Whether rows have no more bytes than there are tokens left for them, so that they fit: no token is less than a byte. */
+/** Whether rows have so few characters that they fit in any case: no token is less than a byte. */
 function areShort<Row>(rows: readonly Row[], lineOf: (row: Row) => string, tokens: number): boolean {
   let bytes = 0;
   return rows.every((row) => {
-    bytes += Buffer.byteLength(JSON.stringify(row)) + Buffer.byteLength(lineOf(row)) + LINE_FEED;
+    bytes += MOST_BYTES * (JSON.stringify(row).length + lineOf(row).length) + LINE_FEED;
     return bytes <= tokens;
   });
 }
+
+/** Of a character, as strings count them, in UTF-8. */
+const MOST_BYTES = 3;
 
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
 export function tokensOf(text: string): number {
