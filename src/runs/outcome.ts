@@ -92,3 +92,11 @@ export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed
 
 /** How many objects stand where; the numbers add up to the number of objects. */
 export type Counts = Readonly<Record<Standing, number>>;
+
+/** When a run changed last, in milliseconds since 1970: one of which nothing was recorded yet, when it was made. */
+export function changedAt(
+  { createdAt }: { readonly createdAt: number },
+  { updatedAt }: { readonly updatedAt: number },
+): number {
+  return Math.max(createdAt, updatedAt);
+}

@@ -1,6 +1,6 @@
 import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { Did, KnownChange, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "./outcome.ts";
-import { type Counts, OUTCOMES } from "./outcome.ts";
+import { type Counts, changedAt, OUTCOMES } from "./outcome.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =
@@ -287,7 +287,7 @@ export function summaryOf(
     status,
     counts,
     startedAt: header.createdAt,
-    updatedAt: Math.max(header.createdAt, state.updatedAt),
+    updatedAt: changedAt(header, state),
     open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
   };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { textOf } from "../support/clients.ts";
 import { checkedReport, inCallOrder, type Report, startSession } from "../support/writing.ts";
 
@@ -179,4 +180,55 @@ test("an option that another writer changed meanwhile is told with the number th
   expect(textOf(told)).toContain("5 Context IDs, and 4 were expected");
   const alone = await session.write("update_contexts", { items: [{ _id: running, add: ["e"], remove: ["b"] }] });
   expect(alone.notes).toEqual([]);
+});
+
+test("an empty list changes nothing, and is told so", async () => {
+  const { session, running } = await footwear();
+  const report = await session.write("update_contexts", { items: [{ _id: running, add: [] }] });
+  expect(report).toMatchObject({ status: "succeeded", results: [{ did: "same", added: 0, alreadyThere: 0 }] });
+});
+
+test("an item that fails for its group has the name of its option, or the one that was given", async () => {
+  const { session, targetingId, sandals } = await footwear();
+  const failed = await session.client.callTool("update_options", {
+    targetingId,
+    items: [
+      { currentName: "sandals", parentName: "Wintr" },
+      { currentName: "Sandls", parentName: "Winter" },
+    ],
+  });
+  expect(failed.structuredContent).toMatchObject({
+    status: "failed",
+    results: [
+      { index: 0, _id: sandals, name: "Sandals" },
+      { index: 1, name: "Sandls" },
+    ],
+  });
+});
+
+test("runs that wait are listed with the time when they were made", async () => {
+  const { session, targetingId, sandals } = await footwear();
+  const asked = await session.client.callTool("delete_options", { ids: [sandals] });
+  expect(asked.structuredContent).toMatchObject({ status: "needs_confirmation" });
+  const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "New" }] };
+  const planned = await session.client.callTool("plan_targeting", { desired });
+  expect(planned.structuredContent).toMatchObject({ status: "planned" });
+  for (const { structuredContent } of [asked, planned]) {
+    const { runs } = listed.parse(
+      (await session.client.callTool("get_run", { status: structuredContent?.status })).structuredContent,
+    );
+    expect(runs).toMatchObject([{ runId: structuredContent?.runId }]);
+    for (const { startedAt, updatedAt } of runs)
+      expect(Date.parse(updatedAt)).toBeGreaterThanOrEqual(Date.parse(startedAt));
+  }
+});
+
+const listed = z.looseObject({
+  runs: z.array(z.looseObject({ runId: z.string(), startedAt: z.string(), updatedAt: z.string() })),
+});
+
+test("a name of one letter is counted as one", async () => {
+  const { session, targetingId } = await footwear();
+  const refused = await session.client.callTool("bulk_add_options", { targetingId, items: [{ name: "X" }] });
+  expect(textOf(refused)).toContain("the name has 1 character, and needs at least 2");
 });

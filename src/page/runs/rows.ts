@@ -6,6 +6,7 @@ import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
+import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts } from "../../runs/report.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
@@ -100,7 +101,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
       status: run.status(),
       counts: countsOf(state),
     },
-    ...{ startedAt: createdAt, updatedAt: state.updatedAt, requests: state.requests },
+    ...{ startedAt: createdAt, updatedAt: changedAt(header, state), requests: state.requests },
     ...(asked !== undefined && { decided: askedWords(asked) }),
     ...(await standsStill(run, shown)),
     ...(waiting

@@ -8,6 +8,7 @@ import {
   earlierItem,
   list,
   MORE_PATIENT,
+  many,
   number,
   RESUME,
   type Sentence,
@@ -22,8 +23,8 @@ const NAME_RULE =
 
 function invalidName(detail: Detail): Message {
   const problems: Readonly<Record<string, string>> = {
-    tooShort: `the name has ${number(detail.length)} characters, and needs at least ${LIMITS.nameMinLength.value}`,
-    tooLong: `the name has ${number(detail.length)} characters, and may have ${LIMITS.nameMaxLength.value}`,
+    tooShort: `the name has ${many(detail.length, "character")}, and needs at least ${LIMITS.nameMinLength.value}`,
+    tooLong: `the name has ${many(detail.length, "character")}, and may have ${LIMITS.nameMaxLength.value}`,
     outerSpace: "the name begins or ends with a space",
     characters: `the name has characters that are not allowed: ${list(detail.characters, 5)}`,
   };
@@ -129,7 +130,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   NOT_EMPTY: (detail) => ({
     message:
       `the option is kept, since it holds ${number(detail.contextCount)} Context IDs` +
-      (detail.childCount === undefined ? "" : ` and ${number(detail.childCount)} sub-options`),
+      (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
     remedy: "To delete it all the same, leave onlyEmpty out.",
   }),
   TOO_MANY_CONTEXT_IDS: (detail) => ({

@@ -21,6 +21,9 @@ export const WHERE_SET = "It is set where this server is started: the env of its
 /** A number for people. */
 export const number = (value: unknown, fallback: number | string = "?"): string =>
   typeof value === "number" ? thousands(value) : String(fallback);
+
+/** So many of something, as a sentence counts it. */
+export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
 /** A foreign text, quoted. */
 export const text = (value: unknown): string => (typeof value === "string" ? shown(value) : "?");
 
@@ -69,12 +72,17 @@ export function saying({ messages }: Detail): string {
 /** How something differs from what was planned. */
 export function staleWords({ field, planned, service }: Detail): string {
   if (field === "deleted") return "it is no longer there";
-  if (field === "contexts") return `${number(planned)} Context IDs were planned for, ${number(service)} are there`;
-  if (field === "subOptions") return `${number(planned)} sub-options were planned for, ${number(service)} are there`;
+  if (field === "contexts") return plannedAndThere(planned, "Context ID", service);
+  if (field === "subOptions") return plannedAndThere(planned, "sub-option", service);
   if (field === "name" && planned === undefined) return "another option has its name";
   const value = (side: unknown): string => (side === null ? "the top level" : text(String(side)));
   const now = service === undefined ? "" : `, ${value(service)} is there`;
   return `of its ${field === "parent" ? "group" : String(field)} ${value(planned)} was planned for${now}`;
+}
+
+function plannedAndThere(planned: unknown, one: string, there: unknown): string {
+  const [were, are] = [planned === 1 ? "was" : "were", there === 1 ? "is" : "are"];
+  return `${many(planned, one)} ${were} planned for, ${number(there)} ${are} there`;
 }
 
 const MOST_STALE = 5;

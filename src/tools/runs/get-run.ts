@@ -13,6 +13,7 @@ const STATUSES = [
   "running",
   "interrupted",
   "cancelled",
+  "planned",
   "needs_confirmation",
 ] as const;
 

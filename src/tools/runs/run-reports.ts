@@ -12,6 +12,7 @@ import { suiteReportUri } from "../../render/events/suite-reading.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { declinedNote, staleNote } from "../../render/page-words.ts";
 import type { Run } from "../../runs/kind.ts";
+import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
 import type { ToolContext } from "../context.ts";
@@ -158,7 +159,7 @@ export function reported({ header, state, status }: Run, environment: "live" | "
     requests: state.requests,
     failures: toldFailures(state),
     results: tellingResults(state, RESULTS_READ),
-    lastAt: state.updatedAt,
+    lastAt: changedAt(header, state),
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(state.facts?.rows && { rows: state.facts.rows }),

@@ -8,7 +8,7 @@ import { savedAnswer } from "../../render/changes/saved-run.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
-import type { OUTCOMES } from "../../runs/outcome.ts";
+import { changedAt, type OUTCOMES } from "../../runs/outcome.ts";
 import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
@@ -184,7 +184,7 @@ export async function listRuns(
 /** The row of a run that waits, or of one that waited too long and is ended now. */
 async function asItStands(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
-  return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: run.state.updatedAt };
+  return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
 }
 
 /** All kept runs of the caller, the newest first. */

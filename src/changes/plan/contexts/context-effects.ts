@@ -21,7 +21,11 @@ export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, co
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      ...((set !== undefined || add.length > 0) && { added, alreadyThere: wanted.length - added }),
+      // An item with an empty list adds nothing, and says so.
+      ...((set !== undefined || add.length > 0 || remove.length === 0) && {
+        added,
+        alreadyThere: wanted.length - added,
+      }),
       ...((set !== undefined || remove.length > 0) && { removed }),
       ...(set === undefined && remove.length > 0 && { absent: remove.length - removed }),
     };

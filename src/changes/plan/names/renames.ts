@@ -1,6 +1,6 @@
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
-import type { OptionChanges } from "../../../spec/records.ts";
+import type { OptionChanges, OptionRecord } from "../../../spec/records.ts";
 import { requestReason } from "../../state/api-reasons.ts";
 import { badId, badName } from "../checks.ts";
 import { Plan } from "../plan.ts";
@@ -88,10 +88,16 @@ export function planUpdateOptions(input: UpdateOptionsInput, find: FindOption = 
   const byId = new Map<string, Merged>();
   input.items.forEach((item, index) => {
     const { name, exposeChildren } = item;
-    const option = referred(item, "_id", "currentName", find);
-    const group = item.parentName === undefined ? item.parent : referred(item, "parent", "parentName", find);
+    const found = referred(item, "_id", "currentName", find);
+    const option = idOf(found);
+    const group = item.parentName === undefined ? item.parent : idOf(referred(item, "parent", "parentName", find));
     const _id = typeof option === "string" ? option : undefined;
-    const object = plan.object({ index, ...(_id !== undefined && { _id }), ...(name !== undefined && { name }) });
+    const known = name ?? (isFound(found) ? found.name : item.currentName);
+    const object = plan.object({
+      index,
+      ...(_id !== undefined && { _id }),
+      ...(known !== undefined && { name: known }),
+    });
     if (_id === undefined || isReason(option) || isReason(group)) {
       const reason = [option, group].find(isReason);
       plan.fail(object, reason ?? ownReason("INVALID_ITEM", { problem: "noOption" }));
@@ -134,20 +140,27 @@ export function planUpdateOptions(input: UpdateOptionsInput, find: FindOption = 
 /** Finds no option: for a call without names, nothing was read. */
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
-/** The ID that an item gives, or that of the name that it gives instead; undefined where it gives neither. */
+/** The ID that an item gives, or what has the name that it gives instead; undefined where it gives neither. */
 function referred(
   item: UpdateOptionInput,
   idField: "_id" | "parent",
   nameField: "currentName" | "parentName",
   find: FindOption,
-): string | Reason | undefined {
+): string | OptionRecord | Reason | undefined {
   const [id, name] = [item[idField], item[nameField]];
   if (name === undefined) return id ?? undefined;
   if (id !== undefined) {
     return ownReason("INVALID_ITEM", { problem: idField === "_id" ? "idAndCurrentName" : "parentAndParentName" });
   }
-  const option = find(name, nameField);
-  return isOption(option) ? option._id : option;
+  return find(name, nameField);
+}
+
+function isFound(given: string | OptionRecord | Reason | undefined): given is OptionRecord {
+  return typeof given === "object" && isOption(given);
+}
+
+function idOf(given: string | OptionRecord | Reason | undefined): string | Reason | undefined {
+  return isFound(given) ? given._id : given;
 }
 
 function isReason(given: string | null | Reason | undefined): given is Reason {
