@@ -49,7 +49,7 @@ const YAML: readonly Broken[] = [
     /on line 3 and on line 5/,
   ],
   ["the same _id twice", `${HEAD}  - _id: ${A}\n  - _id: ${A.toLowerCase()}\n`, 4, 5, /on line 3 and on line 4/],
-  ["a short name", `${HEAD}  - name: x\n`, 3, 5, /has 1 characters/],
+  ["a short name", `${HEAD}  - name: x\n`, 3, 5, /has 1 character, /],
   ["a long name", `${HEAD}  - name: ${"x".repeat(37)}\n`, 3, 5, /has 37 characters/],
   ["a name with a dot", `${HEAD}  - name: a.b\n`, 3, 5, /may not have: "\."/],
   ["a name with Japanese letters", `${HEAD}  - name: 靴靴\n`, 3, 5, /may not have: "靴"/],

@@ -1,3 +1,4 @@
+import { amount } from "../../platform/thousands.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
@@ -56,7 +57,7 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   if (problem === undefined) return text;
   const { nameMinLength, nameMaxLength } = LIMITS;
   const words = {
-    tooShort: `has ${problem.length} characters, and needs at least ${nameMinLength.value}`,
+    tooShort: `has ${amount(problem.length, "character")}, and needs at least ${nameMinLength.value}`,
     tooLong: `has ${problem.length} characters, and may have ${nameMaxLength.value}`,
     outerSpace: "begins or ends with a space",
     characters: `has characters that names may not have: ${(problem.characters ?? []).slice(0, 5).map(quoted).join(", ")}`,
