@@ -72,3 +72,44 @@ test("a plan that fits its answer has no further page", async () => {
   const planned = await client.callTool("plan_targeting", { desired });
   expect(planned.structuredContent).not.toHaveProperty("cursor");
 });
+
+test("a state that cannot be read counts nothing, and says where in it each problem stands", async () => {
+  const { client } = await startSession({});
+  const options = [{ name: "Clothing", children: [{ nam: "Shirts" }] }, { name: "Clothing" }];
+  const told = await client.callTool("plan_targeting", {
+    desired: { version: 1, targeting: { name: "Shop" }, options },
+  });
+  expect(told.isError).toBe(true);
+  expect(told.structuredContent).toMatchObject({
+    status: "failed",
+    counts: { items: 0, pending: 0 },
+    problems: [
+      { path: "options[0].children[0]" },
+      { path: "options[0].children[0].nam" },
+      { path: "options[1].name", message: 'the name "Clothing" stands twice' },
+    ],
+  });
+  expect(told.structuredContent).not.toHaveProperty("changes");
+  expect(textOf(told)).toMatch(/^The desired state cannot be read: 3 problems\. Nothing was planned/);
+  expect(textOf(told)).toContain('options[1].name: the name "Clothing" stands twice. ');
+});
+
+test("a plan that is stale is made again, not resumed", async () => {
+  const { client, sandbox } = await startSession({});
+  const targetingId = await sandbox.targeting("Shop");
+  const [bags, hats] = await sandbox.options(targetingId, [{ name: "Bags" }, { name: "Hats" }]);
+  const options = [
+    { _id: bags, name: "Belts" },
+    { _id: hats, name: "Caps" },
+  ];
+  const planned = await client.callTool("plan_targeting", {
+    desired: { version: 1, targeting: { _id: targetingId }, options },
+  });
+  await client.callTool("update_options", { items: [{ _id: bags, name: "Bags and Belts" }] });
+  const { runId } = answer.parse(planned.structuredContent);
+  const applied = await client.callTool("apply_plan", { runId });
+  expect(applied.structuredContent).toMatchObject({
+    ...{ status: "failed", requests: { sent: 0 } },
+    nextSteps: ["mend the state as the remedies say, and plan it again"],
+  });
+});

@@ -17,7 +17,7 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   else {
     problems.add(
       spot,
-      `${words} stands twice in the file: on line ${first.line} and on line ${spot.line}`,
+      `${words} stands twice${first.line === spot.line ? "" : ` in the file: on line ${first.line} and on line ${spot.line}`}`,
       "An option stands once, and names are unique within a targeting.",
       [first.line, spot.line],
     );

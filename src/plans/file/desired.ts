@@ -10,6 +10,8 @@ export interface Spot {
 export interface Problem extends Spot {
   /** Every line concerned, where there are several. */
   readonly lines?: readonly number[] | undefined;
+  /** Where it stands in what a call gave as an object, such as `options[1].name`. */
+  readonly path?: string;
   readonly message: string;
   readonly remedy: string;
 }

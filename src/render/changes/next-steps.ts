@@ -118,7 +118,7 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
 }
 
 /** Reasons for which what was not attempted is not attempted later either. */
-const NEVER_SENT: ReadonlySet<string> = new Set(["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED"]);
+const NEVER_SENT: ReadonlySet<string> = new Set(["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE"]);
 
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures, tool }: ReportedRun): number {

@@ -28,8 +28,14 @@ export interface AnsweredPlan {
 
 /** Tells a plan within 2,500 tokens, however large it is; all of it is in the resource of its run. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
+  const isError = plan.isError ?? false;
+  return fitted((most) => ({ structured: structuredOf(plan, most), text: textOf(plan, most), isError }));
+}
+
+/** The answer that tells most of each of its lists within 2,500 tokens; `make` takes how many of each. */
+export function fitted(make: (most: number) => RenderedReport): RenderedReport {
   for (const most of TOLD) {
-    const answer = { structured: structuredOf(plan, most), text: textOf(plan, most), isError: plan.isError ?? false };
+    const answer = make(most);
     const size = tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text);
     if (size <= ANSWER_TOKENS || most === TOLD.at(-1)) return answer;
   }

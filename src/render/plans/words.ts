@@ -15,9 +15,10 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   adopted: "found by name",
 };
 
-/** A problem as compilers write theirs: `FILE:LINE:COLUMN: text`. */
-export function problemLine(file: string, { line, column, message, remedy }: Problem): string {
-  return `${file}:${line}:${column}: ${plain(message)}. ${plain(remedy)}`;
+/** A problem as compilers write theirs: `FILE:LINE:COLUMN: text`; or with its path, where there is no file. */
+export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
+  const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
+  return `${place}: ${plain(message)}. ${plain(remedy)}`;
 }
 
 /** A change on one line, without its kind. */

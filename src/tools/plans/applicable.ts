@@ -3,6 +3,7 @@ import type { Loss } from "../../changes/plan/plan.ts";
 import type { StatePlan } from "../../plans/diff/plan.ts";
 import { exceededThresholds } from "../../plans/diff/thresholds.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
+import { amount } from "../../platform/thousands.ts";
 import { limitLine } from "../../render/plans/words.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { ToolError } from "../definition.ts";
@@ -19,8 +20,8 @@ export function whyNotApplied(
   // What the undone run changed and created does not count, and a way back changes and deletes nothing else.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
-    plan.conflicts.length > 0 && `${plan.conflicts.length} conflicts`,
-    plan.problems.length > 0 && `${plan.problems.length} problems`,
+    plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),
+    plan.problems.length > 0 && amount(plan.problems.length, "problem"),
     ...[...plan.limits, ...exceeded].map(limitLine),
   ].filter((part) => part !== false);
   return [...new Set(why)];

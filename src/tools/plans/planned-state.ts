@@ -6,16 +6,17 @@ import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import { isApplicable, NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
-import type { Problem } from "../../plans/file/desired.ts";
+import { isApplicable } from "../../plans/diff/plan.ts";
+import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { asPlanned, textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
-import { type PlanDocument, planBytes, planDocument } from "../../plans/plan-document.ts";
+import { planBytes } from "../../plans/plan-document.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt } from "../../platform/bytes.ts";
-import { type AnsweredPlan, planAnswer } from "../../render/plans/plan-answer.ts";
+import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { problemsAnswer } from "../../render/plans/problems-answer.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -44,8 +45,7 @@ export async function planDesiredState(
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
   const { desired, problems, digest } = await readGiven(given, context);
-  const origin = { environment: context.environment, apiUrl: context.apiUrl, fileDigest: digest, prune, byName };
-  if (problems.length > 0) return unreadable(problems, planDocument(withProblems(problems), origin, {}), context);
+  if (problems.length > 0) return problemsAnswer(context.environment, problems);
   const { base, place } = await baseOf(given, context);
   const api = changesOf(context).api();
   const { memory } = context;
@@ -122,10 +122,15 @@ async function readGiven(
   }
   if (desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
-  const bytes = Buffer.from(JSON.stringify(desired));
-  const read = await readDesired({ bytes, format: "json", folder: undefined });
+  const text = JSON.stringify(desired);
+  const read = await readDesired({ bytes: Buffer.from(text), format: "json", folder: undefined });
   // What stands in a call has no lines.
-  return { ...read, desired: { ...read.desired, options: read.desired.options.map(withoutLine) } };
+  const options = read.desired.options.map(withoutLine);
+  const problems = read.problems.map((problem) => ({
+    ...problem,
+    path: jsonPathAt(text, problem.column - 1) || "the state",
+  }));
+  return { ...read, desired: { ...read.desired, options }, problems };
 }
 
 function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
@@ -141,18 +146,4 @@ async function baseOf(
   if (path === undefined) return {};
   const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
   return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
-}
-
-/** A state that cannot be read is no run: its problems are told, as many as fit. */
-function unreadable(problems: readonly Problem[], document: PlanDocument, context: ToolContext): ToolAnswer {
-  const answer: AnsweredPlan = {
-    ...{ environment: context.environment, tool: "plan_targeting", status: "failed", document, requests: [] },
-    nextSteps: [`mend ${problems.length === 1 ? "the problem" : "the problems"} above, and plan it again`],
-    isError: true,
-  };
-  return planAnswer(answer);
-}
-
-function withProblems(problems: readonly Problem[]): StatePlan {
-  return { ...NOTHING_PLANNED, targeting: { name: "?" }, problems };
 }
