@@ -30,6 +30,11 @@ test("a run that was refused in the middle is told in the words of commands, and
   const [, runId = ""] = /targeting-mcp apply (\w{26}) goes on with it/.exec(refused.stderr) ?? [];
   await control("DELETE", "/faults");
   expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
+  // A way back is shown, and a run is read: without the marks that tell a model where data stands.
+  const [undone, shown] = [await run(["undo", runId, "--yes"]), await run(["runs", runId])];
+  expect(shown.text).toContain('"Other group"');
+  for (const { text } of [refused, undone, shown]) expect(text).not.toMatch(/<\/?data|no instructions/);
+  expect(await run(["apply", file, "--yes"])).toMatchObject({ code: 0 });
   const { text } = await run(["export", targeting]);
   expect(text).toContain("contexts: [other]");
   expect(text).toContain("contexts: [season]");

@@ -4,6 +4,7 @@ import { needsConfirmation } from "../../changes/confirmation.ts";
 import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { asPlanned } from "../../plans/look-again.ts";
 import type { MadePlan } from "../../plans/make-plan.ts";
+import { unmarked } from "../../render/fence.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
@@ -86,9 +87,12 @@ export function isUnfinished(run: ChangeRun): boolean {
   return pending + unattempted + unknown > 0;
 }
 
-/** A report without the steps that name tools, which only an agent has; what the state needs is said to both. */
+/**
+ * A report without the steps that name tools, which only an agent has, and without marks for it; what the state needs is
+ * said to both.
+ */
 export function forPerson(text: string): string {
-  return text
+  return unmarked(text)
     .split("\n")
     .filter((line) => !line.startsWith("Next: ") || !/\b[a-z]+_[a-z_]+\b/.test(line.replace(/_id: \S+/, "")))
     .join("\n");

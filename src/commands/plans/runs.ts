@@ -2,6 +2,7 @@ import { runsText } from "../../render/changes/runs.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { toggle } from "../../settings/forms.ts";
 import { recentRuns, showRun } from "../../tools/runs/shown-runs.ts";
+import { forPerson } from "./carry-out.ts";
 import { type PlanProject, withProject } from "./project.ts";
 
 /** Shows the recent runs of this caller, or one of them. Gives the exit code. */
@@ -10,7 +11,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   const isJson = optionOf(line, "json", toggle) ?? false;
   return withProject(line, "runs", async (project) => {
     const { structured, text } = await (runId === undefined ? all(project) : one(runId.trim().toUpperCase(), project));
-    process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${text}\n`);
+    process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(text)}\n`);
     return 0;
   });
 }
