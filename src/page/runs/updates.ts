@@ -8,13 +8,18 @@ import { runsOfOthers, type Shown } from "./seen.ts";
 const LOOK_MS = 500;
 
 /** What the pages of runs are told: all recent runs, whenever one of them has changed. */
-export function runUpdates(shown: Shown): StreamSource<Message> {
+export function runUpdates(shown: Shown, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
+  let told = "";
   return {
     async since(position) {
       const runs = await runRows(shown, await ofOthers());
       const now = createHash("sha256").update(JSON.stringify(runs)).digest("base64url");
-      return { messages: now === position ? [] : [{ kind: "runs", whole: true, runs }], position: now };
+      const messages: Message[] = now === position ? [] : [{ kind: "runs", whole: true, runs }];
+      const text = notice();
+      if (text !== told) messages.push({ kind: "notice", text });
+      told = text;
+      return { messages, position: now };
     },
     watch(changed) {
       const timer = setInterval(changed, LOOK_MS).unref();
