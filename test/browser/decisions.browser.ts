@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { browserOfTest } from "../support/page-person.ts";
+import { browserOfTest, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { findingsOfAxe, rowNames, SCHEMES, tabTo, withBrowser } from "./browser.ts";
 import { SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
@@ -10,6 +10,9 @@ import { SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
 const { onPage } = withBrowser();
 /** The browser itself notes each refusal of the server. */
 const REFUSED = { mayLog: /Failed to load resource.*(409|ERR_)/ } as const;
+
+/** More than a page of runs. */
+const MORE_RUNS = 500;
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
@@ -53,6 +56,36 @@ test("declined: nothing is sent", async () => {
     await page.getByText("No run waits for a decision.").waitFor();
     expect((await answer).structuredContent).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
     expect(await session.writesSent()).toEqual([]);
+  });
+});
+
+test("a page that is open is told that its link was tried again", async () => {
+  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
+  const answer = session.ask();
+  const link = await session.browser.address();
+  await onPage(link, async (page) => {
+    await button(page, "Approve").waitFor();
+    expect((await redeem(link)).status).toBe(403);
+    await page.locator("[aria-live=polite]").getByText("was tried a second time, and refused").waitFor();
+    await answer;
+  });
+});
+
+test("a run that waits is shown however many came after it, and older runs are a page further", async () => {
+  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
+  const answer = session.ask();
+  await onPage(await session.browser.address(), async (page) => {
+    await button(page, "Approve").waitFor();
+    await answer;
+    for (let from = 0; from < MORE_RUNS; from += 50) {
+      const calls = Array.from({ length: 50 }, (_, at) => ({ uid: `u-${from + at}`, eventName: "app_open" }));
+      await Promise.all(calls.map((event) => session.client.callTool("track_event", event)));
+    }
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.getByText("1 to 500 of 501 runs").waitFor();
+    await page.getByRole("link", { name: "Approvals" }).click();
+    await button(page, "Decline").click();
+    await page.getByText("No run waits for a decision.").waitFor();
   });
 });
 

@@ -6,8 +6,9 @@ const { onPage } = withBrowser();
 
 const MARKUP = '<img src=x onerror="alert(1)"><b>bold</b>';
 const SCRIPT = "</td></table><script>alert(2)</script>{{7*7}}";
-const BIDI = "safe\u202Egnp.exe\u200B";
-const SHOWN_BIDI = "safe\\u{202E}gnp.exe\\u{200B}";
+const BIDI = "safe\u202Egnp.exe\u200B\nRunning";
+const SHOWN_BIDI = "safe\\u{202E}gnp.exe\\u{200B}\\u{A}Running";
+const SPACED = "two  spaces";
 const LONG = "n".repeat(200_000);
 
 test("names of markup, scripts, bidirectional marks and 200 KB are plain text in every view", async () => {
@@ -15,7 +16,7 @@ test("names of markup, scripts, bidirectional marks and 200 KB are plain text in
   const _id = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
   await sandbox.seed({
     targetings: [{ _id, name: MARKUP }],
-    options: [SCRIPT, BIDI, LONG].map((name) => ({ targeting: _id, name, contexts: [SCRIPT] })),
+    options: [SCRIPT, BIDI, LONG, SPACED].map((name) => ({ targeting: _id, name, contexts: [SCRIPT] })),
   });
   for (const uid of [MARKUP, SCRIPT, BIDI, LONG])
     await sandbox.send({ uid, eventName: uid.slice(0, 200), [uid.slice(0, 900)]: uid });
@@ -28,15 +29,16 @@ test("names of markup, scripts, bidirectional marks and 200 KB are plain text in
     await expect.poll(() => page.locator("pre").count()).toBe(4);
     const [long = "", bidi = ""] = await page.locator("pre").allTextContents();
     expect(long).toContain(LONG);
-    expect(bidi).toContain(SHOWN_BIDI);
+    expect(bidi).toContain(SHOWN_BIDI.replace("\\u{A}", "\\n"));
     await page.getByLabel("Filter").fill("<script>");
     await expect.poll(() => rowNames(page, "Events")).toEqual([SCRIPT]);
     await page.getByRole("link", { name: "Targetings" }).click();
     await page.getByRole("button", { name: MARKUP }).click();
     await page.getByText(SHOWN_BIDI).waitFor();
     expect(await page.getByText(SCRIPT).count()).toBe(1);
+    expect(await page.locator("main").innerText()).toContain(SPACED);
     await page.getByLabel("Search").fill(SCRIPT);
-    await expect.poll(() => rowNames(page, "Found")).toHaveLength(3);
+    await expect.poll(() => rowNames(page, "Found")).toHaveLength(4);
     const found = await rowNames(page, "Found");
     expect(found.slice(0, 2)).toEqual([SCRIPT, SHOWN_BIDI]);
     expect(found[2]?.length).toBeLessThan(1000);

@@ -44,6 +44,19 @@ test("a run that waits is shown with its exact effect, and is approved or declin
   });
 });
 
+test("the page of a run that waits names more of what goes than the list of approvals does", async () => {
+  const names = Array.from({ length: 30 }, (_, at) => ({ name: `Option ${at}` }));
+  const parts = [{ title: "Options deleted", count: 130, objects: names }];
+  const waiting = { effect: "Deletes 130 options", parts, lost: [], undoable: [], expiresAt: 0 };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }] });
+  await onPage(made.url, async (page) => {
+    await page.getByText("and 110 more").waitFor();
+    await page.getByRole("link", { name: "Show the run" }).click();
+    await page.getByText("and 100 more").waitFor();
+    expect(await page.getByText(/^Option \d+$/).count()).toBe(30);
+  });
+});
+
 test("a stale run, and one whose server has ended, say so and cannot be approved", async () => {
   const made = await serveMadeRuns({ details: [STALE, ENDED] });
   await onPage(made.url, async (page) => {
@@ -130,6 +143,27 @@ test("on a phone no word of a table is taken apart, and only tables scroll sidew
       }
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
     }
+  });
+});
+
+test("an address that names no run says so, also where it is malformed", async () => {
+  const made = await serveMadeRuns({ details: [WAITING] });
+  for (const address of ["#/runs/01NONE", "#/runs/%E0%A4%A"]) {
+    await onPage(
+      `${made.url}/${address}`,
+      (page) => page.getByRole("heading", { name: "There is no such run" }).waitFor(),
+      { mayLog: /Failed to load resource.*404/ },
+    );
+  }
+});
+
+test("a button that is pressed twice acts once", async () => {
+  const made = await serveMadeRuns({ details: [WAITING] });
+  await onPage(made.url, async (page) => {
+    await page.getByRole("article").waitFor();
+    await page.evaluate("{ const one = document.querySelector('button.approve'); one.click(); one.click(); }");
+    await page.getByText("Approved.").waitFor();
+    expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}"]);
   });
 });
 

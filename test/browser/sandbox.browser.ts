@@ -84,6 +84,23 @@ test("Pause holds the list while events arrive, Resume shows them, Reset forgets
   });
 });
 
+test("after Reset nothing of before is left, neither behind a filter nor on an older page", async () => {
+  const sandbox = await startSandboxProcess();
+  await sandbox.send({ uid: "u", eventName: "purchase" });
+  await onPage(sandbox.url, async (page) => {
+    const next = page.getByRole("button", { name: "Next", exact: true });
+    await page.getByLabel("Filter").fill("purchase");
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["purchase"]);
+    await page.getByRole("button", { name: "Reset", exact: true }).click();
+    await page.getByText("0 of 0 events").waitFor();
+    expect(await rowNames(page, "Events")).toEqual([]);
+    await page.getByLabel("Filter").fill("");
+    await sandbox.send({ uid: "u", eventName: "app_open" });
+    await page.getByText("1 of 1 events").waitFor();
+    expect(await next.count()).toBe(0);
+  });
+});
+
 test("targetings are a tree with counts, which changes with what it shows, and a search over all of it", async () => {
   const sandbox = await startSandboxProcess("--seed", "sample");
   await onPage(`${sandbox.url}/#/targetings`, async (page) => {
@@ -169,12 +186,16 @@ test("after a restart the page comes back by itself within 5 s", async () => {
     first.url,
     async (page) => {
       await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
+      await page.getByText("Raw body").click();
+      await page.getByText('"eventName":"app_open"').waitFor();
       first.child.kill("SIGKILL");
       await first.exited;
       await page.getByText("The connection is lost. This page comes back by itself.").waitFor();
       const second = await startSandboxProcess("--port", first.port);
       await second.send({ uid: "u", eventName: "page_view" });
       await expect.poll(() => rowNames(page, "Events"), { timeout: 5000 }).toEqual(["page_view"]);
+      // It has the number of the first one, and not its body.
+      expect(await page.getByText('"eventName":"app_open"').count()).toBe(0);
       await page.getByText("The connection is lost").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Reset", exact: true }).click();
       await expect.poll(() => rowNames(page, "Events")).toEqual([]);

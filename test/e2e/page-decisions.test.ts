@@ -177,7 +177,9 @@ describe("the page is not the model's", () => {
     const person = await personAt(link);
     const run = await person.waiting();
     expect((await redeem(link)).status).toBe(403);
-    expect((await redeem(`${origin}/open/guessed`)).status).toBe(403);
+    const guessed = await redeem(`${origin}/open/guessed`);
+    expect(guessed.status).toBe(403);
+    expect(await guessed.text()).toContain("was used before, or is more than two minutes old");
     expect((await person.press(run.runId, "approve", { origin: "http://evil.example" })).status).toBe(403);
     expect((await person.press(run.runId, "approve", { "x-page-token": "guessed" })).status).toBe(403);
     expect((await person.press(run.runId, "approve", { cookie: "guessed=1" })).status).toBe(401);

@@ -19,7 +19,7 @@ export interface LinkedPage {
   readonly serve: (request: Request) => Promise<Response>;
 }
 
-const USED = "This link has been used before: each one works once. The next run that waits opens a new one.";
+const USED = "This link was used before, or is more than two minutes old. The next run that waits opens a new one.";
 const NO_SESSION = "This page is opened by the server itself, with a link that works once.";
 const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
 
@@ -29,7 +29,7 @@ export function linkedPage(
   { address, about, signal }: { readonly address: string; readonly about: string; readonly signal?: AbortSignal },
 ): LinkedPage {
   const comers = new Set<() => void>();
-  const notices: string[] = [];
+  let notice = "";
   let open = 0;
   const watch: StreamWatch = {
     opened() {
@@ -39,7 +39,7 @@ export function linkedPage(
         open -= 1;
       };
     },
-    notices: () => notices.splice(0),
+    notice: () => notice,
     ...(signal && { signal }),
   };
   const links = oneTimeLinks(() => shown.services.clock.now());
@@ -58,7 +58,7 @@ export function linkedPage(
         const timer = setTimeout(() => over(false), ms).unref();
         comers.add(came);
       }),
-    serve: router(shown, { ...{ links, watch, about, address }, triedAgain: () => notices.push(TRIED_AGAIN) }),
+    serve: router(shown, { ...{ links, watch, about, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
   };
 }
 

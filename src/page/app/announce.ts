@@ -1,6 +1,6 @@
 import { computed, effect, signal } from "@preact/signals";
 import { route } from "./route.ts";
-import { faults, runList, targetings, verdicts, waitingRuns } from "./state.ts";
+import { arrived, faults, runList, targetings, verdicts, waitingRuns } from "./state.ts";
 
 /** Counts change many times a second, and are read out at most this often. */
 const EVERY_MS = 2000;
@@ -15,7 +15,7 @@ const counts = computed(() => {
     }
     case "events": {
       const { recorded, ignored, rejected } = verdicts.value;
-      const all = said(recorded + ignored + rejected, "event", "events");
+      const all = said(arrived.value, "event", "events");
       return `${all}: ${number(recorded)} recorded, ${number(ignored)} ignored, ${number(rejected)} rejected.`;
     }
     case "targetings":

@@ -15,10 +15,17 @@ export async function send<Data>(path: string, body: unknown = {}): Promise<Answ
   return answered(() => fetch(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
+/** What was asked for and is not answered yet: who presses a button twice wants it once. */
+const underWay = new Set<string>();
+
 /** Does something that a button stands for, and says so, or why it was refused. */
 export async function act(path: string, body: unknown, done: string): Promise<boolean> {
+  const asked = path + JSON.stringify(body);
+  if (underWay.has(asked)) return false;
+  underWay.add(asked);
   outcome.value = "";
   const answer = await send<unknown>(path, body);
+  underWay.delete(asked);
   outcome.value = "message" in answer ? answer.message : done;
   return !("message" in answer);
 }

@@ -21,5 +21,5 @@ export const route = computed(() => {
   const [, name, id] = hash.value.split("/");
   const views = hello.value?.views ?? [];
   const view = views.find((one) => one === name) ?? views[0];
-  return { view, id: id === undefined || id === "" ? undefined : decodeURIComponent(id) };
+  return { view, id: id || undefined };
 });

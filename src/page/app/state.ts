@@ -25,6 +25,11 @@ export const waitingRuns = computed(() => runList.value.filter(({ status }) => s
 /** The newest events, the newest first, and how many arrived in all. */
 export const events = signal<readonly EventRow[]>([]);
 export const verdicts = signal({ recorded: 0, ignored: 0, rejected: 0 });
+/** How many events arrived since the last reset. */
+export const arrived = computed(() => {
+  const { recorded, ignored, rejected } = verdicts.value;
+  return recorded + ignored + rejected;
+});
 export const coverage = signal<readonly CoverageRow[]>([]);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });

@@ -5,6 +5,7 @@ import { askedWords } from "../../render/asked.ts";
 import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
+import { orUnreadable } from "../../runs/backend/store.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts } from "../../runs/report.ts";
@@ -16,7 +17,8 @@ import { downloadOf, filesOf } from "./files.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun } from "./seen.ts";
 
-const MOST_RUNS = 200;
+/** As many as are kept by default once they have ended. */
+const MOST_RUNS = 500;
 /** Why this process cannot carry out what a person asks for a run. */
 export const ENDED = "The server that asked has ended: ask the agent again.";
 /** Why a run that waits cannot be approved any more. */
@@ -29,15 +31,23 @@ const STANDS_STILL = {
   onMachine: "The server that drove this run has ended. It goes on when it is resumed.",
 } as const;
 
-/** The recent runs, the newest first; `ofOthers` are more of them. */
+/** The recent runs and all that may be unfinished, in any order; `ofOthers` are more of them. */
 export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   for await (const listed of shown.services.runs.list(shown.caller)) {
     rows.push(await listedRow(listed, names, shown));
-    if (rows.length === MOST_RUNS) break;
+    if (rows.length >= MOST_RUNS) return [...rows, ...(await openBeside(rows, shown))];
   }
   return rows;
+}
+
+/** The runs that may be unfinished or wait for a yes, and are not among the recent ones. */
+async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readonly RunRow[]> {
+  const known = new Set(rows.map(({ runId }) => runId));
+  const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
+  const seen = await Promise.all(more.map((runId) => orUnreadable(seenRun(runId, shown))));
+  return Promise.all(seen.flatMap((one) => (one?.isOwn ? [foundRow(one, shown)] : [])));
 }
 
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {

@@ -20,8 +20,8 @@ export interface Viewer {
 export interface StreamWatch {
   /** A stream of the session is open until the given function is called. */
   readonly opened: () => () => void;
-  /** Notices that the session has not seen yet. */
-  readonly notices: () => readonly string[];
+  /** What a person has to know about the session by now. */
+  readonly notice?: () => string;
   /** Aborted when the session is over, or its server ends. */
   readonly signal?: AbortSignal;
 }
@@ -47,9 +47,8 @@ export async function answerRuns(
   if (request.method !== "GET") return refusalAnswer(405, "The page is read by GET.");
   if (pathname === PATHS.stream) {
     const closed = watch.opened();
-    const notices: readonly Message[] = watch.notices().map((text) => ({ kind: "notice", text }));
-    const first = [helloOf(viewer, about), ...notices];
-    return eventStream(request, runUpdates(shown), { first, signal: watch.signal, ended: closed });
+    const first: readonly Message[] = [helloOf(viewer, about)];
+    return eventStream(request, runUpdates(shown, watch.notice), { first, signal: watch.signal, ended: closed });
   }
   if (runId === undefined) return nothingHere();
   if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();

@@ -6,18 +6,29 @@ import { runsOfOthers, type Shown } from "./seen.ts";
 
 /** How often a page that is open looks at the runs, which any process may change, in milliseconds. */
 const LOOK_MS = 500;
+/** After a look that took long, e.g. of many runs, it pauses so many times as long. */
+const PAUSE_FACTOR = 5;
 
 /** What the pages of runs are told: all recent runs, whenever one of them has changed. */
-export function runUpdates(shown: Shown): StreamSource<Message> {
+export function runUpdates(shown: Shown, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
+  let told = "";
+  let next = 0;
   return {
     async since(position) {
+      const began = performance.now();
+      next = Number.POSITIVE_INFINITY;
       const runs = await runRows(shown, await ofOthers());
+      next = performance.now() + PAUSE_FACTOR * (performance.now() - began);
       const now = createHash("sha256").update(JSON.stringify(runs)).digest("base64url");
-      return { messages: now === position ? [] : [{ kind: "runs", whole: true, runs }], position: now };
+      const messages: Message[] = now === position ? [] : [{ kind: "runs", whole: true, runs }];
+      const text = notice();
+      if (text !== told) messages.push({ kind: "notice", text });
+      told = text;
+      return { messages, position: now };
     },
     watch(changed) {
-      const timer = setInterval(changed, LOOK_MS).unref();
+      const timer = setInterval(() => performance.now() >= next && changed(), LOOK_MS).unref();
       return () => clearInterval(timer);
     },
   };

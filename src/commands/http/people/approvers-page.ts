@@ -116,7 +116,6 @@ function watchOf(isIn: () => boolean, stopping: AbortSignal): StreamWatch {
       const timer = setInterval(() => isIn() || ending.abort(), LOOK_MS).unref();
       return () => clearInterval(timer);
     },
-    notices: () => [],
     signal: AbortSignal.any([ending.signal, stopping]),
   };
 }

@@ -1,13 +1,15 @@
 import { computed, signal } from "@preact/signals";
 import { render } from "preact";
 import type { RunDetail } from "../../wire.ts";
-import { Text, Time } from "../views/parts.tsx";
+import { Time, visibleLines } from "../views/parts.tsx";
 import { type Act, Buttons, Effect, RunBody, STATUSES } from "../views/run.tsx";
 import { callTool, meetHost, type ToolResult } from "./bridge.ts";
 
 /** How often a running run is looked at, and how long one look waits for a decision that is made elsewhere. */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
+/** The most that is shown of what was said instead of a run. */
+const MOST_SAID = 4000;
 
 /** The run that the host shows, and what was said instead of one. */
 const detail = signal<RunDetail | undefined>(undefined);
@@ -124,7 +126,7 @@ function RunView() {
       <h1>{run === undefined ? "Run" : run.tool}</h1>
       {run === undefined || known === undefined ? (
         <p class="said">
-          <Text of={said.value} most={4000} />
+          <bdi>{visibleLines(said.value.slice(0, MOST_SAID))}</bdi>
         </p>
       ) : (
         <>

@@ -3,8 +3,9 @@ import { Text, Time } from "./parts.tsx";
 import { Buttons, Effect } from "./run.tsx";
 import { actOnRun } from "./run-page.ts";
 
-/** Each run that waits for a yes, and its buttons. A run can take 20 rows of names. */
-const MOST_RUNS = MOST_ROWS / 20;
+/** Of each run so many objects of a kind are named here; the page of the run names more. */
+const MOST_OBJECTS = 20;
+const MOST_RUNS = MOST_ROWS / MOST_OBJECTS;
 
 /** The runs that wait for a yes: what exactly each would do, and who asks. */
 export function Approvals() {
@@ -27,9 +28,9 @@ export function Approvals() {
                   , project <Text of={project} />
                 </>
               )}
-              , <Time at={startedAt} />. <a href={`#/runs/${encodeURIComponent(runId)}`}>Show the run</a>
+              , <Time at={startedAt} />. <a href={`#/runs/${runId}`}>Show the run</a>
             </p>
-            {waiting !== undefined && <Effect runId={runId} waiting={waiting} />}
+            {waiting !== undefined && <Effect runId={runId} waiting={waiting} most={MOST_OBJECTS} />}
             <Buttons run={run} act={actOnRun} />
           </article>
         );

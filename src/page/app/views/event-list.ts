@@ -2,7 +2,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { PATHS } from "../../paths.ts";
 import type { EventList, EventRow } from "../../wire.ts";
 import { read } from "../requests.ts";
-import { events, outcome, verdicts } from "../state.ts";
+import { arrived, events, outcome } from "../state.ts";
 
 /** How long the page waits before it asks the server for the events that fit a filter, as letters and events come in. */
 const GATHER_MS = 300;
@@ -27,7 +27,9 @@ export const shownEvents = computed(() => (isOlder.value ? olderPage.value.event
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
   const last = shownEvents.value.at(-1);
-  return filter.value === "" ? last !== undefined && last.seq > 1 : found.value.older;
+  // Numbers go on after a reset: the first event since has the one after these.
+  const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
+  return filter.value === "" ? last !== undefined && last.seq > forgotten + 1 : found.value.older;
 });
 
 /** Keeps the list as it is, or lets it go on. */
@@ -80,10 +82,9 @@ function lookSoon(): void {
 }
 
 effect(() => {
-  // Both the filter and what arrives call for another look.
-  const { recorded, ignored, rejected } = verdicts.value;
-  const some = recorded + ignored + rejected > 0;
-  if (some && filter.value !== "" && !isPaused.value && !isOlder.value) lookSoon();
+  // The filter, what arrives, and a reset call for another look.
+  const isLive = arrived.value >= 0 && !isPaused.value && !isOlder.value;
+  if (filter.value !== "" && isLive) lookSoon();
 });
 
 /** Changes the filter, and shows the newest events that fit. */

@@ -4,7 +4,7 @@ import { PATHS } from "../../paths.ts";
 import type { CoverageRow, EventBody, EventRow } from "../../wire.ts";
 import { number } from "../announce.ts";
 import { act, read } from "../requests.ts";
-import { coverage, verdicts } from "../state.ts";
+import { arrived, coverage } from "../state.ts";
 import {
   filter,
   hasOlder,
@@ -16,11 +16,10 @@ import {
   shownEvents,
   showOlder,
 } from "./event-list.ts";
-import { Pager, SCROLLS, Table, Text, Time, visible } from "./parts.tsx";
+import { Pager, SCROLLS, Table, Text, Time, visibleLines } from "./parts.tsx";
 
 /** What arrives at the sandbox, live, and what of the catalogue it touches. */
 export function Events() {
-  const { recorded, ignored, rejected } = verdicts.value;
   const type = (event: TargetedInputEvent<HTMLInputElement>) => setFilter(event.currentTarget.value);
   const reset = () => act(PATHS.reset, { only: ["events"] }, "The events are forgotten.");
   return (
@@ -41,7 +40,7 @@ export function Events() {
         {shownEvents.value.map(eventRow)}
       </Table>
       <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>
-        {number(shownEvents.value.length)} of {number(recorded + ignored + rejected)} events
+        {number(shownEvents.value.length)} of {number(arrived.value)} events
         {isPaused.value ? "; paused" : isOlder.value ? "; older ones" : ""}
       </Pager>
       <Coverage />
@@ -53,7 +52,8 @@ export function Events() {
 const drawn = new WeakMap<EventRow, VNode>();
 
 function eventRow(event: EventRow): VNode {
-  const known = drawn.get(event) ?? <Row key={event.seq} event={event} />;
+  // A sandbox that starts again counts from 1 again.
+  const known = drawn.get(event) ?? <Row key={`${event.seq} ${event.at}`} event={event} />;
   drawn.set(event, known);
   return known;
 }
@@ -105,7 +105,7 @@ function Body({ seq }: { readonly seq: number }) {
 function bodyText({ text, forwarded }: EventBody): string {
   const answer =
     forwarded === undefined ? "" : `\n\nThe real endpoint answered ${forwarded.status}: ${forwarded.message}`;
-  return visible(text + answer);
+  return visibleLines(text + answer);
 }
 
 /** How often each event arrived, and how often with each parameter. */

@@ -3,11 +3,16 @@ import type { ComponentChildren } from "preact";
 /** The longest foreign text that is shown as a whole. */
 const LONGEST = 300;
 /** Controls and formats (bidirectional marks, zero-width characters), and all that is drawn as nothing. */
-const UNSEEN = /(?!\n)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** A text with escapes in place of what a person would not see, or see in another order. */
-export function visible(text: string): string {
+function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`);
+}
+
+/** The same for a text that is shown in lines. */
+export function visibleLines(text: string): string {
+  return text.split("\n").map(visible).join("\n");
 }
 
 /** A text that others wrote: it stands by itself, whatever its direction, and long ones are cut. */

@@ -39,7 +39,7 @@ const FILES = { results: "Results", rejects: "Rejected rows", removed: "What was
 
 /** What the page shows of many. */
 const MOST_FAILURES = 100;
-const MOST_OBJECTS = 20;
+const MOST_OBJECTS = 100;
 
 /** What a button does with its run. */
 export type Act = (run: RunRow, action: RunAction) => void;
@@ -95,8 +95,15 @@ export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act 
   );
 }
 
+interface EffectProps {
+  readonly runId: string;
+  readonly waiting: Waiting;
+  /** The most objects of each kind that are named. */
+  readonly most?: number;
+}
+
 /** What a person has to know to decide on a run: the exact effect, what is lost, and what can be undone. */
-export function Effect({ runId, waiting }: { readonly runId: string; readonly waiting: Waiting }) {
+export function Effect({ runId, waiting, most = MOST_OBJECTS }: EffectProps) {
   const isStale = waiting.stale !== undefined;
   return (
     <>
@@ -120,7 +127,7 @@ export function Effect({ runId, waiting }: { readonly runId: string; readonly wa
             {title} <small>{number(count)}</small>
           </summary>
           <ul>
-            {objects.slice(0, MOST_OBJECTS).map(({ name, says }, place) => (
+            {objects.slice(0, most).map(({ name, says }, place) => (
               <li key={place}>
                 <Text of={name} />
                 {says !== undefined && (
@@ -131,8 +138,8 @@ export function Effect({ runId, waiting }: { readonly runId: string; readonly wa
                 )}
               </li>
             ))}
-            {count > Math.min(objects.length, MOST_OBJECTS) && (
-              <li>and {number(count - Math.min(objects.length, MOST_OBJECTS))} more</li>
+            {count > Math.min(objects.length, most) && (
+              <li>and {number(count - Math.min(objects.length, most))} more</li>
             )}
           </ul>
         </details>

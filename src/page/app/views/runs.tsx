@@ -27,7 +27,7 @@ function RunTable() {
         {shown.map(({ runId, startedAt, tool, targeting, status, counts, caller }) => (
           <tr key={runId}>
             <th scope="row">
-              <a href={`#/runs/${encodeURIComponent(runId)}`}>{tool}</a>
+              <a href={`#/runs/${runId}`}>{tool}</a>
             </th>
             <td>
               <Status of={status} />
