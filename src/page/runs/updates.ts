@@ -6,20 +6,22 @@ import { runsOfOthers, type Shown } from "./seen.ts";
 
 /** How often a page that is open looks at the runs, which any process may change, in milliseconds. */
 const LOOK_MS = 500;
-/** After a look that took long, e.g. of many runs, it pauses so many times as long. */
+/** After a look that took long, since there are many runs, it pauses so many times as long. */
 const PAUSE_FACTOR = 5;
 
 /** What the pages of runs are told: all recent runs, whenever one of them has changed. */
 export function runUpdates(shown: Shown, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
+  const rowsNow = async () => runRows(shown, await ofOthers());
   let told = "";
   let next = 0;
   return {
     async since(position) {
       const began = performance.now();
       next = Number.POSITIVE_INFINITY;
-      const runs = await runRows(shown, await ofOthers());
-      next = performance.now() + PAUSE_FACTOR * (performance.now() - began);
+      const runs = await rowsNow().finally(() => {
+        next = performance.now() + PAUSE_FACTOR * (performance.now() - began);
+      });
       const now = createHash("sha256").update(JSON.stringify(runs)).digest("base64url");
       const messages: Message[] = now === position ? [] : [{ kind: "runs", whole: true, runs }];
       const text = notice();
