@@ -145,8 +145,8 @@ export function savedText(saved: {
   const of = option === undefined ? "" : ` of the option ${shown(option.name)} (${option._id})`;
   const kinds =
     counts.groups !== undefined &&
-    `${counts.groups} of them are groups, ${counts.subOptions} are sub-options, ` +
-      `${counts.withoutContexts} hold no Context IDs (a group: and no sub-options).`;
+    `Of these: groups ${counts.groups}, sub-options ${counts.subOptions}, ` +
+      `without Context IDs (a group: and without sub-options) ${counts.withoutContexts}.`;
   return lines([
     `Saved ${what}${of} to ${shown(savedTo)}.`,
     base !== undefined && `Its base, by which changes of others are told, is ${shown(base)}.`,

@@ -162,7 +162,9 @@ test("saving tells what is in the file", async () => {
     counts: { options: 4, groups: 1, subOptions: 2, withoutContexts: 1, contextIds: 13 },
     largest: [{ name: "Easter", contextCount: 9 }, { name: "Shoes" }],
   });
-  expect(saved.text).toContain("1 of them are groups, 2 are sub-options, 1 hold no Context IDs");
+  expect(saved.text).toContain(
+    "Of these: groups 1, sub-options 2, without Context IDs (a group: and without sub-options) 1.",
+  );
   expect((await readFile(join(folder, "all.csv"), "utf8")).trim().split("\r\n")).toHaveLength(1 + 13 + 2);
 });
 
