@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createServer, request, type Server } from "node:http";
+import { createServer, type IncomingHttpHeaders, request, type Server } from "node:http";
 import { parse } from "yaml";
 import * as z from "zod";
 import { fileAt } from "../packaging/generated.ts";
@@ -12,6 +12,14 @@ export function passesOn(): (path: string) => boolean {
   const locations = [...content.matchAll(/location (= )?(\S+) \{ proxy_pass http:\/\/replicas; \}/g)];
   return (path) =>
     locations.some(([, exact, place = ""]) => (exact === undefined ? path.startsWith(place) : path === place));
+}
+
+/** The headers that speak of one connection (RFC 9110, 7.6.1): each of the two connections has its own. */
+const OF_ONE_CONNECTION = new Set(["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"]);
+
+/** Gives the headers that a proxy passes on. A replica keeps an idle connection for longer than the proxy does. */
+function passedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_ONE_CONNECTION.has(name)));
 }
 
 /**
@@ -27,9 +35,9 @@ export function proxyTo(replicas: readonly string[], isPassedOn: (path: string) 
       turn += 1;
       const target = new URL(incoming.url ?? "/", replicas[turn % replicas.length]);
       // A kept connection could lead to a replica that has died.
-      const options = { method: incoming.method, headers: incoming.headers, agent: false };
+      const options = { method: incoming.method, headers: passedHeaders(incoming.headers), agent: false };
       const passed = request(target, options, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        outgoing.writeHead(answer.statusCode ?? 502, passedHeaders(answer.headers));
         answer.pipe(outgoing);
         answer.on("error", () => outgoing.destroy());
       });

@@ -178,6 +178,9 @@ test("through the proxy of compose.yaml a person approves what is asked for thro
   }
   const headers = { authorization: `Bearer ${TOKENS.agent}` };
   const statusOf = async (at: string, path: string) => (await fetch(`${at}${path}`, { headers })).status;
+  // The server keeps an idle connection for 65 s, the proxy for 5: a client that believed 65 would send into a closed one.
+  const own = `timeout=${proxy.keepAliveTimeout / 1000}`;
+  expect((await fetch(`${origin}/page/`)).headers.get("keep-alive")).toBe(own);
   for (const path of ["/metrics", "/healthz", "/readyz"]) {
     expect([path, await statusOf(server.origin, path), await statusOf(origin, path)]).toEqual([path, 200, 404]);
   }
