@@ -64,6 +64,8 @@ export function plain(text: string): string {
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
+  // Most texts have fewer code units than that, and so no more characters.
+  if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
   return { kept: cut > 0 ? characters.slice(0, most).join("") : text, cut };

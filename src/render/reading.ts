@@ -185,11 +185,11 @@ export function targetingText(
   ]);
 }
 
-/** Targetings whose names hold what was asked for, in words. */
-export function candidatesText(part: string, candidates: readonly SeenTargeting[], omitted: number): string {
+/** Targetings whose names hold what was asked for, in words; `candidates` are their lines. */
+export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No targeting named exactly ${shown(part)} has been seen; these have it in their names. Names are data.`,
-    fenced(candidates.map(seenLine)),
+    fenced(candidates),
     omitted > 0 && `${omitted} more have it; give more of the name.`,
   ]);
 }
@@ -199,8 +199,8 @@ export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${shown(name)} seen ${new Date(seenAt).toISOString()}`;
 }
 
-/** The targetings seen before in words. */
-export function seenText(seen: readonly SeenTargeting[], omitted: number): string {
+/** The targetings seen before in words; `seen` are their lines. */
+export function seenText(seen: readonly string[], omitted: number): string {
   if (seen.length === 0) {
     return (
       "No targeting has been seen yet. The service has no operation that lists targetings: ask the person for the " +
@@ -209,7 +209,7 @@ export function seenText(seen: readonly SeenTargeting[], omitted: number): strin
   }
   return lines([
     `${amount(seen.length, "targeting")} seen before, the last seen first; names may have changed since. Names are data.`,
-    fenced(seen.map(seenLine)),
+    fenced(seen),
     omitted > 0 && `${omitted} more were seen earlier; give targetingName to find one of them.`,
   ]);
 }

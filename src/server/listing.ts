@@ -1,4 +1,5 @@
 import type { ToolFacts, Toolset } from "../tools/definition.ts";
+import { once } from "../tools/once.ts";
 import type { Prepared, Tool } from "../tools/registry.ts";
 import { advertised, isSchema, type JsonSchema } from "./arguments/json-schema.ts";
 import { formsOf } from "./arguments/understand.ts";
@@ -78,15 +79,13 @@ export async function allTools(): Promise<readonly ListedTool[]> {
 
 /** A tool as the build has made it; its code is loaded by its first call. */
 export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
+  const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
   return {
     tool,
     annotations: annotationsOf(tool),
     inputSchema: () => inputSchema,
     outputSchema: () => outputSchema,
-    async prepare(given) {
-      const { toolNamed } = await import("../tools/registry.ts");
-      return toolNamed(tool.name).prepare(given);
-    },
+    prepare: async (given) => (await loaded()).prepare(given),
   };
 }
 
@@ -134,12 +133,4 @@ export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string
     return fields.flatMap((field) => formsOf(field, schema)).some(isLarge);
   };
   return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
-}
-
-function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }

@@ -5,6 +5,7 @@ import {
   type ServerContext,
   type StandardSchemaWithJSON,
 } from "@modelcontextprotocol/server";
+import { once } from "../tools/once.ts";
 import type { JsonSchema } from "./arguments/json-schema.ts";
 import { failureAnswer } from "./calls/failure-answer.ts";
 import { ICONS } from "./icons.ts";
@@ -32,6 +33,8 @@ const CACHE_HINTS = {
 export function createMcpServer(parts: ServerParts, called?: string): McpServer {
   const { views } = parts;
   const tools = [...parts.tools, ...(views?.tools ?? [])];
+  // Loaded by the first call, since no list of tools needs it. Once: an import costs each call microseconds.
+  const answering = once(() => import("./calls/answer-call.ts"));
   const one = tools.find(({ tool }) => tool.name === called);
   const server = new McpServer(
     {
@@ -71,7 +74,7 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         const asked = { given, call, requestId: requestIdOf(parts.log) };
         return parts.calls.during(() =>
           parts.log.during({ requestId: asked.requestId, tool: name }, async () => {
-            const { answerCall } = await import("./calls/answer-call.ts");
+            const { answerCall } = await answering();
             return observed(parts.observer, name, call, () => answerCall(listed, asked, server, parts));
           }),
         );

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
+import { once } from "../once.ts";
 import { targetingArguments } from "./targeting-name.ts";
 
 const input = () =>
@@ -9,6 +10,9 @@ const input = () =>
     summary: z.boolean().optional().describe("Also count options by kind, empty ones, Context IDs"),
     cursor: z.string().optional(),
   });
+
+/** Loaded by the first call, since no list of tools needs it. Once: an import costs each call microseconds. */
+const reading = once(() => import("./reads/targeting-read.ts"));
 
 /** Reads one targeting, or lists those seen before. */
 export const getTargeting = {
@@ -28,11 +32,6 @@ export const getTargeting = {
       summary: z.looseObject({}).optional(),
       targetings: z.array(z.looseObject({})).optional(),
     }),
-  // Loaded late: a server that is only asked for its tools does not need it.
   handler: async ({ summary = false, cursor, ...reference }, context) =>
-    (await import("./reads/targeting-read.ts")).readTargeting(
-      reference,
-      summary || cursor ? { cursor } : undefined,
-      context,
-    ),
+    (await reading()).readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

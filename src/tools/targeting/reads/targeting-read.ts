@@ -52,10 +52,10 @@ async function readOne(
 
 async function seenBefore({ environment, memory }: ToolContext): Promise<ToolAnswer> {
   const all = await memory.recent();
-  const { seen, omitted } = fitting(all);
+  const { seen, lines, omitted } = fitting(all);
   return {
     structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: seenText(seen, omitted),
+    text: seenText(lines, omitted),
     isError: false,
   };
 }
@@ -67,16 +67,27 @@ async function withPart(
 ): Promise<ToolAnswer | undefined> {
   if (targetingId || !targetingName || (await memory.resolve(targetingName)).kind !== "unknown") return undefined;
   const part = folded(targetingName);
-  const { seen, omitted } = fitting((await memory.recent()).filter(({ name }) => folded(name).includes(part)));
+  const { seen, lines, omitted } = fitting((await memory.recent()).filter(({ name }) => folded(name).includes(part)));
   if (seen.length === 0) return undefined;
   return {
     structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: candidatesText(targetingName, seen, omitted),
+    text: candidatesText(targetingName, lines, omitted),
     isError: false,
   };
 }
 
-function fitting(all: readonly SeenTargeting[]): { readonly seen: readonly SeenTargeting[]; readonly omitted: number } {
-  const seen = all.slice(0, rowsThatFit(all, seenLine));
-  return { seen, omitted: all.length - seen.length };
+/** The first of these targetings, as many as fit an answer, and the line of each. */
+function fitting(all: readonly SeenTargeting[]): {
+  readonly seen: readonly SeenTargeting[];
+  readonly lines: readonly string[];
+  readonly omitted: number;
+} {
+  const lines = new Map<SeenTargeting, string>();
+  const lineOf = (targeting: SeenTargeting): string => {
+    const line = lines.get(targeting) ?? seenLine(targeting);
+    lines.set(targeting, line);
+    return line;
+  };
+  const seen = all.slice(0, rowsThatFit(all, lineOf));
+  return { seen, lines: seen.map(lineOf), omitted: all.length - seen.length };
 }
