@@ -64,13 +64,11 @@ function targetingsOf(state: RunState) {
   const { steps, objects } = state;
   const named: { readonly _id: string; readonly name: string }[] = [];
   const gone: string[] = [];
-  for (let id = 0; id < steps.length; id += 1) {
-    const operation = steps.partAt(id)?.operation;
-    const object = steps.objectOf(id);
+  for (const step of steps.parts()) {
+    const { operation } = step;
     const isDelete = operation === "deleteTargetings";
-    if (object === undefined || !(isDelete || operation === "createTargetings" || operation === "renameTargetings")) {
-      continue;
-    }
+    if (!(isDelete || operation === "createTargetings" || operation === "renameTargetings")) continue;
+    const [object = -1] = step.objects;
     const _id = state.idOf(object);
     const outcome = state.standing(object);
     if (_id === undefined) continue;

@@ -135,6 +135,9 @@ export class RunWork {
   didOf(object: number): Did | undefined {
     const outcome = this.outcomes.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
+    // Most of an import: a row is the only step of its object.
+    const row = this.standings.onlyRowOf(object);
+    if (row !== undefined) return this.standings.at(row) === "done" ? "created" : "same";
     let did: Did = "same";
     for (const id of this.standings.ofObject(object)) {
       const standing = this.standings.at(id);

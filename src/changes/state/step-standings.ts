@@ -146,6 +146,13 @@ export class StepStandings {
     return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
   }
 
+  /** The step of a row where no other step is about its object. */
+  onlyRowOf(object: number): number | undefined {
+    if (this.#ofObject.has(object)) return undefined;
+    const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
+    return block?.firstStep === undefined ? undefined : block.firstStep + row;
+  }
+
   /** Whether a step is about an object that is not the one of a row. */
   hasOtherThanRow(object: number): boolean {
     return this.#ofObject.has(object);
