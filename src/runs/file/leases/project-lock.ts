@@ -58,20 +58,21 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
       await clock.sleep(lookAgainMs, signal);
     }
   };
-  const taken = async (project: string, signal: AbortSignal): Promise<HeldLease> => {
+  const taken = async (project: string, signal: AbortSignal, onWait = () => {}): Promise<HeldLease> => {
     const before = kept.get(project);
     clearTimeout(before?.timer);
     kept.delete(project);
     if (before !== undefined && (await isStillHeld(before.lease))) return before;
+    onWait();
     const lease = await waitedFor(project, signal);
     return { lease, lastAsked: await leases.asked(project, lease) };
   };
   return {
-    hold: (project, work, signal, caller) =>
+    hold: (project, work, signal, caller, onWait) =>
       queue.hold(
         project,
         async () => {
-          const mine = await taken(project, signal);
+          const mine = await taken(project, signal, onWait);
           const { lease } = mine;
           kept.set(project, mine);
           try {
@@ -92,6 +93,7 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
         },
         signal,
         caller,
+        onWait,
       ),
   };
 }
