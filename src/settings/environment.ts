@@ -1,5 +1,8 @@
 import { SettingsError } from "./error.ts";
+import type { SandboxSeed } from "./forms.ts";
+import type { Read } from "./http.ts";
 import { isLoopback } from "./proxy.ts";
+import { SETTINGS } from "./registry.ts";
 
 /** Where an API is, and the key that opens it. */
 export interface Endpoint {
@@ -40,22 +43,24 @@ export interface SandboxEnvironment {
   readonly eventKey: string;
 }
 
-/** What a sandbox holds at its start; a file is an absolute path. */
-export type SandboxSeed = "none" | "sample" | { readonly file: string };
-
 /** The APIs that the server talks to. */
 export type Environment = LiveEnvironment | SandboxEnvironment;
 
 /** The settings that decide about the environment. */
-export interface EnvironmentSettings {
-  readonly targetingApiUrl: string | undefined;
-  readonly targetingApiKey: string | undefined;
-  readonly eventApiUrl: string | undefined;
-  readonly eventAppKey: string | undefined;
-  readonly mode: "auto" | "live" | "sandbox";
-  readonly sandboxUrl: string | undefined;
-  readonly sandboxPort: number;
-  readonly sandboxSeed: SandboxSeed | undefined;
+type EnvironmentSettings = ReturnType<typeof readAddresses>;
+
+/** Reads the settings that decide about the environment. */
+export function readAddresses(read: Read) {
+  return {
+    targetingApiUrl: read(SETTINGS.targetingApiUrl),
+    targetingApiKey: read(SETTINGS.targetingApiKey),
+    eventApiUrl: read(SETTINGS.eventApiUrl),
+    eventAppKey: read(SETTINGS.eventAppKey),
+    mode: read(SETTINGS.mode),
+    sandboxUrl: read(SETTINGS.sandboxUrl),
+    sandboxPort: read(SETTINGS.sandboxPort),
+    sandboxSeed: read(SETTINGS.sandboxSeed),
+  } as const;
 }
 
 /** Keys that every sandbox accepts. */

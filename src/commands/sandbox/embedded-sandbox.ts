@@ -3,7 +3,7 @@ import { StoppedError } from "../../api/errors.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Sandbox, SandboxOptions } from "../../sandbox/index.ts";
 import type { Seed } from "../../sandbox/seed.ts";
-import type { SandboxSeed } from "../../settings/environment.ts";
+import type { SandboxSeed } from "../../settings/forms.ts";
 
 /** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
 export interface EmbeddedSandbox {
