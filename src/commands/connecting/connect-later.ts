@@ -1,6 +1,7 @@
 import type { Backend } from "../../runs/backend/backend.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ToolServices } from "../../tools/context.ts";
+import { once } from "../../tools/once.ts";
 import type { Connected, Shared } from "./connect.ts";
 import type { Told } from "./log-of.ts";
 
@@ -34,8 +35,9 @@ export function connectLater(
 ): Connecting {
   let made: Connected | undefined;
   let backend: Backend | undefined;
-  let making: Promise<Connected> | undefined;
-  const make = async (): Promise<Connected> => {
+  let isConnecting = false;
+  const connected = once(async (): Promise<Connected> => {
+    isConnecting = true;
     const [{ connect }, { backendOf }, { sealKeys }] = await Promise.all([
       import("./connect.ts"),
       import("./store.ts"),
@@ -46,30 +48,24 @@ export function connectLater(
     made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), told, observer });
     await made.start();
     return made;
-  };
-  const connected = (): Promise<Connected> => {
-    making ??= make();
-    return making;
-  };
-  let serving: Promise<ToolServices> | undefined;
-  const serve = async (): Promise<ToolServices> => {
-    const [made, { withPage }] = await Promise.all([connected(), import("../page/decision-page.ts")]);
-    return withPage(made, settings, environment);
-  };
+  });
   const soon = setTimeout(() => {
     if (!stopping.aborted) connected().catch((error: unknown) => told.log.error("not connected", { error }));
   }, SOON_MS).unref();
   return {
     connected,
-    services() {
-      serving ??= serve();
-      return serving;
-    },
+    services: once(async () => {
+      const [made, { withPage }] = await Promise.all([connected(), import("../page/decision-page.ts")]);
+      return withPage(made, settings, environment);
+    }),
     now: () => made,
     async close() {
       clearTimeout(soon);
-      const connected = await making?.catch(() => undefined);
-      await connected?.close();
+      if (isConnecting)
+        await connected().then(
+          ({ close }) => close(),
+          () => undefined,
+        );
       await backend?.close();
     },
   };

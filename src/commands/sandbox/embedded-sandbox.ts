@@ -4,6 +4,7 @@ import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Sandbox, SandboxOptions } from "../../sandbox/index.ts";
 import type { Seed } from "../../sandbox/seed.ts";
 import type { SandboxSeed } from "../../settings/forms.ts";
+import { once } from "../../tools/once.ts";
 
 /** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
 export interface EmbeddedSandbox {
@@ -36,11 +37,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
 /** Prepares a sandbox inside this process, which starts to listen on `port` (0 takes a free one) when its address is first asked for. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
-  let reading: Promise<Seed | undefined> | undefined;
-  const seed = (): Promise<Seed | undefined> => {
-    reading ??= seedOf(choice);
-    return reading;
-  };
+  const seed = once(() => seedOf(choice));
   return {
     seeded: async () =>
       (await seed())?.targetings.flatMap(({ _id, name }) => (_id === undefined ? [] : [{ _id, name }])) ?? [],

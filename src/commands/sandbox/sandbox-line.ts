@@ -10,7 +10,7 @@ import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { address, path, type SandboxSeed, text, wholeNumber } from "../../settings/forms.ts";
 import { isPlain } from "../../settings/proxy.ts";
-import { cannotListen } from "../cannot-listen.ts";
+import { cannotListen } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { acceptedKeys, pageOf } from "./embedded-sandbox.ts";
