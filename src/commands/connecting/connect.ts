@@ -28,6 +28,7 @@ import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
+import { backendOf } from "./store.ts";
 
 /** The context of tools, and what starts and stops it. */
 export interface Connected {
@@ -97,6 +98,22 @@ export function connect(settings: Settings, shared: Shared): Connected {
       await audit.written();
     },
   };
+}
+
+/** Does some work for a command that seals nothing, with the rooms below the server; closes them after it. */
+export async function whileConnected<Result>(
+  settings: Settings,
+  work: (connected: Connected) => Promise<Result>,
+): Promise<Result> {
+  const backend = await backendOf(settings);
+  const sealKey = () => Promise.reject(new Error("a command seals nothing"));
+  const connected = connect(settings, { backend, stopping: new AbortController().signal, sealKey });
+  try {
+    return await work(connected);
+  } finally {
+    await connected.close();
+    await backend.close();
+  }
 }
 
 /** With a shared store nobody may look at the table: each line is in the log of its process, too. */

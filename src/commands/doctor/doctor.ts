@@ -3,17 +3,15 @@ import { redactorFor } from "../../render/redact.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
 import { catalogue, listedTools, type Offer } from "../../server/listing.ts";
 import { type Access, callsTools, readAccess, secretsIn } from "../../settings/access.ts";
-import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, isOn } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import type { Setting } from "../../settings/forms.ts";
-import { toggle } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
-import { type Connected, connect } from "../connecting/connect.ts";
+import { type Connected, whileConnected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
-import { backendOf } from "../connecting/store.ts";
 import { checkAccess } from "../http/http-access.ts";
 import { uncovered } from "../http/people/uncovered.ts";
 import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
@@ -32,7 +30,7 @@ const MOST_RUNS = 20;
 
 /** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
-  const asJson = optionOf(line, "json", toggle) ?? false;
+  const asJson = isOn(line, "json");
   const diagnosis = await diagnose(inputOf(line));
   process.stdout.write(asJson ? `${JSON.stringify(diagnosis, null, 2)}\n` : diagnosisText(diagnosis));
   return diagnosis.ok ? 0 : 1;
@@ -54,13 +52,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   }
   const { settings, access } = usable;
   const byCallers = keysOfCallers(input, usable);
-  const backend = await backendOf(settings);
-  const connected = connect(forProbing(settings), {
-    stopping: new AbortController().signal,
-    backend,
-    sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
-  });
-  try {
+  return whileConnected(forProbing(settings), async (connected) => {
     const { store, checks: ofStore } = await checkStore(settings);
     const checks = [
       node,
@@ -85,10 +77,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       tools: listedTools(catalogue(TOOLS), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
       unfinishedRuns,
     };
-  } finally {
-    await connected.close();
-    await backend.close();
-  }
+  });
 }
 
 const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;

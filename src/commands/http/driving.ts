@@ -4,11 +4,11 @@ import type { Runs } from "../../runs/registry.ts";
 import { followWork } from "../../server/log.ts";
 import { sealKeys } from "../../server/seal-key.ts";
 import { type Access, secretsIn } from "../../settings/access.ts";
-import type { CommandLine } from "../../settings/command-line.ts";
+import { type CommandLine, isOn } from "../../settings/command-line.ts";
 import { withKeys } from "../../settings/project-keys.ts";
 import { readSettings, type Settings, type SettingsInput } from "../../settings/settings.ts";
 import { observers } from "../connecting/observers.ts";
-import { backendOf, isStoreReady, mayMigrate } from "../connecting/store.ts";
+import { backendOf, isStoreReady } from "../connecting/store.ts";
 import { orAsked } from "../stop-signal.ts";
 import { projects } from "./projects.ts";
 
@@ -45,7 +45,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     observer,
   });
   const { log } = all.of(undefined);
-  const isReady = await orAsked(isStoreReady(settings, { migrates: mayMigrate(line), log }), asked);
+  const isReady = await orAsked(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const close = async (): Promise<void> => {
     await all.close();
     await backend.close();

@@ -1,9 +1,8 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { redactorFor } from "../../render/redact.ts";
-import { type CommandLine, didYouMean, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, didYouMean, isOn } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
-import { toggle } from "../../settings/forms.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
 import { inputOf } from "../settings-input.ts";
 import {
@@ -33,8 +32,8 @@ const INTERRUPTED_CODE = 130;
 
 /** Writes this server into a host's configuration as the command line says; gives the exit code. */
 export async function runSetup(line: CommandLine): Promise<number> {
-  const agreed = optionOf(line, "yes", toggle) ?? false;
-  const isRemoval = optionOf(line, "remove", toggle) ?? false;
+  const agreed = isOn(line, "yes");
+  const isRemoval = isOn(line, "remove");
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   const say = (text: string): void => void process.stdout.write(`${text}\n`);
   try {
