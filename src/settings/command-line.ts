@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
 import { SettingsError } from "./error.ts";
-import { type Form, toggle } from "./forms.ts";
+import type { Form } from "./forms.ts";
 import { SETTING_LIST } from "./registry.ts";
 
 /** An option that belongs to one command, beside the settings. */
@@ -63,11 +63,6 @@ export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form
   const value = form.read(given);
   if (value === undefined) throw new SettingsError(`--${flag} must be ${form.words}; it is ${JSON.stringify(given)}`);
   return value;
-}
-
-/** Whether a toggle of a command is on. Throws a SettingsError where its value is neither on nor off. */
-export function isOn(line: CommandLine, flag: string): boolean {
-  return optionOf(line, flag, toggle) ?? false;
 }
 
 function variableOf(flag: string): string | undefined {

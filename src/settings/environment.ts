@@ -82,10 +82,16 @@ export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: Hal
     ...(management.half && { management: management.half }),
     ...(events.half && { events: events.half }),
   };
-  const refused = Object.values(halves).find(({ missing }) => isRefused(missing, halfPairs));
+  const refused = Object.values(halves).find(({ missing }) =>
+    halfPairs === "callersBringKeys" ? missing.endsWith("_URL") : halfPairs === "refused",
+  );
   if (refused !== undefined) {
     const { missing, present } = refused;
-    throw new SettingsError(`${halfWords(refused)}. Set ${missing}, or unset ${present}`, missing);
+    throw new SettingsError(
+      `${missing} is missing: ${present} is set, and each is of use only with the other. ` +
+        `Set ${missing}, or unset ${present}`,
+      missing,
+    );
   }
   return {
     kind: "live",
@@ -101,16 +107,6 @@ function nothingToUse(): SettingsError {
       "or EVENT_API_URL with EVENT_APP_KEY; neither pair is set",
     "TARGETING_MCP_MODE",
   );
-}
-
-function isRefused(missing: string, halfPairs: HalfPairs): boolean {
-  if (halfPairs === "callersBringKeys") return missing.endsWith("_URL");
-  return halfPairs === "refused";
-}
-
-/** What is wrong with half a pair, as the beginning of a sentence. */
-function halfWords({ missing, present }: HalfPair): string {
-  return `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
 
 /** Given keys go to the sandbox only where it is on this machine: they may be real. */

@@ -127,21 +127,19 @@ function identityOf(environment: Environment): string {
 
 function readRoutes(file: string): Readonly<Record<string, string>> {
   const where = `${nameOf(SETTINGS.routes)} names the file ${file}`;
+  const refuse = (why: string) => new SettingsError(`${where}, ${why}`, SETTINGS.routes.variable);
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : "unknown reason";
-    throw new SettingsError(`${where}, which cannot be read as JSON: ${reason}`, SETTINGS.routes.variable);
+    throw refuse(`which cannot be read as JSON: ${cause instanceof Error ? cause.message : "unknown reason"}`);
   }
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw new SettingsError(`${where}, which must hold one JSON object`, SETTINGS.routes.variable);
+    throw refuse("which must hold one JSON object");
   }
   const routes: Record<string, string> = {};
   for (const [operation, route] of Object.entries(content)) {
-    if (typeof route !== "string") {
-      throw new SettingsError(`${where}, where the route of "${operation}" is not a text`, SETTINGS.routes.variable);
-    }
+    if (typeof route !== "string") throw refuse(`where the route of "${operation}" is not a text`);
     routes[operation] = route;
   }
   return routes;

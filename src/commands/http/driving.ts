@@ -4,11 +4,12 @@ import type { Runs } from "../../runs/registry.ts";
 import { followWork } from "../../server/log.ts";
 import { sealKeys } from "../../server/seal-key.ts";
 import { type Access, secretsIn } from "../../settings/access.ts";
-import { type CommandLine, isOn } from "../../settings/command-line.ts";
-import { withKeys } from "../../settings/project-keys.ts";
-import { readSettings, type Settings, type SettingsInput } from "../../settings/settings.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
+import { settingsOfKeys } from "../../settings/project-keys.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { observers } from "../connecting/observers.ts";
 import { backendOf, isStoreReady } from "../connecting/store.ts";
+import { isOn } from "../settings-input.ts";
 import { orAsked } from "../stop-signal.ts";
 import { projects } from "./projects.ts";
 
@@ -79,7 +80,7 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
       : (environment.management ?? environment.events) !== undefined;
   if (isShared(settings)) found.set(settings.project.id, () => all.of(undefined).services.runs);
   for (const keys of access.projects.values()) {
-    const its = readSettings(withKeys(input, keys, settings.environment.kind === "sandbox"));
+    const its = settingsOfKeys(input, keys, settings.environment);
     if (isShared(its) && !found.has(its.project.id)) found.set(its.project.id, () => all.of(keys).services.runs);
   }
   return found;

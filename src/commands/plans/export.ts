@@ -6,9 +6,10 @@ import { desiredText } from "../../plans/file/write-desired.ts";
 import { givenTargeting } from "../../plans/which-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { amount } from "../../platform/thousands.ts";
-import { type CommandLine, isOn, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { text } from "../../settings/forms.ts";
+import { isOn } from "../settings-input.ts";
 import { baseFor, isThere } from "./files.ts";
 import { onlyWord, readShowing, saysYes, tell, withProject, writeOver } from "./project.ts";
 

@@ -3,8 +3,9 @@ import type { Problem } from "../../plans/file/desired.ts";
 import type { ReadDesired } from "../../plans/file/read-desired.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
 import { problemLine } from "../../render/plans/words.ts";
-import { type CommandLine, isOn, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { path, text } from "../../settings/forms.ts";
+import { isOn } from "../settings-input.ts";
 import { baseFor, readDesiredFile } from "./files.ts";
 import { onlyWord, type PlanContext, printLines, readShowing } from "./project.ts";
 

@@ -5,9 +5,10 @@ import { asPlanned } from "../../plans/look-again.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
-import { type CommandLine, isOn, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { path } from "../../settings/forms.ts";
+import { isOn } from "../settings-input.ts";
 import { type AskedFile, askedFile, planFile, printFileProblems } from "./plan-file.ts";
 import { type PlanContext, printLines, withProject, writeOver } from "./project.ts";
 

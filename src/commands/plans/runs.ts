@@ -1,6 +1,7 @@
 import { runsText } from "../../render/changes/runs.ts";
-import { type CommandLine, isOn } from "../../settings/command-line.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
 import { recentRuns, showRun } from "../../tools/runs/shown-runs.ts";
+import { isOn } from "../settings-input.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, withProject } from "./project.ts";
 

@@ -1,8 +1,9 @@
 import * as z from "zod";
-import { type CommandLine, isOn } from "../../settings/command-line.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { planWayBack } from "../../tools/plans/planned-way-back.ts";
+import { isOn } from "../settings-input.ts";
 import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, withProject } from "./project.ts";
 

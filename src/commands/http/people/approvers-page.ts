@@ -2,11 +2,11 @@ import { PATHS } from "../../../page/paths.ts";
 import { answerRuns, type StreamWatch } from "../../../page/runs/runs-page.ts";
 import { dataAnswer, refusalAnswer } from "../../../page/serve/answers.ts";
 import { pageAsset, pageFile } from "../../../page/serve/assets.ts";
-import { bodyOf, refusedPost } from "../../../page/serve/guard.ts";
 import { type PageSessions, pageSessions } from "../../../page/serve/sessions.ts";
 import type { LoginWays } from "../../../page/wire.ts";
 import type { Log } from "../../../server/log.ts";
 import type { Settings } from "../../../settings/settings.ts";
+import { postedText } from "../../page/linked-page.ts";
 import type { Viewers } from "./viewers.ts";
 
 /** What the page over HTTP is made of. */
@@ -40,12 +40,8 @@ export function approversPage(parts: PageParts) {
     ? issuerRoutes(parts, { cookieName: `targeting-login-${suffix}`, ways, sessions })
     : undefined;
   const login = async (request: Request): Promise<Response> => {
-    const refused = refusedPost(request);
-    if (refused !== undefined) return refused;
-    const body = await bodyOf(request);
-    if (body instanceof Response) return body;
-    const { data } = body;
-    const token = typeof data === "object" && data !== null && "token" in data ? String(data.token) : "";
+    const token = await postedText(request, "token");
+    if (token instanceof Response) return token;
     const found = viewers.login(token);
     if ("who" in found) return dataAnswer({}, 200, { "Set-Cookie": sessions.open(found.who) });
     log.warn("a login to the page was refused", { status: found.refused });
