@@ -47,12 +47,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const told = logOf(settings);
   const { log, redactor } = told;
   const { observer, problem } = await observers(false);
-  const connecting = connectLater(settings, {
-    stopping: stopping.signal,
-    told,
-    observer,
-    environment: input.environment,
-  });
+  const connecting = connectLater(settings, { stopping: stopping.signal, told, observer }, input.environment);
   // A host that has its answer may send an app to the embedded sandbox at once.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.

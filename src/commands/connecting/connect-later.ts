@@ -1,18 +1,11 @@
 import type { Backend } from "../../runs/backend/backend.ts";
-import type { Settings } from "../../settings/settings.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { once } from "../../tools/once.ts";
 import type { Connected, Shared } from "./connect.ts";
-import type { Told } from "./log-of.ts";
 
 /** A client has listed the tools by then, and may not have called one yet, in milliseconds. */
 const SOON_MS = 1000;
-
-/** What is known of the process. */
-interface Surroundings {
-  readonly told: Told;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
 
 /** The rooms below the server, which are connected when they are first needed. */
 export interface Connecting {
@@ -31,7 +24,8 @@ export interface Connecting {
  */
 export function connectLater(
   settings: Settings,
-  { stopping, told, observer, environment }: Pick<Shared, "stopping" | "observer"> & Surroundings,
+  { stopping, told, observer }: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "told">>,
+  environment: SettingsInput["environment"],
 ): Connecting {
   let made: Connected | undefined;
   let backend: Backend | undefined;

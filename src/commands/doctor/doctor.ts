@@ -64,7 +64,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     // A store that cannot be used holds no runs either: that is said once.
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, ownCaller(settings))
-      : NO_RUNS;
+      : { unfinishedRuns: [] };
     const all = ofRuns === undefined ? checks : [...checks, ofRuns];
     const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
@@ -176,13 +176,8 @@ function withKeysOf(byCallers: KeysOfCallers, offer: Offer): Offer {
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
-interface FoundRuns {
-  readonly unfinishedRuns: readonly UnfinishedRun[];
-  readonly problem?: Check;
-}
-const NO_RUNS: FoundRuns = { unfinishedRuns: [] };
-
-async function findUnfinished({ services }: Connected, caller: string): Promise<FoundRuns> {
+/** The runs of a caller that are not done; why they cannot be told, where that is so. */
+async function findUnfinished({ services }: Connected, caller: string) {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
     for await (const { runId, tool, status, open } of services.runs.list(caller)) {

@@ -103,7 +103,7 @@ async function serverOf(
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
-    partsFor: partsMaker({ all, tools, servicesFor: deciders.servicesFor }, shared),
+    partsFor: partsMaker(all, tools, deciders.servicesFor, shared),
     createServer: createMcpServer,
     toolsWithLists: toolsWithLists(tools),
     metadata,
@@ -141,11 +141,9 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
 function partsMaker(
-  {
-    all,
-    tools,
-    servicesFor,
-  }: Pick<People, "servicesFor"> & { readonly all: Projects; readonly tools: readonly ListedTool[] },
+  all: Projects,
+  tools: readonly ListedTool[],
+  servicesFor: People["servicesFor"],
   shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
 ): HttpOptions["partsFor"] {
   const writingTools = toolsThatWrite(tools);
@@ -153,16 +151,18 @@ function partsMaker(
     const project = all.of(keys);
     const { services, offer, redactor, log, use, forgotten } = project;
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
-    const people = servicesFor({ name, owner: caller, keys }, project);
     const mine = {
       ...services,
-      ...people,
+      ...servicesFor({ name, owner: caller, keys }, project),
       noteDecision: audit,
       readOnly: services.readOnly || readOnly,
       allowedDirs: folders,
     };
     const its = { ...offer, readOnly: mine.readOnly };
-    const own = {
+    return {
+      ...shared,
+      version: VERSION,
+      writingTools,
       caller,
       loadViews: async () => (await import("../../server/views/views.ts")).loadViews(its),
       tools: listedTools(tools, its),
@@ -175,7 +175,6 @@ function partsMaker(
       use,
       forgotten,
     };
-    return { ...shared, version: VERSION, writingTools, ...own };
   };
 }
 

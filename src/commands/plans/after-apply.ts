@@ -8,8 +8,7 @@ import { formatOfDesired } from "../../plans/file/read-desired.ts";
 import { withIds } from "../../plans/file/write-ids.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { amount } from "../../platform/thousands.ts";
-import { bytesAtPath, isThere } from "./files.ts";
-import type { PlannedFile } from "./plan-file.ts";
+import { bytesAtPath, isThere, type PlannedFile } from "./files.ts";
 import { tell, writeOver } from "./project.ts";
 
 /** The base beside a file, which the run that applies the file renews. Throws where there is none. */

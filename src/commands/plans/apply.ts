@@ -14,8 +14,7 @@ import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { isOn } from "../settings-input.ts";
 import { baseFileOf, baseFileOfPlan, writeIds } from "./after-apply.ts";
 import { carriedOut, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
-import { bytesAtPath, isThere } from "./files.ts";
-import { type AskedFile, askedFile, planFile, printFileProblems } from "./plan-file.ts";
+import { type AskedFile, askedFile, bytesAtPath, isThere, planFile, printFileProblems } from "./files.ts";
 import { type PlanContext, printLines, withProject } from "./project.ts";
 
 /** What is applied, and how. */

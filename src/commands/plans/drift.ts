@@ -4,8 +4,7 @@ import { whichTargeting } from "../../plans/which-targeting.ts";
 import { driftLines } from "../../render/plans/drift-text.ts";
 import { problemLine } from "../../render/plans/words.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { baseFor, readDesiredFile } from "./files.ts";
-import { type AskedFile, askedFile, printFileProblems } from "./plan-file.ts";
+import { type AskedFile, askedFile, baseFor, printFileProblems, readDesiredFile } from "./files.ts";
 import { type PlanContext, printLines, readShowing, tell, withProject } from "./project.ts";
 
 /** Shows what differs by now from a file's base, or from the file where it has none. Gives the exit code: 0, 2 or 1. */

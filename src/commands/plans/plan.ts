@@ -9,7 +9,7 @@ import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { path } from "../../settings/forms.ts";
 import { isOn } from "../settings-input.ts";
-import { type AskedFile, askedFile, planFile, printFileProblems } from "./plan-file.ts";
+import { type AskedFile, askedFile, planFile, printFileProblems } from "./files.ts";
 import { type PlanContext, printLines, withProject, writeOver } from "./project.ts";
 
 /** How the plan of a file is shown. */

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { open, rm, stat } from "node:fs/promises";
+import { statSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
-import { FileError, hasCode } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
 import { failureOf } from "../../server/calls/failures.ts";
@@ -142,16 +143,6 @@ export function printLines(lines: readonly TonedLine[]): void {
   process.stdout.write(`${texts.join("\n")}\n`);
 }
 
-/** The mode of a file that is there. */
-async function modeOf(path: string): Promise<number | undefined> {
-  try {
-    return (await stat(path)).mode & 0o777;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
-}
-
 /**
  * Writes files beside their places, and then moves each over what is there, in order; what is there keeps its mode.
  * Throws a FileError.
@@ -166,8 +157,8 @@ export async function writeOver(
       written.push({ beside, path });
       const handle = await open(beside, "wx");
       try {
-        const mode = await modeOf(path);
-        if (mode !== undefined) await handle.chmod(mode);
+        const there = statSync(path, { throwIfNoEntry: false });
+        if (there !== undefined) await handle.chmod(there.mode & 0o777);
         for (const piece of pieces) await handle.appendFile(piece);
         await handle.datasync();
       } finally {
@@ -177,13 +168,8 @@ export async function writeOver(
     for (const { beside, path } of written) await moveOver(beside, path);
   } catch (thrown) {
     if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
-    throw new FileError(
-      `a file cannot be written (${String(thrown.code)})`,
-      "Check the folder, and that it may be written to.",
-      {
-        cause: thrown,
-      },
-    );
+    const remedy = "Check the folder, and that it may be written to.";
+    throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
   } finally {
     await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
   }

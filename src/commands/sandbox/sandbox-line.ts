@@ -68,6 +68,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
     startSandbox({ ...options, page: pageOf, seed: planted, ...(data !== undefined && { dataFile: data }) }),
     (thrown) => cannotListen(host, port, thrown),
   );
+  const held = sandbox.targetings().map(({ _id, name }) => `  ${name} (${_id})`);
   const [key, readKey] = BUILT_IN_KEYS.management;
   const [appKey] = BUILT_IN_KEYS.app;
   print([
@@ -79,7 +80,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
     `Control plane: ${sandbox.url}/_sandbox (see docs/sandbox.md)`,
     ...(forward === undefined ? [] : [`Events are passed on to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
     ...(data === undefined ? [] : [`State is kept in ${data}`]),
-    ...(sandbox.targetings().length === 0 ? [] : ["It holds:", ...sandbox.targetings().map(targetingLine)]),
+    ...(held.length === 0 ? [] : ["It holds:", ...held]),
     "",
     `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,
     `  curl -X POST ${sandbox.url}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" \\`,
@@ -105,10 +106,6 @@ async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) =>
     const isOfThePort = thrown instanceof Error && "syscall" in thrown;
     throw isOfThePort && ofThePort !== undefined ? ofThePort(thrown) : thrown;
   }
-}
-
-function targetingLine({ _id, name }: { readonly _id: string; readonly name: string }): string {
-  return `  ${name} (${_id})`;
 }
 
 function arrivedEvent({ text, isJson, verdict, at }: ReturnType<Sandbox["events"]>[number]) {

@@ -15,8 +15,8 @@ export interface Task {
 }
 
 /**
- * What the person does next: what is still missing, then the host, a check, and a first question to the agent. `keys` are
- * those that were written now.
+ * What the person does next: what is still missing, then the host, a check, and a first question to the agent. `keys`
+ * are those that were written now.
  */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,

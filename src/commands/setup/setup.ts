@@ -96,7 +96,7 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   );
 }
 
-/** Does some work with the file that a path means. Throws a SettingsError, with what the person can do, where it cannot. */
+/** Does some work with the file that a path means. Throws a SettingsError, with what to do `byHand`, where it cannot. */
 async function changeSafely(
   file: string,
   byHand: () => string,

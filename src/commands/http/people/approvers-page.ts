@@ -36,9 +36,7 @@ export function approversPage(parts: PageParts) {
   const sessions = pageSessions({ cookieName: `targeting-page-${suffix}`, key, secure: protocol === "https:" });
   const hasIssuer = settings.http.oauth?.clientId !== undefined;
   const ways: LoginWays = { message: MESSAGE, token: true, ...(hasIssuer && { issuer: PATHS.issuer }) };
-  const throughIssuer = hasIssuer
-    ? issuerRoutes(parts, { cookieName: `targeting-login-${suffix}`, ways, sessions })
-    : undefined;
+  const throughIssuer = hasIssuer ? issuerRoutes(parts, `targeting-login-${suffix}`, ways, sessions) : undefined;
   const login = async (request: Request): Promise<Response> => {
     const token = await postedText(request, "token");
     if (token instanceof Response) return token;
@@ -71,14 +69,8 @@ export function approversPage(parts: PageParts) {
 }
 
 /** The two routes of a login through the issuer; undefined for all others. The login is loaded with the first of them. */
-function issuerRoutes(
-  { viewers, settings, address, log }: PageParts,
-  {
-    cookieName,
-    ways,
-    sessions,
-  }: { readonly cookieName: string; readonly ways: LoginWays; readonly sessions: PageSessions },
-) {
+function issuerRoutes(parts: PageParts, cookieName: string, ways: LoginWays, sessions: PageSessions) {
+  const { viewers, settings, address, log } = parts;
   const notIn = (status: number, message: string): Promise<Response> =>
     pageFile("page", { status, login: { ...ways, message } });
   return async (request: Request): Promise<Response | undefined> => {

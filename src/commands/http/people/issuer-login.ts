@@ -52,8 +52,8 @@ export function issuerLogin(
       return new Response(null, { status: 303, headers: { ...headers, "Cache-Control": "no-store" } });
     },
     /**
-     * What a session is opened for after the person has come back; `forget` is the `Set-Cookie` that ends the login. Throws
-     * where they are not let in, or it cannot be told.
+     * What a session is opened for after the person has come back; `forget` is the `Set-Cookie` that ends the login.
+     * Throws where they are not let in, or it cannot be told.
      */
     async end(request: Request) {
       const [state = "", nonce = "", verifier = ""] = (cookieOf(request, cookieName) ?? "").split(".");

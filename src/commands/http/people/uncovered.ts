@@ -3,7 +3,7 @@ import type { Settings } from "../../../settings/settings.ts";
 import { mayOpen } from "../../page/browser.ts";
 
 /**
- * What is refused over HTTP for want of a person who could approve it, and what to do; undefined where each caller has one.
+ * What is refused over HTTP for want of a person who could approve it, and what to do; undefined where all have one.
  * `asksWho` says whether callers have to say who they are: else the person of this machine decides.
  */
 export function uncovered(
