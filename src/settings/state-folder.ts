@@ -25,10 +25,10 @@ export function stateFolder({ platform, home, environment }: Platform): string {
   return posix.join(base, NAME);
 }
 
-/** Where the database is that processes on several machines share, and what this process does in it. */
-export type StoreSettings = NonNullable<ReturnType<typeof readStoreSettings>>;
-
-/** Reads the settings of the store; undefined without one. Throws a SettingsError where nobody could drive its runs. */
+/**
+ * Where the database is that processes on several machines share, and what this process does in it; undefined without
+ * one. Throws a SettingsError where nobody could drive its runs.
+ */
 export function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {

@@ -38,15 +38,15 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
-  const isHere = isLoopback(originOf(host, 80));
-  if (!asks && !isHere) {
+  const isHere = (): boolean => isLoopback(originOf(host, 80));
+  if (!asks && !isHere()) {
     throw new SettingsError(
       `every program that reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
         "TARGETING_MCP_OWN_KEYS (docs/deployment.md), or serve on 127.0.0.1",
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
-  if (oauth !== undefined && http.publicUrl === undefined && oauth.audience === undefined && !isHere) {
+  if (oauth !== undefined && http.publicUrl === undefined && oauth.audience === undefined && !isHere()) {
     throw new SettingsError(
       "TARGETING_MCP_PUBLIC_URL is missing: access tokens must be meant for it",
       "TARGETING_MCP_PUBLIC_URL",
