@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import type { ServiceTargeting } from "./base/service-targeting.ts";
 import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
-import { readPlan } from "./plan-form.ts";
+import { readPlan } from "./plan-document.ts";
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /** A plan, and what is there now, as those who carry it out need it. */

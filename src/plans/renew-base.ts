@@ -8,7 +8,7 @@ import { type AppliedObjects, renamedTargeting, wroteBy } from "./applied.ts";
 import { baseText, readBase, renewedBase, type Wrote } from "./base/base.ts";
 import type { ServiceTargeting } from "./base/service-targeting.ts";
 import { textOf } from "./look-again.ts";
-import { readPlan } from "./plan-form.ts";
+import { readPlan } from "./plan-document.ts";
 import { serviceOption } from "./read-targeting.ts";
 
 /**

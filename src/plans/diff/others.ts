@@ -1,8 +1,8 @@
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
+import { changedSince } from "./drift.ts";
 import type { Findings } from "./fields.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { nameOf, type WantedPlaces } from "./places.ts";
-import { changedSince } from "./since-base.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, told: Findings): void {

@@ -1,4 +1,5 @@
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base/service-targeting.ts";
+import { differingFields } from "./drift.ts";
 import { type Service, serviceOf } from "./match.ts";
 import type {
   ChangeItem,
@@ -146,12 +147,7 @@ class Look {
     const there = this.#service.byId.get(_id);
     if (there === undefined) return true;
     const subOptions = this.#service.subOptions.get(_id) ?? 0;
-    if (there.name !== seen.name) this.#tell(there, "name", seen.name, there.name);
-    if (there.parent !== seen.parent) this.#tell(there, "parent", seen.parent, there.parent);
-    if (there.type !== seen.type) this.#tell(there, "type", seen.type, there.type);
-    const [now, then] = [there.exposeChildren ?? false, seen.exposeChildren ?? false];
-    if (now !== then) this.#tell(there, "exposeChildren", then, now);
-    if (there.digest !== seen.digest) this.#tell(there, "contexts", seen.contexts, there.contexts.length);
+    for (const [field, planned, service] of differingFields(seen, there)) this.#tell(there, field, planned, service);
     if (subOptions !== (seen.subOptions ?? 0)) this.#tell(there, "subOptions", seen.subOptions ?? 0, subOptions);
     return false;
   }
