@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { jsonPieces, parseJson } from "../platform/json.ts";
+import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import { changesOf, listedChange } from "./diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
-import { difference, exceededLimit, type Fixed, fileProblem, statePlan, ulid } from "./diff/plan-schema.ts";
+import { difference, exceededLimit, fileProblem, statePlan, ulid } from "./diff/plan-schema.ts";
 import { UNDO_LABELS, undoRow } from "./undo/way-back.ts";
 
 /** The way back from a run, in a plan. */

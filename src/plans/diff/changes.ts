@@ -1,6 +1,7 @@
 import * as z from "zod";
+import type { Fixed } from "../../platform/json.ts";
 import type { ParentRef, ShownValue, StatePlan } from "./plan.ts";
-import { type Fixed, shownValue } from "./plan-schema.ts";
+import { shownValue } from "./plan-schema.ts";
 
 /** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;

@@ -115,10 +115,3 @@ export const statePlan = z.strictObject({
   /** How many options the targeting had at planning time. */
   optionsThere: z.int().min(0),
 });
-
-/** A value as a schema reads it, of which nothing is changed. */
-export type Fixed<Value> = Value extends readonly (infer Item)[]
-  ? readonly Fixed<Item>[]
-  : Value extends object
-    ? { readonly [Key in keyof Value]: Fixed<Value[Key]> }
-    : Value;

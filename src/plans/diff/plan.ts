@@ -1,5 +1,6 @@
 import type * as z from "zod";
-import type { difference, exceededLimit, Fixed, shownValue, statePlan } from "./plan-schema.ts";
+import type { Fixed } from "../../platform/json.ts";
+import type { difference, exceededLimit, shownValue, statePlan } from "./plan-schema.ts";
 
 /** What applying a file would do, as plain data. */
 export type StatePlan = Fixed<z.infer<typeof statePlan>>;
