@@ -1,8 +1,8 @@
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { ContextsWish } from "../file/desired.ts";
-import type { DesiredRow, Service } from "./match.ts";
+import type { DesiredRow, Sides } from "./match.ts";
 import type { WantedPlace, WantedPlaces } from "./places.ts";
-import type { ContextsChange, Difference, DifferingField, ShownValue } from "./plan.ts";
+import type { ContextsChange, DifferingField, ShownValue } from "./plan.ts";
 
 /** The verdict on one field: unchanged, a wanted change, a change of others, or a conflict of both. */
 type FieldVerdict = "same" | "wanted" | "drift" | "conflict";
@@ -15,29 +15,12 @@ export interface FieldChanges {
   contexts?: ContextsChange;
 }
 
-/** The lists that collect differences. */
-export interface Findings {
-  readonly drift: Difference[];
-  readonly conflicts: Difference[];
-}
-
-/** What a comparison needs besides the row. */
-export interface ComparisonContext {
-  readonly wanted: WantedPlaces;
-  readonly service: Service;
-  readonly told: Findings;
-  readonly groupName: (id: string) => string;
-}
-
 /** Compares a row with its option and its base, field by field. Gives what is to change. */
-export function compareRow(
-  row: DesiredRow,
-  there: ServiceOption,
-  { wanted, service, told, groupName }: ComparisonContext,
-): FieldChanges {
+export function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces, sides: Sides): FieldChanges {
+  const { service, conflicts, groupName } = sides;
   const { option, base } = row;
   const changes: FieldChanges = {};
-  const tell = tellerOf(row, there, told);
+  const tell = tellerOf(row, there, sides);
   const name = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
     base: base && side(base.name),
@@ -58,7 +41,7 @@ export function compareRow(
   const isLost = place.kind === "there" && !service.byId.has(place._id);
   if (parent === "wanted" && isLost) {
     const file = groupName(place._id);
-    told.conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
+    conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
   } else if (parent === "wanted") changes.place = place;
   if (there.type === "collection") {
     const expose = tell("exposeChildren", {
@@ -76,14 +59,12 @@ export function compareRow(
 /** Decides about a field, and notes drift and conflicts. */
 type Teller = (field: DifferingField, values: Sided) => FieldVerdict;
 
-function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Findings): Teller {
+function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
   return (field, values) => {
     const verdict = verdictOf(values);
     if (verdict !== "drift" && verdict !== "conflict") return verdict;
-    const { file, base, service } = values;
-    const sides = { base: base?.told, ...(file !== undefined && { file: file.told }), service: service.told };
-    const list = verdict === "drift" ? told.drift : told.conflicts;
-    list.push({ _id, name, field, ...sides, line: option.line });
+    const told = { base: values.base?.told, file: values.file?.told, service: values.service.told };
+    (verdict === "drift" ? drift : conflicts).push({ _id, name, field, ...told, line: option.line });
     return verdict;
   };
 }

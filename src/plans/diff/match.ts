@@ -1,6 +1,7 @@
 import type { Base, BaseOption } from "../base/base.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
+import type { Difference } from "./plan.ts";
 
 /** The options of an existing targeting, by ID and by name. */
 export interface Service {
@@ -23,14 +24,21 @@ export interface DesiredRow {
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
-/** What a file is planned against. */
+/** What a file is planned against, and what is found on the way. */
 export interface Sides {
   readonly desired: Desired;
-  readonly base: Base | undefined;
+  /** The state that the file was exported from; undefined where none is known. */
+  readonly base?: Base | undefined;
   readonly service: Service;
-  /** Names alone are identity. */
+  /** Whether options that stood in the base and are gone from the file are deleted; needs a base. */
+  readonly prune: boolean;
+  /** Whether names alone are identity. */
   readonly byName: boolean;
   readonly problems: Problems;
+  readonly drift: Difference[];
+  readonly conflicts: Difference[];
+  /** The name of a group by its ID. */
+  readonly groupName: (id: string) => string;
 }
 
 /** Indexes the options of a targeting; empty where it is to be created. */
