@@ -110,7 +110,7 @@ function seenOf(
   { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
   service: Service,
 ): SeenOption {
-  const subOptions = type === "collection" ? (service.subOptions.get(_id) ?? 0) : undefined;
+  const subOptions = type === "collection" ? (service.byParent.get(_id)?.length ?? 0) : undefined;
   return { name, parent, type, exposeChildren, contexts: contexts.length, digest, subOptions };
 }
 

@@ -1,15 +1,15 @@
 import type { Base, BaseOption } from "../base/base.ts";
+import { groupedBy } from "../base/grouped-by.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
 import type { Difference } from "./plan.ts";
 
-/** The options of an existing targeting, by ID and by name. */
+/** The options of an existing targeting, by ID, by name, and by group: null for the top level. */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
   readonly byName: ReadonlyMap<string, readonly ServiceOption[]>;
-  /** How many sub-options each group has. */
-  readonly subOptions: ReadonlyMap<string, number>;
+  readonly byParent: ReadonlyMap<string | null, readonly ServiceOption[]>;
 }
 
 /** A row of the file, and the option that it means on the other two sides. */
@@ -44,15 +44,12 @@ export interface Sides {
 /** Indexes the options of a targeting; empty where it is to be created. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
-  const byName = new Map<string, ServiceOption[]>();
-  const subOptions = new Map<string, number>();
-  for (const option of options) {
-    const named = byName.get(option.name);
-    if (named === undefined) byName.set(option.name, [option]);
-    else named.push(option);
-    if (option.parent !== null) subOptions.set(option.parent, (subOptions.get(option.parent) ?? 0) + 1);
-  }
-  return { options, byId: new Map(options.map((one) => [one._id, one])), byName, subOptions };
+  return {
+    options,
+    byId: new Map(options.map((one) => [one._id, one])),
+    byName: groupedBy(options, ({ name }) => name),
+    byParent: groupedBy(options, ({ parent }) => parent),
+  };
 }
 
 /** Finds the option of each row: by `_id` where it has one, else by its name. */

@@ -1,4 +1,5 @@
 import type { Done, DoneOption, DoneTargeting } from "../../runs/done.ts";
+import { groupedBy } from "../base/grouped-by.ts";
 import { digestOfContexts } from "../base/service-targeting.ts";
 import {
   itemCount,
@@ -169,16 +170,6 @@ function assembled(
     return caveats.length === 0 ? { ...about, undo: "exact" } : { ...about, undo: "caveat", reasons: [...caveats] };
   });
   return [...back, ...rows];
-}
-
-function groupedBy<Value, Key>(values: Iterable<Value>, keyOf: (value: Value) => Key): ReadonlyMap<Key, Value[]> {
-  const groups = new Map<Key, Value[]>();
-  for (const value of values) {
-    const group = groups.get(keyOf(value));
-    if (group === undefined) groups.set(keyOf(value), [value]);
-    else group.push(value);
-  }
-  return groups;
 }
 
 const nothingElse = { adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [] } as const;

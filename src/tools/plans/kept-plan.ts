@@ -4,8 +4,8 @@ import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.
 import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
-import { asPlanned, textOf } from "../../plans/look-again.ts";
-import { type PlanDocument, readPlan } from "../../plans/plan-document.ts";
+import { asPlanned, readKeptPlan } from "../../plans/look-again.ts";
+import type { PlanDocument } from "../../plans/plan-document.ts";
 import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";
@@ -15,7 +15,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 
 /** The plan of a planned run, as it was kept. Throws a FileError where it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
-  return readPlan(await textOf(runs.part(runId, "input")), "the kept plan");
+  return readKeptPlan(runs.part(runId, "input"));
 }
 
 /**

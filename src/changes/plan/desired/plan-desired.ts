@@ -4,6 +4,7 @@ import { ownReason } from "../../../runs/reasons.ts";
 import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
+import { push } from "./emptying.ts";
 
 /** How many of the things that have changed since are kept for the report. */
 const MOST_STALE = 20;
@@ -143,12 +144,7 @@ function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }:
 /** The sub-options of each group. */
 function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, string[]> {
   const inside = new Map<string, string[]>();
-  for (const [id, { parent }] of there) {
-    if (parent === null) continue;
-    const group = inside.get(parent);
-    if (group === undefined) inside.set(parent, [id]);
-    else group.push(id);
-  }
+  for (const [id, { parent }] of there) if (parent !== null) push(inside, parent, id);
   return inside;
 }
 
