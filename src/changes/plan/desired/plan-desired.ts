@@ -1,6 +1,8 @@
 import type { PlacedOption } from "../../../reading/saved-options.ts";
 import type { KnownChange, OptionPlace } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
+import { plannedRequests, weighed } from "../../pack/requests.ts";
+import type { PlannedRequest } from "../../rows/entries.ts";
 import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
@@ -27,6 +29,12 @@ export function planDesired(changes: DesiredChanges, purpose: "start" | "show" =
     for (const { one, from } of placed) failStale(plan, one, from);
   } else for (const { one, from } of placed) addChanges(plan, one, { ...from, keeps });
   return plan;
+}
+
+/** The requests that the changes of a desired state need, if every answer is a success. */
+export function requestsOf(changes: DesiredChanges): readonly PlannedRequest[] {
+  const { steps } = planDesired(changes, "show");
+  return weighed(steps, plannedRequests(steps));
 }
 
 /** Where the objects of a targeting are: its own, where it has one, and that of its first item. */
