@@ -189,17 +189,15 @@ function itemOf(
   refOf: (parent: string | null) => ParentRef,
   subOptions: (id: string) => number,
 ): PlanItem {
-  const expose = exposeChildren === undefined ? {} : { exposeChildren };
   if (kind === "create" || there === undefined) {
-    const place = { name: name ?? "", type, parent: refOf(parent ?? null) };
-    return { kind: "create", line: 0, ...place, ...expose, contexts: add };
+    const fields = { name: name ?? "", type, parent: refOf(parent ?? null), exposeChildren, contexts: add };
+    return { kind: "create", line: 0, ...fields };
   }
   const seen = seenOf(there, subOptions);
   if (kind === "delete") return { kind: "delete", _id: key, seen };
   return {
-    ...{ kind: "change", line: 0, _id: key, seen, ...expose },
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent: refOf(parent) }),
+    ...{ kind: "change", line: 0, _id: key, seen, exposeChildren, name },
+    parent: parent === undefined ? undefined : refOf(parent),
     ...(add.length + remove.length > 0 && { contexts: { add, remove, after: digestAfter(there, add, remove) } }),
   };
 }
@@ -213,10 +211,6 @@ function seenOf(
   { _id, name, parent, type, exposeChildren, contextCount, contexts = [] }: PresentOption,
   subOptions: (id: string) => number,
 ): SeenOption {
-  const isGroup = type === "collection";
-  return {
-    ...{ name, parent, type, contexts: contextCount, digest: digestOfContexts(contexts) },
-    ...(exposeChildren !== undefined && { exposeChildren }),
-    ...(isGroup && { subOptions: subOptions(_id) }),
-  };
+  const seen = { name, parent, type, contexts: contextCount, digest: digestOfContexts(contexts), exposeChildren };
+  return type === "collection" ? { ...seen, subOptions: subOptions(_id) } : seen;
 }

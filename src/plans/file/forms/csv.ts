@@ -11,7 +11,7 @@ import {
 } from "../desired.ts";
 import { CONTEXT_FIELDS, type Drafts } from "../draft.ts";
 import { MOST_NODES, tooMany } from "../node.ts";
-import { ContextIds, idIn, nameIn, typeIn } from "../values.ts";
+import { addContextId, idIn, nameIn, typeIn } from "../values.ts";
 import { type Cell, csvCells } from "./csv-cells.ts";
 import { looksDamaged } from "./spreadsheet.ts";
 
@@ -182,13 +182,13 @@ class Rows {
     }
     const texts = this.#texts(cell);
     if (texts === undefined) return { spot };
-    const ids = new ContextIds(problems);
+    const ids = new Set<string>();
     for (const text of texts) {
       this.#isSuspect(cell, text, "contexts");
-      ids.add(text, cell);
+      addContextId(ids, text, cell, problems);
     }
     this.contextIds += texts.length;
-    return { wish: { ids: ids.ids(), atLeast: cell === at("contextsAtLeast") }, spot };
+    return { wish: { ids: [...ids], atLeast: cell === at("contextsAtLeast") }, spot };
   }
 
   /** `a|b`, or where the cell begins with `[` a JSON array of texts. */
