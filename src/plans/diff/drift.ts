@@ -78,15 +78,8 @@ function planned({ items, targeting }: StatePlan, there: ServiceTargeting): read
   const names = new Map(there.options.map(({ _id, name }) => [_id, name]));
   const parentName = (parent: string | null): string | null => (parent === null ? null : (names.get(parent) ?? parent));
   const drift: Difference[] = [];
-  if (targeting.rename !== undefined) {
-    drift.push({
-      _id: targeting._id,
-      name: targeting.name,
-      field: "name",
-      file: targeting.rename,
-      service: targeting.name,
-    });
-  }
+  const { _id, name, rename } = targeting;
+  if (rename !== undefined) drift.push({ _id, name, field: "name", file: rename, service: name });
   for (const item of items) {
     if (item.kind === "create") {
       drift.push({ name: item.name, field: "deleted", file: item.name, line: item.line });

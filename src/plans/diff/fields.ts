@@ -4,9 +4,6 @@ import type { DesiredRow, Sides } from "./match.ts";
 import type { WantedPlace, WantedPlaces } from "./places.ts";
 import type { ContextsChange, DifferingField, ShownValue } from "./plan.ts";
 
-/** The verdict on one field: unchanged, a wanted change, a change of others, or a conflict of both. */
-type FieldVerdict = "same" | "wanted" | "drift" | "conflict";
-
 /** The fields of an option that are to change. */
 export interface FieldChanges {
   name?: string;
@@ -21,51 +18,53 @@ export function compareRow(row: DesiredRow, there: ServiceOption, wanted: Wanted
   const { option, base } = row;
   const changes: FieldChanges = {};
   const tell = tellerOf(row, there, sides);
-  const name = tell("name", {
+  const isNamed = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
     base: base && side(base.name),
     service: side(there.name),
   });
-  if (name === "wanted" && option.name !== undefined) changes.name = option.name;
+  if (isNamed && option.name !== undefined) changes.name = option.name;
   const parentSide = (parent: string | null): Side => ({
     key: parent,
     told: parent === null ? null : groupName(parent),
   });
   const place = wanted.place(row);
-  const parent = tell("parent", {
+  const isMoved = tell("parent", {
     file: placeSide(place, groupName),
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
   // A group that is gone cannot take anything in.
   const isLost = place.kind === "there" && !service.byId.has(place._id);
-  if (parent === "wanted" && isLost) {
+  if (isMoved && isLost) {
     const file = groupName(place._id);
     conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
-  } else if (parent === "wanted") changes.place = place;
+  } else if (isMoved) changes.place = place;
   if (there.type === "collection") {
-    const expose = tell("exposeChildren", {
+    const isSet = tell("exposeChildren", {
       file: option.exposeChildren === undefined ? undefined : side(option.exposeChildren),
       base: base && side(base.exposeChildren ?? false),
       service: side(there.exposeChildren ?? false),
     });
-    if (expose === "wanted" && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
+    if (isSet && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
   }
   const contexts = compareContexts(option.contexts, row, there, tell);
   if (contexts !== undefined) changes.contexts = contexts;
   return changes;
 }
 
-/** Decides about a field, and notes drift and conflicts. */
-type Teller = (field: DifferingField, values: Sided) => FieldVerdict;
+/** Whether the file wants another value of a field, and may have it. */
+type Teller = (field: DifferingField, values: Sided) => boolean;
 
+/** Three-way: looks at what the file says against what it was and what it is, and notes drift and conflicts. */
 function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
-  return (field, values) => {
-    const verdict = verdictOf(values);
-    if (verdict !== "drift" && verdict !== "conflict") return verdict;
-    const told = { base: values.base?.told, file: values.file?.told, service: values.service.told };
-    (verdict === "drift" ? drift : conflicts).push({ _id, name, field, ...told, line: option.line });
-    return verdict;
+  return (field, { file, base, service }) => {
+    if (file?.key === service.key) return false;
+    if (base === undefined || base.key === service.key) return file !== undefined;
+    const told = { base: base.told, file: file?.told, service: service.told };
+    const isDrift = file === undefined || file.key === base.key;
+    (isDrift ? drift : conflicts).push({ _id, name, field, ...told, line: option.line });
+    return false;
   };
 }
 
@@ -94,15 +93,6 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   return { key: place.row, told: place.row.option.name ?? "" };
 }
 
-/** Three-way: what the file says against what it was and what it is. */
-function verdictOf({ file, base, service }: Sided): FieldVerdict {
-  if (file?.key === service.key) return "same";
-  const isDrift = base !== undefined && base.key !== service.key;
-  if (file === undefined) return isDrift ? "drift" : "same";
-  if (!isDrift) return "wanted";
-  return file.key === base.key ? "drift" : "conflict";
-}
-
 function compareContexts(
   wish: ContextsWish | undefined,
   { base }: DesiredRow,
@@ -110,12 +100,12 @@ function compareContexts(
   tell: Teller,
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);
-  const verdict = tell("contexts", {
+  const isWanted = tell("contexts", {
     file: exact === undefined ? undefined : { key: exact, told: wish?.ids.length ?? 0 },
     base: base && { key: base.digest, told: base.contexts },
     service: { key: there.digest, told: there.contexts.length },
   });
-  if (wish === undefined || (exact !== undefined && verdict !== "wanted")) return undefined;
+  if (wish === undefined || (exact !== undefined && !isWanted)) return undefined;
   const held = new Set(there.contexts);
   const add = wish.ids.filter((id) => !held.has(id));
   if (exact === undefined) return add.length === 0 ? undefined : { add, remove: [] };

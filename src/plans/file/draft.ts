@@ -48,7 +48,8 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   const text = (field: string) => textField(fields, field, problems);
   const [id, name, type, file] = [text("_id"), text("name"), text("type"), text("contextsFile")];
   const expose = fields.get("exposeChildren");
-  checkOneOf(fields, problems);
+  const [held, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
+  if (held !== undefined && second !== undefined) tellBoth(held, second, problems);
   if (file !== undefined) files.push({ path: file.text, spot: file.spot, row });
   const option: DesiredOption = {
     ...spotOf(place.spot),
@@ -64,7 +65,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
       parent: place.parentSpot,
       type: type?.spot,
       exposeChildren: expose && spotOf(expose),
-      contexts: contextSpot(fields),
+      contexts: held && spotOf(held),
     },
   };
   if (!fields.has("_id") && !fields.has("name")) {
@@ -74,15 +75,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   return row;
 }
 
-function contextSpot(fields: ReadonlyMap<string, Entry>): Spot | undefined {
-  const field = CONTEXT_FIELDS.find((one) => fields.has(one));
-  const entry = field && fields.get(field);
-  return entry && spotOf(entry);
-}
-
-function checkOneOf(fields: ReadonlyMap<string, Entry>, problems: Problems): void {
-  const [first, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
-  if (first === undefined || second === undefined) return;
+function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   problems.add(
     second,
     `an option has both ${first.key} and ${second.key}`,

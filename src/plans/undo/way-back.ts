@@ -9,7 +9,7 @@ export const UNDO_LABELS = ["exact", "caveat", "notOurs", "impossible"] as const
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
 /** Why an object goes back with a caveat, or not at all. */
-export const UNDO_REASONS = [
+const UNDO_REASONS = [
   /** It comes back under a new ID: what referred to the old one does not. */
   "newId",
   /** It comes back at the top level, since its group is gone. */

@@ -111,19 +111,11 @@ class Conversion {
       ? this.#map(from.items, from.flow === true, spot, depth)
       : isSeq(from)
         ? this.#list(from.items, spot, depth)
-        : {
-            node: this.#text(isScalar(from) ? from.value : "", isScalar(from) && from.type === "PLAIN", spot),
-            nodes: 1,
-            depth: 1,
-          };
+        : textNode(isScalar(from) ? from.value : "", isScalar(from) && from.type === "PLAIN", spot);
     if (converted.nodes > MOST_NODES) throw tooMany(spot);
     if (depth + converted.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
     if (anchor !== undefined) this.#anchors.set(anchor, converted);
     return converted;
-  }
-
-  #text(value: unknown, isPlain: boolean, spot: Spot): Node {
-    return { kind: "text", text: typeof value === "string" ? value : "", isPlain, ...spot };
   }
 
   #list(items: readonly unknown[], spot: Spot, depth: number): Converted {
@@ -135,8 +127,7 @@ class Conversion {
     const values: Converted[] = [];
     const entries = items.map(({ key, value }): Entry => {
       const { key: name, ...place } = this.#key(key, spot);
-      const converted =
-        value === null ? { node: this.#text("", true, place), nodes: 1, depth: 1 } : this.of(value, depth + 1);
+      const converted = value === null ? textNode("", true, place) : this.of(value, depth + 1);
       values.push(converted);
       return { key: name, value: converted.node, ...place };
     });
@@ -177,6 +168,11 @@ class Conversion {
   #spotOf(node: YamlNode): Spot {
     return spotAt(this.#lines, node.range?.[0] ?? 0);
   }
+}
+
+function textNode(value: unknown, isPlain: boolean, spot: Spot): Converted {
+  const text = typeof value === "string" ? value : "";
+  return { node: { kind: "text", text, isPlain, ...spot }, nodes: 1, depth: 1 };
 }
 
 function sumOf(parts: readonly Converted[]): { readonly nodes: number; readonly depth: number } {
