@@ -80,7 +80,8 @@ export function planPage(
 ): RenderedReport {
   const asked = rows.slice(from, from + limit);
   const lines = new Map(asked.map(({ data, line }) => [data, line]));
-  const told = asked.slice(0, rowsThatFit([...lines.keys()], (data) => lines.get(data) ?? ""));
+  const fitting = rowsThatFit([...lines.keys()], (data) => lines.get(data) ?? "");
+  const told = asked.slice(0, fitting);
   const end = from + told.length;
   const cursor = end < rows.length ? writeCursor(pagesOf(runId), end) : undefined;
   return {
