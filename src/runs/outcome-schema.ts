@@ -11,6 +11,14 @@ export const reason = z.object({
   sent: z.array(z.string()).exactOptional(),
 });
 
+/** The line of a journal that says how a run stopped, as it is read back. */
+export const stopEntry = z.object({
+  t: z.literal("stop"),
+  cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
+  reason: reason.exactOptional(),
+  at: z.number(),
+});
+
 const side = z
   .union([
     z.string(),

@@ -1,7 +1,6 @@
 import { endingsOf } from "../../changes/finish-run.ts";
 import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
-import { groupNamesOf, type PlanDocument } from "../../plans/plan-document.ts";
-import { readPlan } from "../../plans/plan-form.ts";
+import { groupNamesOf, type PlanDocument, readPlan } from "../../plans/plan-document.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
 import type { CommandLine } from "../../settings/command-line.ts";

@@ -1,5 +1,5 @@
 import { dirname, relative, resolve, sep } from "node:path";
-import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
+import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { asPlanned } from "../../plans/look-again.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";

@@ -13,8 +13,8 @@ export async function undo(run: Run, services: ToolServices): Promise<Response> 
   const { runId, call } = run.header;
   // Loaded late: few runs are undone.
   const { keepWayBack } = await import("../../tools/plans/planned-way-back.ts");
-  const { told, kept } = await keepWayBack(runId, callerContext(run, services));
-  const counts = undoCounts(told.rows);
+  const { rows, kept } = await keepWayBack(runId, callerContext(run, services));
+  const counts = undoCounts(rows);
   if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${counts}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);
