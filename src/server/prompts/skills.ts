@@ -62,9 +62,3 @@ function sourceOf(entryOf: (name: string, files: Record<string, string>) => Prom
 function fileOf({ skill, text }: ServedSkill) {
   return { uri: skill.uri, mimeType: MARKDOWN, size: Buffer.byteLength(text) };
 }
-
-/** What a person who chooses a skill as a prompt says to the model: its text without the head. */
-export async function skillPrompt(name: string): Promise<string> {
-  const { SKILL_TEXTS } = await import("./skill-texts.ts");
-  return (SKILL_TEXTS[name] ?? "").replace(/^---\n[\s\S]*?\n---\n+/, "");
-}
