@@ -64,7 +64,7 @@ interface CallerParts extends ServerParts {
 export interface HttpFace {
   readonly server: HttpServer;
   /** Ends the streams and sessions that are still open. */
-  close(): Promise<void>;
+  close(): Promise<unknown>;
 }
 
 type Env = { Bindings: HttpBindings };
@@ -156,9 +156,7 @@ function mcpRoute(options: HttpOptions) {
       log.debug("a request", { caller: caller.name, method: request.method });
       return pass({ request, outgoing, caller, parts, authInfo, ...held });
     },
-    async close() {
-      await close();
-    },
+    close,
   };
 }
 

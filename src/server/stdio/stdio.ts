@@ -1,11 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer, Transport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { parseJson } from "../../platform/json.ts";
 import type { CallsUnderWay } from "../calls-under-way.ts";
 import type { Log } from "../log.ts";
 import { showsViews } from "../shows-views.ts";
-import { Face } from "./face.ts";
 import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 
 /** The longest message that is read, in bytes: twice what one request to the API may hold. */
@@ -67,15 +67,15 @@ export function serveOverStdio(options: StdioOptions): StdioConnection {
 class LineConnection {
   whenOver: (() => void) | undefined;
   readonly #options: StdioOptions;
-  readonly #serve: (face: Face, isWithViews: boolean) => void;
+  readonly #serve: (face: Transport, isWithViews: boolean) => void;
   readonly #lines: Lines;
-  readonly #faces = new Map<boolean, Face>();
+  readonly #faces = new Map<boolean, Transport>();
   /** Which of the two servers the last message was for that says so. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
 
-  constructor(options: StdioOptions, serve: (face: Face, isWithViews: boolean) => void) {
+  constructor(options: StdioOptions, serve: (face: Transport, isWithViews: boolean) => void) {
     const { output, log } = options;
     this.#options = options;
     this.#serve = serve;
@@ -115,18 +115,19 @@ class LineConnection {
     this.#faceFor(this.#last).onmessage?.(message);
   }
 
-  #faceFor(isWithViews: boolean): Face {
+  #faceFor(isWithViews: boolean): Transport {
     const known = this.#faces.get(isWithViews);
     if (known !== undefined) return known;
-    const face = new Face(this.#options.output, () => this.close());
+    const face = faceOver(this.#options.output, () => this.close());
     this.#faces.set(isWithViews, face);
     this.#serve(face, isWithViews);
     return face;
   }
 
   #read(line: string): void {
-    const message = parsed(line);
-    if (message !== undefined) this.#deliver(message);
+    // The SDK checks the kind of message.
+    const message = parseJson(line);
+    if (isMessage(message)) this.#deliver(message);
     else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
   }
 
@@ -149,14 +150,14 @@ class LineConnection {
   }
 }
 
-/** Parses a line; undefined where it is no JSON-RPC message. The SDK checks the kind of message. */
-function parsed(line: string): JSONRPCMessage | undefined {
-  try {
-    const message: unknown = JSON.parse(line);
-    return isMessage(message) ? message : undefined;
-  } catch {
-    return undefined;
-  }
+/** A server's way to the client of a connection, which it may share with another server. */
+function faceOver(output: Writable, closed: () => void): Transport {
+  return {
+    start: async () => {},
+    // An error of the stream is an error of the output, too.
+    send: (message) => new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve())),
+    close: async () => closed(),
+  };
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {
