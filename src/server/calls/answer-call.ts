@@ -14,7 +14,7 @@ import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
 import { auditCall, isAudited } from "./audit.ts";
 import { toldToClient } from "./client-log.ts";
-import { failureAnswer } from "./failure-answer.ts";
+import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
@@ -53,6 +53,7 @@ export async function answerCall(
     structuredContent: redactor.record(structured),
     isError,
   });
+  const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (!isAudited(tool)) return;
     auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
@@ -63,8 +64,7 @@ export async function answerCall(
     checkNotHalf(tool.toolset, services);
     const prepared = await checked(listed, given, redactor);
     if (!prepared.fits) {
-      const message = `${tool.name}: ${prepared.words}`;
-      return resultOf(failureAnswer({ message }, services.environment));
+      return failed({ message: `${tool.name}: ${prepared.words}` });
     }
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
@@ -94,11 +94,8 @@ export async function answerCall(
   } catch (thrown) {
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
-    if (call.mcpReq.signal.aborted)
-      return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
-    return resultOf(
-      failureAnswer(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)), services.environment),
-    );
+    if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
+    return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
   }
 }
 
