@@ -1,8 +1,5 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { Log, LogFields } from "../log.ts";
-
-/** The fields that a client sees: the tool, and the ID of the fault in the server's own log. */
-const FOR_CLIENT = ["tool", "fault"] as const;
+import type { Log } from "../log.ts";
 
 /**
  * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
@@ -13,14 +10,12 @@ export function toldToClient(log: Log, call: ServerContext): Log {
     ...log,
     error(message, fields = {}) {
       log.error(message, fields);
+      // The client sees the tool, and the ID of the fault in the server's own log.
+      const { tool, fault } = fields;
       call.mcpReq
-        .log("error", { message, ...forClient(fields) }, "targeting-mcp")
+        .log("error", { message, tool, fault }, "targeting-mcp")
         .catch((error: unknown) => log.debug("an error could not be told to the client", { error }));
     },
     with: (fields) => toldToClient(log.with(fields), call),
   };
-}
-
-function forClient(fields: LogFields): LogFields {
-  return Object.fromEntries(FOR_CLIENT.flatMap((name) => (name in fields ? [[name, fields[name]]] : [])));
 }

@@ -92,7 +92,7 @@ export function registerResources(
       ([variable, find]) => [variable, async (typed: string) => find(typed, await context())] as const,
     );
     const template = new ResourceTemplate(uriTemplate, {
-      list: list && (async () => ({ resources: [...(await list(await context()))] })),
+      list: list && (async () => ({ resources: await list(await context()) })),
       complete: Object.fromEntries(completions),
     });
     server.registerResource(name, template, about, answer);

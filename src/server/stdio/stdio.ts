@@ -39,24 +39,9 @@ export interface StdioConnection {
  * Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself.
  */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
-  const { output, createServer, log } = options;
-  const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
-  const closing: (() => Promise<void>)[] = [];
-  const lines = new LineConnection(options, (face, isWithViews) => {
-    closing.push(serveStdio(() => createServer(isWithViews), { transport: face, onerror }).close);
-  });
-  const ended = new Promise<void>((resolve) => {
-    lines.whenOver = resolve;
-    output.once("error", () => resolve());
-  });
-  lines.start();
-  return {
-    ended,
-    async close() {
-      await Promise.all(closing.map((close) => close()));
-      lines.close();
-    },
-  };
+  const connection = new LineConnection(options);
+  connection.start();
+  return connection;
 }
 
 /**
@@ -64,25 +49,28 @@ export function serveOverStdio(options: StdioOptions): StdioConnection {
  * long, and drop running calls when the input ends. A client of the 2026 era says with each request whether it shows
  * views: these requests and the others are answered by a server each, which are made with their first request.
  */
-class LineConnection {
-  whenOver: (() => void) | undefined;
+class LineConnection implements StdioConnection {
+  readonly ended: Promise<void>;
+  #over = (): void => undefined;
   readonly #options: StdioOptions;
-  readonly #serve: (face: Transport, isWithViews: boolean) => void;
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
+  readonly #closing: (() => Promise<void>)[] = [];
   /** Which of the two servers the last message was for that says so. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
 
-  constructor(options: StdioOptions, serve: (face: Transport, isWithViews: boolean) => void) {
+  constructor(options: StdioOptions) {
     const { output, log } = options;
     this.#options = options;
-    this.#serve = serve;
     this.#lines = new Lines({
       mostBytes: LONGEST_LINE,
       onLine: (line) => this.#read(line),
       onLongLine: (line) => refuseLine(line, output, log),
+    });
+    this.ended = new Promise((resolve) => {
+      this.#over = resolve;
     });
   }
 
@@ -93,11 +81,17 @@ class LineConnection {
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
+      this.#over();
       if (!this.#closed) for (const face of this.#faces.values()) face.onerror?.(error);
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await Promise.all(this.#closing.map((close) => close()));
+    this.#endMessages();
+  }
+
+  #endMessages(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#options.input.removeAllListeners("data").pause();
@@ -118,10 +112,12 @@ class LineConnection {
   #faceFor(isWithViews: boolean): Transport {
     const known = this.#faces.get(isWithViews);
     if (known !== undefined) return known;
-    const face = faceOver(this.#options.output, () => this.close());
-    this.#faces.set(isWithViews, face);
-    this.#serve(face, isWithViews);
-    return face;
+    const { output, createServer, log } = this.#options;
+    const transport = faceOver(output, () => this.#endMessages());
+    this.#faces.set(isWithViews, transport);
+    const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
+    this.#closing.push(serveStdio(() => createServer(isWithViews), { transport, onerror }).close);
+    return transport;
   }
 
   #read(line: string): void {
@@ -138,7 +134,7 @@ class LineConnection {
     this.#options.onInputEnd();
     this.#answerLast()
       .catch((error: unknown) => this.#options.log.error("the connection could not be closed", { error }))
-      .finally(() => this.whenOver?.());
+      .finally(this.#over);
   }
 
   async #answerLast(): Promise<void> {
@@ -146,7 +142,7 @@ class LineConnection {
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
-    this.close();
+    this.#endMessages();
   }
 }
 
