@@ -122,13 +122,9 @@ export async function asking(
   call: ServerContext,
   asked: AskedCall,
 ): Promise<InputRequiredResult> {
+  const question = inputRequired.elicit({ message: ask.message, requestedSchema: FORM });
   return inputRequired({
-    inputRequests: {
-      [CONFIRM]: inputRequired.elicit({
-        message: ask.message,
-        requestedSchema: FORM,
-      }),
-    },
+    inputRequests: { [CONFIRM]: question },
     requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
   });
 }

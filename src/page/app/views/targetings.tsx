@@ -101,18 +101,13 @@ function Branch(branch: {
 function Options({ targeting, group }: { readonly targeting: string; readonly group: string | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
-  const list = useSignal<OptionList | undefined>(undefined);
-  useSignalEffect(() => {
-    const query = {
-      from: String(from.value),
-      limit: String(BRANCH_ROWS),
-      ...(group !== undefined && { parent: group }),
-    };
-    const { version } = targetings.value;
-    load(`${PATHS.targetings}/${targeting}?${new URLSearchParams({ ...query, version: String(version) })}`, list);
-  });
-  if (list.value === undefined) return null;
-  const { options, total } = list.value;
+  const list = useList(`${PATHS.targetings}/${targeting}`, () => ({
+    from: String(from.value),
+    limit: String(BRANCH_ROWS),
+    ...(group !== undefined && { parent: group }),
+  }));
+  if (list === undefined) return null;
+  const { options, total } = list;
   return (
     <>
       <ul>
@@ -142,6 +137,16 @@ function insideOf({ children, contexts }: OptionRow): string {
   return `${plural(children, "sub-option")}, ${plural(contexts, "Context ID")} of its own`;
 }
 
+/** A list of options, which is read again as its query or any targeting changes. */
+function useList(path: string, query: () => Record<string, string>): OptionList | undefined {
+  const list = useSignal<OptionList | undefined>(undefined);
+  useSignalEffect(() => {
+    const version = String(targetings.value.version);
+    load(`${path}?${new URLSearchParams({ ...query(), version })}`, list);
+  });
+  return list.value;
+}
+
 /** Reads a list; a late answer of an earlier question never takes the place of a newer one. */
 async function load(path: string, into: { value: OptionList | undefined }): Promise<void> {
   latest.set(into, path);
@@ -155,13 +160,9 @@ const latest = new WeakMap<object, string>();
 
 /** The options and groups of all targetings whose name or Context ID fits. */
 function Found({ search }: { readonly search: string }) {
-  const list = useSignal<OptionList | undefined>(undefined);
-  useSignalEffect(() => {
-    const query = { search, limit: String(SEARCH_ROWS), version: String(targetings.value.version) };
-    load(`${PATHS.targetings}?${new URLSearchParams(query)}`, list);
-  });
-  if (list.value === undefined) return null;
-  const { options, total } = list.value;
+  const list = useList(PATHS.targetings, () => ({ search, limit: String(SEARCH_ROWS) }));
+  if (list === undefined) return null;
+  const { options, total } = list;
   return (
     <>
       <Table caption="Found" heads={["Name", "Inside", "Context IDs", "Sub-options"]}>
