@@ -13,7 +13,6 @@ import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
 import { auditCall, isAudited } from "./audit.ts";
-import { toldToClient } from "./client-log.ts";
 import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
@@ -108,6 +107,25 @@ function needsOther({ page }: ToolServices): boolean {
 function decidedByWhom(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
+}
+
+/**
+ * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
+ * `logging/setLevel`, clients of 2026-07-28 in each call). Details stay in the server's own log.
+ */
+function toldToClient(log: Log, call: ServerContext): Log {
+  return {
+    ...log,
+    error(message, fields = {}) {
+      log.error(message, fields);
+      // The client sees the tool, and the ID of the fault in the server's own log.
+      const { tool, fault } = fields;
+      call.mcpReq
+        .log("error", { message, tool, fault }, "targeting-mcp")
+        .catch((error: unknown) => log.debug("an error could not be told to the client", { error }));
+    },
+    with: (fields) => toldToClient(log.with(fields), call),
+  };
 }
 
 /** Reports progress to clients that gave a token for it. A notification that cannot be sent is only logged. */

@@ -24,7 +24,7 @@ export interface Caller {
   /** Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
   /** A caller who may only read could be given this scope; undefined where no scope would change that. */
-  readonly missingScope?: string;
+  readonly missingScope?: string | undefined;
 }
 
 /** Authenticates a request: gives its caller, or the answer that refuses it. */

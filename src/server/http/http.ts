@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server as HttpServer, type ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import { type AuthInfo, createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
+import { createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
 import { SettingsError } from "../../settings/error.ts";
 import type { Log } from "../log.ts";
@@ -11,7 +11,7 @@ import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.t
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
 import { type Probed, probes } from "./probes.ts";
-import { httpSessions } from "./sessions.ts";
+import { httpSessions, type SessionCall } from "./sessions.ts";
 import { shares } from "./shares.ts";
 
 /** Where MCP is served. */
@@ -70,12 +70,8 @@ export interface HttpFace {
 type Env = { Bindings: HttpBindings };
 
 /** A request that passed all checks: its caller, the parts of its MCP servers, and its body. */
-interface Admitted extends ReadBody {
-  readonly request: Request;
-  readonly outgoing: ServerResponse;
-  readonly caller: Caller;
+interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
   readonly parts: CallerParts;
-  readonly authInfo: AuthInfo;
 }
 
 /**
@@ -153,8 +149,10 @@ function mcpRoute(options: HttpOptions) {
       if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
       const scopes = [caller.readOnly ? SCOPES.read : SCOPES.write];
       const authInfo = { token: "", clientId: caller.owner, scopes };
-      log.debug("a request", { caller: caller.name, method: request.method });
-      return pass({ request, outgoing, caller, parts, authInfo, ...held });
+      const { name, missingScope } = caller;
+      log.debug("a request", { caller: name, method: request.method });
+      const call = { request, outgoing, caller: name, authInfo, forgotten: parts.forgotten };
+      return pass({ ...call, ...held, parts, missingScope });
     },
     close,
   };
@@ -174,15 +172,12 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
   const pass = async (admitted: Admitted): Promise<Response> => {
-    const { request, outgoing, caller, authInfo, body, messages } = admitted;
+    const { request, authInfo, body, messages, missingScope: scope } = admitted;
     const parts = showsViews(body) ? { ...admitted.parts, views: await admitted.parts.loadViews?.() } : admitted.parts;
-    const { missingScope: scope } = caller;
     const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
     if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
-      const { forgotten } = parts;
-      const call = { request, outgoing, body, authInfo, caller: caller.name, forgotten };
-      return sessions.answer(call, () => makeServer(parts));
+      return sessions.answer(admitted, () => makeServer(parts));
     }
     const only = Array.isArray(body) ? undefined : messages[0]?.tool;
     serverOf.set(request, () => makeServer(parts, only));

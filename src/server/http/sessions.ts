@@ -31,7 +31,7 @@ interface Session {
 }
 
 /** A request of a 2025-era client. */
-interface SessionCall {
+export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;

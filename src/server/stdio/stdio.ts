@@ -39,9 +39,7 @@ export interface StdioConnection {
  * Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself.
  */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
-  const connection = new LineConnection(options);
-  connection.start();
-  return connection;
+  return new LineConnection(options);
 }
 
 /**
@@ -62,7 +60,7 @@ class LineConnection implements StdioConnection {
   #closed = false;
 
   constructor(options: StdioOptions) {
-    const { output, log } = options;
+    const { input, output, log } = options;
     this.#options = options;
     this.#lines = new Lines({
       mostBytes: LONGEST_LINE,
@@ -72,10 +70,6 @@ class LineConnection implements StdioConnection {
     this.ended = new Promise((resolve) => {
       this.#over = resolve;
     });
-  }
-
-  start(): void {
-    const { input, output } = this.#options;
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
     // One that was destroyed only closes.
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
