@@ -1,18 +1,16 @@
 import type { Failure } from "../render/failures/request-failures.ts";
-import type { Hidden, ListedTool } from "./listing.ts";
-
-/** What the instructions depend on. */
-interface Offered {
-  readonly environment: "live" | "sandbox";
-  readonly tools: readonly ListedTool[];
-  readonly hidden?: ReadonlyMap<string, Hidden> | undefined;
-}
+import type { Hidden } from "./listing.ts";
+import type { ServerParts } from "./server-parts.ts";
 
 /**
  * What an agent is told about the server once; it speaks only of what is listed. The first 500 characters stand alone:
  * some hosts show no more.
  */
-export function instructions({ environment, tools, hidden = new Map() }: Offered): string {
+export function instructions({
+  environment,
+  tools,
+  hidden = new Map(),
+}: Pick<ServerParts, "environment" | "tools" | "hidden">): string {
   const names = new Set(tools.map(({ tool }) => tool.name));
   const has = (name: string): boolean => names.has(name);
   const where =
