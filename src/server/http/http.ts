@@ -124,7 +124,7 @@ function mcpRoute(options: HttpOptions) {
   const subscriptions = shares(MOST_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists);
   /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
-  const refusedFor = (outgoing: ServerResponse, { name }: Caller, messages: readonly Message[]) => {
+  const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     whenOver(outgoing, claim.end);
     const count = messages.length;
@@ -133,26 +133,29 @@ function mcpRoute(options: HttpOptions) {
     if (claim.more(count)) return undefined;
     return httpError(503, "too many requests are under way; try again", { "retry-after": "1" });
   };
+  const admitted = async (request: Request, at: HttpBindings): Promise<Admitted | Response> => {
+    const { outgoing } = at;
+    const caller = await options.authenticate(request);
+    if (caller instanceof Response) return caller;
+    const { name, missingScope } = caller;
+    const held = await read(request, at, name);
+    if (held instanceof Response) return held;
+    const refused = refusedFor(outgoing, name, held.messages);
+    if (refused !== undefined) return refused;
+    const parts = partsOrRefusal(options, caller);
+    if (parts instanceof Response) return parts;
+    if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
+    const authInfo = { token: "", clientId: caller.owner, scopes: [caller.readOnly ? SCOPES.read : SCOPES.write] };
+    return { request, outgoing, caller: name, missingScope, authInfo, forgotten: parts.forgotten, parts, ...held };
+  };
   return {
     async answer(request: Request, at: HttpBindings): Promise<Response> {
-      const { outgoing } = at;
       if (stopping.aborted)
         return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
-      const caller = await options.authenticate(request);
-      if (caller instanceof Response) return logged(caller, log);
-      const held = await read(request, at, caller.name);
-      if (held instanceof Response) return logged(held, log);
-      const refused = refusedFor(outgoing, caller, held.messages);
-      if (refused !== undefined) return logged(refused, log);
-      const parts = partsOrRefusal(options, caller);
-      if (parts instanceof Response) return logged(parts, log);
-      if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
-      const scopes = [caller.readOnly ? SCOPES.read : SCOPES.write];
-      const authInfo = { token: "", clientId: caller.owner, scopes };
-      const { name, missingScope } = caller;
-      log.debug("a request", { caller: name, method: request.method });
-      const call = { request, outgoing, caller: name, authInfo, forgotten: parts.forgotten };
-      return pass({ ...call, ...held, parts, missingScope });
+      const call = await admitted(request, at);
+      if (call instanceof Response) log.info("a request was refused", { status: call.status });
+      else log.debug("a request", { caller: call.caller, method: request.method });
+      return call instanceof Response ? call : pass(call);
     },
     close,
   };
@@ -194,11 +197,6 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
     if (!(thrown instanceof SettingsError)) throw thrown;
     return httpError(403, "a key was given for an API of which this server has no address");
   }
-}
-
-function logged(response: Response, log: Log): Response {
-  log.info("a request was refused", { status: response.status });
-  return response;
 }
 
 /** The request ID of the client or proxy where its form is safe for a log, else a new one. */
