@@ -1,7 +1,7 @@
 import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../../platform/file-error.ts";
-import { isRunId, mark, namesIn, unmark } from "./run-folder.ts";
+import { isRunId } from "../backend/kept.ts";
+import { mark, namesIn, unlessMissing, unmark } from "./files.ts";
 
 /** A run of a caller. */
 export interface KeptMark {
@@ -116,13 +116,8 @@ function newestFirst(marks: ReadonlyMap<string, boolean>): readonly KeptMark[] {
 }
 
 async function logAt(folder: string): Promise<LogAt> {
-  try {
-    const { ino, size } = await stat(join(folder, LOG), { bigint: true });
-    return { file: ino, bytes: Number(size) };
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return { file: 0n, bytes: 0 };
-    throw thrown;
-  }
+  const found = await unlessMissing(stat(join(folder, LOG), { bigint: true }));
+  return { file: found?.ino ?? 0n, bytes: Number(found?.size ?? 0) };
 }
 
 async function linesOf(folder: string, from: number, to: number): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 import { hasCode } from "../../platform/file-error.ts";
 import type { RunStore } from "../backend/store.ts";
+import { usable } from "./files.ts";
 import { runsIn } from "./run-folder.ts";
-import { usable } from "./run-store.ts";
 
 /**
  * A store beside which a version before kept some runs in a folder of their own: these stay there, and new ones go to

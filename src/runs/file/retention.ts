@@ -1,10 +1,11 @@
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../../platform/file-error.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
+import { isUnfinished } from "../backend/kept.ts";
 import type { KeptMark } from "./caller-runs.ts";
+import { readText, unlessMissing } from "./files.ts";
 import { isLeased } from "./leases/lease.ts";
-import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-folder.ts";
+import { FILES, readHeader, readSummary, runsIn } from "./run-folder.ts";
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
@@ -164,18 +165,9 @@ export async function adoptRuns(folder: string, index: RunIndex): Promise<void> 
 export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
   const told = await readSummary(folder, runId);
   if (told === undefined) return;
-  if (await isThere(join(folder, runId, FILES.removed))) await index.markHoldsRemoved(runId, told.caller);
+  const holdsRemoved = await unlessMissing(stat(join(folder, runId, FILES.removed)));
+  if (holdsRemoved !== undefined) await index.markHoldsRemoved(runId, told.caller);
   if (!isUnfinished(told)) await index.markAtRest(runId);
-}
-
-async function isThere(file: string): Promise<boolean> {
-  try {
-    await stat(file);
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return false;
-    throw thrown;
-  }
 }
 
 async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {

@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { moveOver } from "../../platform/move-over.ts";
+import { isRunId } from "../backend/kept.ts";
 import { callerRuns, type KeptMark } from "./caller-runs.ts";
-import { inFolder, isRunId, mark, namesIn, readText, unmark } from "./run-folder.ts";
+import { inFolder, mark, namesIn, readText, unmark } from "./files.ts";
 
 /** Names of run folders are 26 letters and digits, so that this is none of them. */
 export const INDEX_FOLDER = "calls";

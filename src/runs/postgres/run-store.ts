@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { parseJson } from "../../platform/json.ts";
+import { groupOf, headerIn, inLines, isRunId, isUnfinished, keptSummary, VERSION } from "../backend/kept.ts";
 import type { ProjectLock } from "../backend/project-lock.ts";
-import type { LeftRuns, Line, RunHeader, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
+import type { LeftRuns, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-folder.ts";
 import type { Database } from "./database/database.ts";
 import { type Member, STOPS } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
@@ -11,10 +11,6 @@ import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
 
-/** Headers of this form are read. */
-const VERSION = 1;
-/** The number of groups in which calls take turns: calls of one group wait for each other. */
-const TURNS = 64;
 const ENTRIES_AT_ONCE = 50;
 /** How many runs are listed at once. */
 const LISTED_AT_ONCE = 200;
@@ -75,11 +71,7 @@ export function storedRuns(
       const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
       return (await idsOf(database, query, [fingerprint]))[0];
     },
-    async alone(fingerprint, work) {
-      const [done] = await turns.hold(turnOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
-      if (done.status === "rejected") throw done.reason;
-      return done.value;
-    },
+    alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, NEVER),
     async summarise(runId, given) {
       await database.rows("update targeting_mcp.run set summary = $2, open = $3, changes = changes + 1 where id = $1", [
         runId,
@@ -174,19 +166,14 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
     [runId],
   );
   if (found === undefined) return undefined;
+  const header = headerIn(parseJson(found.header));
+  if (header === undefined) throw damaged(runId);
   return {
-    header: headerOf(runId, found.header),
+    header,
     started: found.started,
     proposed: again(() => linesOf(partOf(database, { runId, name: "proposed" })())),
     entries: again(() => linesOf(entryBodies(database, runId))),
   };
-}
-
-function headerOf(runId: string, text: string): RunHeader {
-  const parsed = keptHeader.safeParse(parseJson(text));
-  if (!parsed.success) throw damaged(runId);
-  const { version: _, call, ...found } = parsed.data;
-  return { ...found, call };
 }
 
 async function summaryOf(database: Database, runId: string): Promise<RunSummary | undefined> {
@@ -231,15 +218,4 @@ const LINE_END = 0x0a;
 
 function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
   return { [Symbol.asyncIterator]: open };
-}
-
-function turnOf(fingerprint: string): string {
-  return `turn:${[...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS}`;
-}
-
-function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
-  for (const line of lines) {
-    yield* line;
-    yield "\n";
-  }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
+import { hasCode } from "../../../platform/file-error.ts";
 import { moveOver } from "../../../platform/move-over.ts";
 import { NameIndex } from "../../../spec/name-match.ts";
 import type { SeenTargeting, TargetingMemory } from "../../backend/targeting-names.ts";
@@ -93,8 +94,7 @@ async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly 
   try {
     return memoryFile.parse(JSON.parse(await readFile(file, "utf8"))).targetings;
   } catch (problem) {
-    if (isMissing(problem)) return undefined;
-    onProblem(problem);
+    if (!hasCode(problem, "ENOENT")) onProblem(problem);
     return undefined;
   }
 }
@@ -111,8 +111,4 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
     onProblem(problem);
     await rm(beside, { force: true }).catch(onProblem);
   }
-}
-
-function isMissing(problem: unknown): boolean {
-  return problem instanceof Error && "code" in problem && problem.code === "ENOENT";
 }
