@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
 import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
-import { type DrivenParts, drivenRun } from "./driving.ts";
+import { type DrivenParts, drivenRun, followedBeyond } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
-import { followedBeyond } from "./processes/followed-beyond.ts";
-import { KeptRuns } from "./processes/kept-runs.ts";
+import { type KeptRun, KeptRuns } from "./processes/kept-runs.ts";
 import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
 import { by, type Lease } from "./turn.ts";
@@ -22,10 +21,6 @@ export interface RunInput {
  * process from taking over, and from beginning to wait for, the other runs of the process that ended.
  */
 const READ_LATER_MS = 250;
-
-type Reading<Call extends ToolCall, Entry, State extends RunView<Entry>> = ReturnType<
-  KeptRuns<Call, Entry, State>["read"]
->;
 
 /** Keeps, starts, resumes and finds the runs of one kind, of one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
@@ -81,20 +76,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const begin = async () => {
-      const lease = await this.#kept.startedBy(runId);
+    const starting = this.#kept.startedBy(runId).then((lease) => {
       if (lease === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => lease;
       return this.#drive({ header, state, meanwhile, open, carryOut: (run) => this.kind.start(run, given) });
-    };
-    const starting = begin();
+    });
     this.#starting.set(runId, starting);
-    try {
-      return await starting;
-    } finally {
-      this.#starting.delete(runId);
-    }
+    return starting.finally(() => this.#starting.delete(runId));
   }
 
   /**
@@ -137,7 +126,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Goes on with a run by its lease; `read` reads it. */
-  async #resume(lease: Lease, read: () => Reading<Call, Entry, State>, given?: Again): Promise<Run<Call, State>> {
+  async #resume(
+    lease: Lease,
+    read: () => Promise<KeptRun<Call, Entry, State> | undefined>,
+    given?: Again,
+  ): Promise<Run<Call, State>> {
     const parts = await by(lease, async () => {
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
