@@ -24,28 +24,20 @@ export interface Retention {
 /** The settings' defaults. */
 export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
-/** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
-export interface Sweeper {
-  /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
-  sweepCaller(caller: string): void;
-  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
-  sweepAll(): Promise<void>;
-}
-
 /**
  * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what they
  * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
- * does.
+ * does. In the background, since no call waits for it.
  */
 export function sweeper(
   { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
   now: () => number,
-): Sweeper {
+) {
   const waiting = new Set<string>();
   let going = false;
   let lastAll = now();
   const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
-    const open = new Set((await index.open()).map(({ runId }) => runId));
+    const open = new Set(await index.open());
     for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
       // A run that cannot be read or removed must not keep the others from being removed.
       await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
@@ -57,13 +49,15 @@ export function sweeper(
       await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
     }
   };
+  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     for (const [name, marks] of await index.all()) await sweep(name, marks, true);
     await forgetGone({ folder, index, now });
   };
   return {
-    sweepCaller(caller) {
+    /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
+    sweepCaller(caller: string): void {
       waiting.add(caller);
       if (going) return;
       going = true;
@@ -108,7 +102,7 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
   const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
-  const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
+  const isMarkedOpen = (await index.open()).includes(runId);
   // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
   if (isStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;

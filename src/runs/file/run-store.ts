@@ -7,14 +7,7 @@ import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
 import { groupOf, headerIn, inLines, isRunId, isUnfinished, VERSION } from "../backend/kept.ts";
-import {
-  type Revision,
-  type RunHeader,
-  type RunStore,
-  RunStoreError,
-  type StoredRun,
-  type Which,
-} from "../backend/store.ts";
+import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import type { Lease } from "../turn.ts";
 import { isCreated, namesIn, readText, unlessMissing, usable } from "./files.ts";
@@ -23,7 +16,7 @@ import { isLeased, tryLease } from "./leases/lease.ts";
 import { machineLock } from "./leases/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
 import { FILES, readSummary } from "./run-folder.ts";
-import { INDEX_FOLDER, isOfCall, type OpenMark, runIndex, scopeOf } from "./run-index.ts";
+import { INDEX_FOLDER, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
 
 const NEVER = new AbortController().signal;
@@ -73,8 +66,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const ids = (await index.of(caller)).map(({ runId }) => runId);
         return before === undefined ? ids : ids.filter((runId) => runId < before);
       }),
-    unfinished: (which) =>
-      withIndex(async () => (await index.open()).filter(isAskedFor(which)).map(({ runId }) => runId)),
+    unfinished: (which) => withIndex(() => index.open(which)),
     last: (fingerprint) => withIndex(() => index.last(fingerprint)),
     async alone(fingerprint, work) {
       const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
@@ -145,13 +137,6 @@ async function driverLease(place: string, clock: Clock): Promise<Lease | undefin
     await lease.release();
     throw thrown;
   }
-}
-
-function isAskedFor(which: Which | undefined): (mark: OpenMark) => boolean {
-  if (which === undefined) return () => true;
-  if ("fingerprint" in which) return (mark) => isOfCall(mark, which.fingerprint);
-  const scope = scopeOf(which);
-  return (mark) => mark.scope === scope;
 }
 
 async function writeDurably(file: string, text: string): Promise<void> {
