@@ -8,7 +8,7 @@ import { type DatabaseOptions, ONCE, openDatabase } from "./database/database.ts
 import { memberOf } from "./database/member.ts";
 import { checkTables, tablesOf } from "./database/migrate.ts";
 import { keptSealKey } from "./database/seal-key.ts";
-import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
+import { type LeasesOf, type StoredLease, takeLease } from "./lease.ts";
 import { type DrivingOptions, leftRuns } from "./left-runs.ts";
 import { storedNames } from "./names.ts";
 import { sweeper } from "./retention.ts";
@@ -55,19 +55,14 @@ export function postgresBackend(options: PostgresOptions): Backend {
   };
 }
 
-function leasesIn(of: LeasesOf): SharedLeases {
+function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
   const nameOf = (project: string): string => (project.startsWith("turn:") ? project : `project:${project}`);
   return {
     take: (project) => takeLease(of, nameOf(project)),
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    async asked(project, lease) {
-      // The taking and each append tell of it, so that it costs no statement of its own.
-      if (lease instanceof StoredLease) return Number(lease.asked);
-      const query = "select asked from targeting_mcp.lease where name = $1";
-      const [told] = await of.database.rows<{ asked: string }>(query, [nameOf(project)]);
-      return Number(told?.asked ?? Number.NaN);
-    },
+    // The taking and each append tell of it, so that it costs no statement of its own.
+    asked: async (_, lease) => Number(lease.asked),
   };
 }

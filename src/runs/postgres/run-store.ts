@@ -5,7 +5,7 @@ import type { ProjectLock } from "../backend/project-lock.ts";
 import type { LeftRuns, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import type { Database } from "./database/database.ts";
-import { type Member, STOPS } from "./database/member.ts";
+import { STOPS } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
@@ -28,11 +28,7 @@ interface StoredRunsOptions {
 }
 
 /** Keeps runs in a database that several processes share, on whatever machines. */
-export function storedRuns(
-  of: LeasesOf & { readonly member: Member },
-  turns: ProjectLock,
-  { left, sweeper }: StoredRunsOptions,
-): RunStore {
+export function storedRuns(of: LeasesOf, turns: ProjectLock, { left, sweeper }: StoredRunsOptions): RunStore {
   const { database } = of;
   return {
     async create(given) {
@@ -85,12 +81,8 @@ export function storedRuns(
     lease: (runId) => takeLease(of, driverOf(runId)),
     planLease: (runId) => takeLease(of, plannerOf(runId)),
     async isDriven(runId) {
-      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, [
-        runId,
-        driverOf(runId),
-        SEEN_WITHIN,
-        plannerOf(runId),
-      ]);
+      const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId)];
+      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
     ...stopWishes(database),

@@ -43,7 +43,8 @@ export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: 
     const told = await store.summary(runId);
     const isRecent = told !== undefined && ways.now() - told.updatedAt < SAME_CALL_MS;
     const isMeant = told === undefined || ways.isMeant(told, isRecent);
-    if (isMeant && (await mayGoOn(store, { runId, fingerprint }, ways))) {
+    const stored = isMeant ? await orUnreadable(store.read(runId)) : undefined;
+    if (stored?.header.fingerprint === fingerprint && (stored.started || !ways.unstartedWaits)) {
       const going = await ways.takeUp(runId);
       if (going !== undefined) return { going };
     }
@@ -76,13 +77,4 @@ export function oneOf<R>(
 async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): Promise<boolean> {
   const told = await store.summary(runId);
   return told === undefined || told.updatedAt > arrivedAt || store.isDriven(runId);
-}
-
-async function mayGoOn(
-  store: AnyStore,
-  { runId, fingerprint }: { readonly runId: string; readonly fingerprint: string },
-  { unstartedWaits }: Pick<Ways<unknown>, "unstartedWaits">,
-): Promise<boolean> {
-  const stored = await orUnreadable(store.read(runId));
-  return stored?.header.fingerprint === fingerprint && (stored.started || !unstartedWaits);
 }
