@@ -5,7 +5,7 @@ import { type DrivenParts, drivenRun, followedBeyond } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
 import { type KeptRun, KeptRuns } from "./processes/kept-runs.ts";
-import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
+import { type MadeBefore, madeBefore, onceDone } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
 import { by, type Lease } from "./turn.ts";
 
@@ -30,7 +30,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly #driven = new Map<string, Run<Call, State>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: KeptRuns<Call, Entry, State>;
-  #tidied: Promise<void> | undefined;
+  readonly #tidyOnce = onceDone(() => this.#kept.tidyLeft((runId) => this.#driven.has(runId)));
 
   constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
     this.kind = kind;
@@ -258,14 +258,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
   tidyLeft(): Promise<void> {
-    if (!this.kind.tidies) return Promise.resolve();
-    this.#tidied ??= this.#kept
-      .tidyLeft((runId) => this.#driven.has(runId))
-      .catch((thrown: unknown) => {
-        this.#tidied = undefined;
-        throw thrown;
-      });
-    return this.#tidied;
+    return this.kind.tidies ? this.#tidyOnce() : Promise.resolve();
   }
 
   #headerOf(call: Call, caller: string): RunHeader<Call> {

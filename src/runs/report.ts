@@ -1,6 +1,6 @@
 import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { Did, KnownChange, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "./outcome.ts";
-import { type Counts, changedAt, OUTCOMES } from "./outcome.ts";
+import { type Counts, changedAt } from "./outcome.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =
@@ -192,8 +192,8 @@ export function failureGroups(
   if (counts.failed + counts.unattempted + counts.unknown === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
-    const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
-    if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
+    const outcome = state.standing(object);
+    if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     // Many objects often share one reason.
     const about = state.objects.at(object);
     if (about === undefined) continue;

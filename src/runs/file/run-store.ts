@@ -9,7 +9,8 @@ import { removeFile } from "../../platform/remove-file.ts";
 import { groupOf, headerIn, inLines, isRunId, isUnfinished, VERSION } from "../backend/kept.ts";
 import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import type { Lease } from "../turn.ts";
+import { onceDone } from "../processes/same-call.ts";
+import { by, type Lease } from "../turn.ts";
 import { isCreated, namesIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal } from "./journal.ts";
 import { isLeased, tryLease } from "./leases/lease.ts";
@@ -111,18 +112,6 @@ function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "plan
   };
 }
 
-/** The work is done once for all callers; after a failure the next caller starts it again. */
-function onceDone(work: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined;
-  return () => {
-    done ??= work().catch((thrown: unknown) => {
-      done = undefined;
-      throw thrown;
-    });
-    return done;
-  };
-}
-
 /** The prefix of the files that ask the driver of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
@@ -130,13 +119,10 @@ const STOP_ASKED = "stop-asked.";
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
-  try {
+  return by(lease, async () => {
     await partJournal(join(place, FILES.journal));
     return lease;
-  } catch (thrown) {
-    await lease.release();
-    throw thrown;
-  }
+  });
 }
 
 async function writeDurably(file: string, text: string): Promise<void> {

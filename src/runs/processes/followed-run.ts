@@ -84,23 +84,19 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/** That a run may have changed. */
-interface Hint {
-  isGiven: boolean;
-  readonly give: () => void;
-  /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
-  orSleep(ms: number): Promise<void>;
-}
+type Hint = ReturnType<typeof hintOf>;
 
-function hintOf(clock: Clock, signal: AbortSignal): Hint {
+/** That a run may have changed. */
+function hintOf(clock: Clock, signal: AbortSignal) {
   let wake = (): void => {};
-  const hint: Hint = {
+  const hint = {
     isGiven: false,
-    give: () => {
+    give: (): void => {
       hint.isGiven = true;
       wake();
     },
-    async orSleep(ms) {
+    /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
+    async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
         // One that was given before is waited for until it may be acted on.

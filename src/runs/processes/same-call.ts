@@ -78,3 +78,15 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   const told = await store.summary(runId);
   return told === undefined || told.updatedAt > arrivedAt || store.isDriven(runId);
 }
+
+/** Does some work once for all callers; after a failure the next caller starts it again. */
+export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () => {
+    done ??= work().catch((thrown: unknown) => {
+      done = undefined;
+      throw thrown;
+    });
+    return done;
+  };
+}
