@@ -167,10 +167,7 @@ export interface LeftRuns {
 }
 
 /** A run that nobody drives. */
-export interface LeftRun {
-  readonly runId: string;
-  readonly project: string;
-}
+export type LeftRun = Pick<RunHeader, "runId" | "project">;
 
 /** Runs of one call, or of one caller in one project. */
 export type Which =

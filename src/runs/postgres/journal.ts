@@ -1,7 +1,7 @@
 import { lineBytes } from "../backend/kept.ts";
 import { LostEntriesError, type RunJournal } from "../backend/store.ts";
-import { type Intent, type Lease, readClocks, type Turn } from "../turn.ts";
-import { driverOf, isFresh, type LeasesOf, StoredLease, TTL } from "./lease.ts";
+import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
+import { driverOf, type LeasesOf, StoredLease, TTL } from "./lease.ts";
 
 const APPEND = "select * from targeting_mcp.append($1, $2, $3, $4, $5, $6, $7, $8)";
 interface Appended {

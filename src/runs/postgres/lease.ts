@@ -1,7 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../platform/clock.ts";
 import { HeldBackError } from "../../platform/fence.ts";
-import { agoOf, checkFresh, type Intent, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
+import {
+  agoOf,
+  checkFresh,
+  type Intent,
+  isFresh,
+  type Lease,
+  LeaseLostError,
+  readClocks,
+  TAKE_OVER_WAIT_MS,
+} from "../turn.ts";
 import type { Database } from "./database/database.ts";
 import type { Member } from "./database/member.ts";
 
@@ -86,6 +95,7 @@ export class StoredLease implements Lease {
     for (;;) {
       const intent = readClocks(this.#of.clock);
       await this.check();
+      // Where the database was away meanwhile, the readings are too old by now.
       if (isFresh(intent, this.#of.clock)) return intent;
     }
   }
@@ -124,16 +134,5 @@ export class StoredLease implements Lease {
     const { database, clock } = this.#of;
     const query = "update targeting_mcp.lease set released = true, unsettled = $3 where name = $1 and token = $2";
     await database.rows(query, [this.name, this.token, clock.monotonic() < this.#settledAt]);
-  }
-}
-
-/** Whether a request may still be announced with these readings: the database may have been away meanwhile. */
-export function isFresh(intent: Intent, clock: Clock): boolean {
-  try {
-    checkFresh(intent, clock);
-    return true;
-  } catch (thrown) {
-    if (thrown instanceof HeldBackError) return false;
-    throw thrown;
   }
 }

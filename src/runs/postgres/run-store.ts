@@ -22,13 +22,12 @@ const AFTER_ALL = "~";
 /** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
-interface StoredRunsOptions {
-  readonly left: LeftRuns;
-  readonly sweeper: Sweeper;
-}
-
 /** Keeps runs in a database that several processes share, on whatever machines. */
-export function storedRuns(of: LeasesOf, turns: ProjectLock, { left, sweeper }: StoredRunsOptions): RunStore {
+export function storedRuns(
+  of: LeasesOf,
+  turns: ProjectLock,
+  { left, sweeper }: { readonly left: LeftRuns; readonly sweeper: Sweeper },
+): RunStore {
   const { database } = of;
   return {
     async create(given) {
@@ -45,11 +44,11 @@ export function storedRuns(of: LeasesOf, turns: ProjectLock, { left, sweeper }: 
         [runId],
       );
     },
-    propose: (runId, lines) => keepPart(database, { runId, name: "proposed" }, inLines(lines)),
+    propose: (runId, lines) => keepPart(database, runId, "proposed", inLines(lines)),
     start: (runId) => startOnce(database, runId),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
-    keep: (runId, part, pieces) => keepPart(database, { runId, name: part }, pieces),
-    part: (runId, part) => partOf(database, { runId, name: part }),
+    keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
+    part: (runId, part) => partOf(database, runId, part),
     read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
     async revision(runId) {
       const [found] = await database.rows<{ changes: string; bytes: string }>(
@@ -163,7 +162,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   return {
     header,
     started: found.started,
-    proposed: again(() => linesOf(partOf(database, { runId, name: "proposed" })())),
+    proposed: again(() => linesOf(partOf(database, runId, "proposed")())),
     entries: again(() => linesOf(entryBodies(database, runId))),
   };
 }

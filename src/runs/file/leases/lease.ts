@@ -60,7 +60,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
   if (!(await createFile(file, mine))) return undefined;
   const files = await filesOf(folder, name);
-  if (Math.max(...numbersIn(files, name)) !== number) {
+  if (newestIn(files, name) !== number) {
     // Another process was faster by more than one number: this file was made too late to count.
     await removeFile(file);
     return undefined;
@@ -138,8 +138,8 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
 
 /** Whether this holding is still the newest: no later number exists, and the file has the token of this holding. */
 async function isHeldBy(token: string, { folder, name, number, file }: Omit<Taken, "mine" | "isTakenOver">) {
-  const [numbers, text] = await Promise.all([generations(folder, name), readText(file)]);
-  return Math.max(0, ...numbers) === number && text !== undefined && parseContent(text)?.token === token;
+  const [files, text] = await Promise.all([filesOf(folder, name), readText(file)]);
+  return newestIn(files, name) === number && text !== undefined && parseContent(text)?.token === token;
 }
 
 /** Whether a process holds a lease now. */
@@ -157,8 +157,8 @@ async function endOf({ content: held, beatAt }: Generation, now: number): Promis
 }
 
 async function newestGeneration(folder: string, name: string): Promise<Generation | undefined> {
-  const [number] = (await generations(folder, name)).sort((a, b) => b - a);
-  if (number === undefined) return undefined;
+  const number = newestIn(await filesOf(folder, name), name);
+  if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
   const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
   // Removed meanwhile by the holder of a newer number: look again.
@@ -167,15 +167,10 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-async function generations(folder: string, name: string): Promise<number[]> {
-  return numbersIn(await filesOf(folder, name), name);
-}
-
-function numbersIn(files: readonly string[], name: string): number[] {
-  return files.flatMap((file) => {
-    const number = Number(file.slice(prefixOf(name).length));
-    return Number.isSafeInteger(number) ? [number] : [];
-  });
+/** The greatest number among the files of a lease, which count from 1 on; 0 where there is none. */
+function newestIn(files: readonly string[], name: string): number {
+  const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
+  return Math.max(0, ...numbers.filter(Number.isSafeInteger));
 }
 
 /** The files of a lease; none where there is no folder. */
