@@ -24,15 +24,20 @@ export interface Retention {
 /** The settings' defaults. */
 export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
+/** A folder of runs, and its index. */
+interface RunsFolder {
+  readonly folder: string;
+  readonly index: RunIndex;
+  readonly now: () => number;
+}
+
 /**
  * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what they
  * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
  * does. In the background, since no call waits for it.
  */
-export function sweeper(
-  { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
-  now: () => number,
-) {
+export function sweeper(of: RunsFolder, keep: Retention) {
+  const { index, now } = of;
   const waiting = new Set<string>();
   let going = false;
   let lastAll = now();
@@ -40,7 +45,7 @@ export function sweeper(
     const open = new Set(await index.open());
     for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
       // A run that cannot be read or removed must not keep the others from being removed.
-      await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
+      await removeIfUseless(of, runId, name).catch(() => undefined);
     }
   };
   const sweepWaiting = async (): Promise<void> => {
@@ -53,7 +58,7 @@ export function sweeper(
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     for (const [name, marks] of await index.all()) await sweep(name, marks, true);
-    await forgetGone({ folder, index, now });
+    await forgetGone(of);
   };
   return {
     /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
@@ -89,12 +94,6 @@ function surplus(
     if (isBeyond || isOld) found.push(runId);
   }
   return found.reverse();
-}
-
-interface RunsFolder {
-  readonly folder: string;
-  readonly index: RunIndex;
-  readonly now: () => number;
 }
 
 async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {

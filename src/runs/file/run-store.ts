@@ -32,7 +32,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
-  const old = sweeper({ folder, index, keep }, now);
+  const old = sweeper({ folder, index, now }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
   /** The index knows every run once this process has looked for those without a mark. */
   const known = onceDone(() => adoptRuns(folder, index));
