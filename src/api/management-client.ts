@@ -1,6 +1,6 @@
 import type { Operation, RouteTable } from "../spec/routes.ts";
-import { bulkResults, optionIn, optionPageIn, optionWithContextsIn, saysAllSucceeded, targetingIn } from "./answers.ts";
-import { type CallParts, call, isSuccess, valueIn } from "./calls.ts";
+import { bulkResults, optionIn, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
+import { type CallParts, call, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { ManagementApi } from "./management.ts";
 import { serverTimeOf } from "./rejections.ts";
@@ -13,11 +13,10 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   const ask = async <Value>(operation: Operation, read: (body: unknown) => Value | undefined, parts: CallParts) =>
     valueIn(await call(http, routes, operation, parts), read);
   return {
-    async bulk(operation, { count, json }, { signal, targetingId, fence, beforeReading } = {}) {
+    async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
       const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
       const body = Buffer.concat([Buffer.from(`{"${list}":`), json, Buffer.from("}")]);
       const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal, fence });
-      if (isSuccess(called.answer)) await beforeReading?.(saysAllSucceeded(called.answer.body, count));
       const results = valueIn(called, (answer) => bulkResults(answer, count));
       const serverTime = serverTimeOf(called.answer.headers);
       return { results, ...(serverTime !== undefined && { serverTime }) };

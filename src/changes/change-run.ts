@@ -81,9 +81,7 @@ export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) =
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
     const { signal, header } = run;
-    const hold: Parameters<typeof drive>[1] = (work, onWait) =>
-      world.lock.hold(world.project, work, signal, header.caller, onWait);
-    await drive(driver, hold, run.cause, beginning);
+    await drive(driver, (work) => world.lock.hold(world.project, work, signal, header.caller), run.cause, beginning);
   };
   return {
     ...CHANGE_FORM,
@@ -105,7 +103,7 @@ export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) =
           if (plan.steps.length > 0) await endUndone(run.header.call);
           await recordPlan(run, driver, plan, world);
         }
-        for (const steps of run.state.lostInFlight()) driver.change(steps.map((step) => ({ step, to: "suspect" })));
+        driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
         if (agreed !== undefined) run.record({ t: "facts", facts: agreed });
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
@@ -248,11 +246,11 @@ function driverOf(
     },
     withhold: () => record({ t: "withheld", at: clock.now() }),
     connect: async (operation) => api.connect?.(operation),
-    send: (operation, ids, options) => {
+    send: (operation, ids, fence) => {
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state, ids, inPath);
       const targetingId = inPath ? targetingOf(state, ids[0]) : undefined;
-      return api.bulk(operation, items, { ...options, ...(targetingId !== undefined && { targetingId }) });
+      return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
     },
     ...(perTargeting && {
       apartBy: (step: number) =>

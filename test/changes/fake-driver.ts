@@ -13,9 +13,7 @@ export const START = Date.UTC(2026, 2, 1, 12);
 
 /** What a test decides about a driver. */
 interface Given
-  extends Partial<
-    Pick<ChangeDriver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect" | "send" | "signal">
-  > {
+  extends Partial<Pick<ChangeDriver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect">> {
   /** The options that reads find. */
   readonly held?: readonly HeldOption[];
   readonly api?: Partial<ManagementApi>;

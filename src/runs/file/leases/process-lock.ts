@@ -7,12 +7,10 @@ export function processLock(clock: Clock): ProjectLock {
   const turn = soleTurn(clock);
   const queues = new Map<string, Queue>();
   return {
-    async hold(project, work, signal, caller = "", onWait = () => {}) {
+    async hold(project, work, signal, caller = "") {
       const queue = queues.get(project) ?? { waiting: new Map(), served: new Map(), turns: 0 };
-      if (queues.has(project)) {
-        onWait();
-        await myTurn(queue, caller, signal);
-      } else {
+      if (queues.has(project)) await myTurn(queue, caller, signal);
+      else {
         signal.throwIfAborted();
         queues.set(project, queue);
       }

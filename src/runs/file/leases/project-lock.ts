@@ -58,21 +58,20 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
       await clock.sleep(lookAgainMs, signal);
     }
   };
-  const taken = async (project: string, signal: AbortSignal, onWait = () => {}): Promise<HeldLease<L>> => {
+  const taken = async (project: string, signal: AbortSignal): Promise<HeldLease<L>> => {
     const before = kept.get(project);
     clearTimeout(before?.timer);
     kept.delete(project);
     if (before !== undefined && (await isStillHeld(before.lease))) return before;
-    onWait();
     const lease = await waitedFor(project, signal);
     return { lease, lastAsked: await leases.asked(project, lease) };
   };
   return {
-    hold: (project, work, signal, caller, onWait) =>
+    hold: (project, work, signal, caller) =>
       queue.hold(
         project,
         async () => {
-          const mine = await taken(project, signal, onWait);
+          const mine = await taken(project, signal);
           const { lease } = mine;
           kept.set(project, mine);
           try {
@@ -93,7 +92,6 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
         },
         signal,
         caller,
-        onWait,
       ),
   };
 }
