@@ -18,17 +18,6 @@ export interface Connecting {
   close(): Promise<void>;
 }
 
-/** Loads what most calls load that write, so that the first of them does not wait for it. */
-async function loadCalls(): Promise<void> {
-  await Promise.all([
-    import("../../server/calls/answer-call.ts"),
-    import("../../changes/plan/planners.ts"),
-    import("../../api/dispatcher.ts"),
-    import("../page/decision-page.ts"),
-    import("papaparse"),
-  ]);
-}
-
 /**
  * Connects the rooms below the server with the first call, or soon after the start: loading them takes a fifth of the
  * start, and no list of tools needs them.
@@ -55,9 +44,7 @@ export function connectLater(
     return made;
   });
   const soon = setTimeout(() => {
-    if (stopping.aborted) return;
-    const loaded = connected().then(() => (stopping.aborted ? undefined : loadCalls()));
-    loaded.catch((error: unknown) => told.log.error("not connected", { error }));
+    if (!stopping.aborted) connected().catch((error: unknown) => told.log.error("not connected", { error }));
   }, SOON_MS).unref();
   return {
     connected,
