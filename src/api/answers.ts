@@ -120,7 +120,7 @@ export function targetingIn(body: unknown): TargetingRecord | undefined {
 }
 
 /** An option, perhaps inside `data`; its texts are cut. */
-export function optionIn(body: unknown): OptionRecord | undefined {
+function optionIn(body: unknown): OptionRecord | undefined {
   const record = recordIn(optionRecord, body);
   return record && { ...record, ...cutTexts(record) };
 }
