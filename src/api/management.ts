@@ -62,3 +62,19 @@ export interface ManagementApi {
   listOptions(targetingId: string, query?: ListOptionsQuery, options?: RequestOptions): Promise<OptionPage>;
   getOption(optionId: string, query?: GetOptionQuery, options?: RequestOptions): Promise<OptionWithContexts>;
 }
+
+/** One read of the API, whose options are still to be given. */
+type Read<Value> = (options?: RequestOptions) => Promise<Value>;
+
+/** The same API, each of whose reads `around` carries out, with the options that it was called with. */
+export function aroundReads(
+  api: ManagementApi,
+  around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
+): ManagementApi {
+  return {
+    ...api,
+    getTargeting: (id, options) => around((within) => api.getTargeting(id, within), options),
+    listOptions: (id, query, options) => around((within) => api.listOptions(id, query, within), options),
+    getOption: (id, query, options) => around((within) => api.getOption(id, query, within), options),
+  };
+}
