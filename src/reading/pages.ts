@@ -2,7 +2,7 @@ import { ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionPage, OptionRecord } from "../spec/records.ts";
-import { PagesAhead } from "./side-by-side.ts";
+import { pagesAhead } from "./side-by-side.ts";
 
 /** One list of options: the top-level options of a targeting, or the sub-options of `parent`. */
 export interface OptionList {
@@ -47,7 +47,7 @@ export async function* listPages(
 ): AsyncGenerator<WalkedPage> {
   const read = (offset: number, within: AbortSignal): Promise<OptionPage> =>
     api.listOptions(targetingId, { limit: LIMIT, offset, ...(parent !== undefined && { parent }) }, { signal: within });
-  const pages = new PagesAhead(read, { signal, pace: api.pace });
+  const pages = pagesAhead(read, { signal, pace: api.pace });
   const seen = new Set<string>();
   let last: string | undefined;
   let total: number | undefined;
