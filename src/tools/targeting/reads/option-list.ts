@@ -4,12 +4,11 @@ import type { ManagementApi } from "../../../api/management.ts";
 import { isLastPage } from "../../../reading/pages.ts";
 import { sideBySide } from "../../../reading/side-by-side.ts";
 import { shown } from "../../../render/fence.ts";
-import { readCursor } from "../../../render/page.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
+import { type ListForm, type OptionsQuery, placeOf } from "./asked.ts";
 import { optionsAnswer, type Part, rowsOf } from "./option-page.ts";
-import { type ListForm, type OptionsQuery, strangeCursor } from "./option-query.ts";
 import { type Counted, searchOptions } from "./option-search.ts";
 import { sortedPart } from "./option-sort.ts";
 
@@ -45,16 +44,9 @@ export async function listedOptions(query: OptionsQuery, form: ListForm, context
     return optionsAnswer(query, part, rowsOf(part.hits, { detail: form.detail, contexts, groupName: name }), context);
   };
   if (sortBy !== undefined) return show(sortedPart({ ...query, sortBy }, form, api, context));
-  const from = startOf(form.cursor, query);
+  const from = placeOf("list", form.cursor, query, { schema: position, beginning: { top: 0 } });
   const isWalk = query.all ?? query.empty ?? query.search ?? query.contextIds;
   return show((isWalk === undefined ? pageOf : scanned)(query, from, { form, api, context }));
-}
-
-function startOf(cursor: string | undefined, query: OptionsQuery): Position {
-  if (!cursor) return { top: 0 };
-  const start = readCursor(cursor, query, position);
-  if (start !== undefined) return start;
-  throw strangeCursor();
 }
 
 /** What reading a page needs beside the question. */

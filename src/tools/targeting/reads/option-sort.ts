@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
-import { readCursor } from "../../../render/page.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
 import type { ToolContext } from "../../context.ts";
+import { type ListForm, type OptionsQuery, placeOf } from "./asked.ts";
 import type { Part } from "./option-page.ts";
-import { type ListForm, type OptionsQuery, strangeCursor } from "./option-query.ts";
 import { type FoundOption, searchOptions } from "./option-search.ts";
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
@@ -54,8 +53,7 @@ export async function sortedPart(
   context: ToolContext,
 ): Promise<Part<Place>> {
   const { targetingId, parent, sortBy } = query;
-  const start: Place | undefined = cursor ? readCursor(cursor, query, place) : {};
-  if (start === undefined) throw strangeCursor();
+  const start = placeOf("list", cursor, query, { schema: place, beginning: {} });
   const { after } = start;
   const keptAs = (id: string): string => JSON.stringify([context.caller, id]);
   const kept = start.scan && begun.get(keptAs(start.scan.id));
