@@ -1,7 +1,7 @@
 import { runsText } from "../../render/changes/runs.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { toggle } from "../../settings/forms.ts";
-import { recentRuns, showRun } from "../../tools/runs/shown-runs.ts";
+import { recentRuns, shownRuns } from "../../tools/runs/shown-runs.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanProject, withProject } from "./project.ts";
 
@@ -10,7 +10,9 @@ export async function runRuns(line: CommandLine): Promise<number> {
   const [runId] = line.words;
   const isJson = optionOf(line, "json", toggle) ?? false;
   return withProject(line, "runs", async (project) => {
-    const { structured, text } = await (runId === undefined ? all(project) : one(runId.trim().toUpperCase(), project));
+    const { structured, text } = await (runId === undefined
+      ? all(project)
+      : shownRuns({ runId: runId.trim().toUpperCase() }, project.context));
     process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(text)}\n`);
     return 0;
   });
@@ -20,11 +22,4 @@ async function all({ context }: PlanProject) {
   const { environment } = context;
   const runs = await recentRuns(context);
   return { structured: { environment, runs }, text: runsText(runs, undefined) };
-}
-
-const WHOLE = { outcome: undefined, given: false, limit: undefined, cursor: undefined, waitMs: undefined } as const;
-const ANY = { status: undefined, tool: undefined, targetingId: undefined } as const;
-
-function one(runId: string, { context }: PlanProject) {
-  return showRun({ runId, ofList: ANY, ...WHOLE }, context);
 }
