@@ -101,22 +101,19 @@ export async function steadily<T>(work: (walk: Pick<WalkOptions, "totalMayChange
 }
 
 /**
- * Reads one list from a place on, in the service's order; `pick` says what is kept of each option, undefined for nothing.
+ * Reads one list from a place on, in the service's order; `pick` says what is kept of each option.
  * Throws the ApiError of a page, and a ListError where pages repeat or the list shifted each time that it was walked.
  */
 export function readList<T>(
   api: ManagementApi,
   list: OptionList,
-  pick: (option: OptionRecord) => T | undefined,
+  pick: (option: OptionRecord) => T,
   from = 0,
 ): Promise<readonly T[]> {
   return steadily(async (walk) => {
     const picked: T[] = [];
     for await (const { options } of listPages(api, list, { ...walk, from })) {
-      for (const option of options) {
-        const kept = pick(option);
-        if (kept !== undefined) picked.push(kept);
-      }
+      for (const option of options) picked.push(pick(option));
     }
     return picked;
   });

@@ -52,7 +52,7 @@ export async function sortedPart(
   api: ManagementApi,
   context: ToolContext,
 ): Promise<Part<Place>> {
-  const { targetingId, parent, sortBy } = query;
+  const { sortBy } = query;
   const start = placeOf("list", cursor, query, { schema: place, beginning: {} });
   const { after } = start;
   const keptAs = (id: string): string => JSON.stringify([context.caller, id]);
@@ -60,9 +60,8 @@ export async function sortedPart(
   const scan = kept === undefined ? undefined : start.scan;
   const [top, sub, before] = scan?.counted ?? [0, 0, 0];
   const found = await searchOptions(api, context, {
-    walk: { targetingId, parent, signal: context.signal },
+    query,
     from: { top: scan?.top ?? 0, inside: scan?.inside },
-    wanted: query,
     most: Number.POSITIVE_INFINITY,
     counted: { topLevel: top, subOptions: sub, found: before },
     fresh,
