@@ -12,6 +12,7 @@ import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../..
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
+import { waitsForDecision } from "../writing/confirmation/deciding.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { ownRun, reportOf, savedAnswer } from "./run-reports.ts";
 import { wayBackOf } from "./way-back-note.ts";
@@ -97,7 +98,7 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   const restOf = (some: Run): Promise<void> => restOrTime(some, Math.max(0, until - clock.now()), context);
   if (run.status() === "running") await restOf(run);
   let found = run;
-  if (waitsOnPage(run)) {
+  if (waitsForDecision(run)) {
     const { untilDecided } = await import("../writing/confirmation/on-page.ts");
     await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
     found = await goneOn(await ownRun(run.header.runId, context), context);
@@ -110,14 +111,6 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
 async function goneOn(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
-}
-
-function waitsOnPage(run: Run): boolean {
-  return (
-    (isChangeRun(run) || isApproval(run)) &&
-    run.status() === "needs_confirmation" &&
-    run.state.facts.waits !== undefined
-  );
 }
 
 /** A group of failures with its first places only. */
