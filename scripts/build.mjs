@@ -49,6 +49,21 @@ function madeTools({ MADE_TOOLS, MADE_VIEW_TOOLS }) {
   };
 }
 
+/** Puts the texts of the skills into the module that reads their files. */
+function madeSkillTexts() {
+  return {
+    name: "made-skill-texts",
+    setup({ onLoad }) {
+      onLoad({ filter: /[\\/]prompts[\\/]skill-texts\.ts$/ }, async () => {
+        const names = (await readdir("skills")).sort();
+        const texts = names.map(async (name) => [name, await readFile(`skills/${name}/SKILL.md`, "utf8")]);
+        const made = Object.fromEntries(await Promise.all(texts));
+        return { contents: `export const SKILL_TEXTS = ${JSON.stringify(made)};`, loader: "js" };
+      });
+    },
+  };
+}
+
 function beside(file) {
   return fileURLToPath(new URL(file, import.meta.url));
 }
@@ -130,7 +145,13 @@ const { metafile } = await build({
     // What it offers Node is CommonJS, of which a chunk of its own would have no names.
     yaml: beside("../node_modules/yaml/browser/dist/index.js"),
   },
-  plugins: [madeTools(await listOfTools()), partsOfUndici(), tableOfKoreanAlone(), partOfPackageJson()],
+  plugins: [
+    madeTools(await listOfTools()),
+    madeSkillTexts(),
+    partsOfUndici(),
+    tableOfKoreanAlone(),
+    partOfPackageJson(),
+  ],
 });
 await mergeChunks(fresh, "main.js");
 const page = await buildPage(fresh);

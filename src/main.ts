@@ -36,6 +36,9 @@ const NO_MIGRATE = {
   meaning: "leaves the tables of the store as they are",
 } as const;
 
+/** Of commands for CI that take one word: there the code 2 says that something would change. */
+const ONE_WORD_IN_CI = { mostWords: 1, wrongUsage: 1 };
+
 const COMMANDS: Readonly<Record<string, Command>> = {
   stdio: {
     usage: "[stdio [FOLDER...]]",
@@ -123,8 +126,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "force", toggle: true, meaning: "replaces what is there without asking" },
       FRESH,
     ],
-    mostWords: 1,
-    wrongUsage: 1,
+    ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/export.ts")).runExport(line),
   },
   plan: {
@@ -140,8 +142,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "markdown", toggle: true, meaning: "prints Markdown, for a pull request" },
       { flag: "out", meaning: "a file for the whole plan" },
     ],
-    mostWords: 1,
-    wrongUsage: 1,
+    ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),
   },
   apply: {
@@ -156,38 +157,34 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "yes", toggle: true, meaning: "applies without asking" },
       { flag: "write-ids", toggle: true, meaning: "writes the new _ids into the file, and nothing else" },
     ],
-    mostWords: 1,
-    wrongUsage: 1,
+    ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/apply.ts")).runApply(line),
   },
   undo: {
     usage: "undo RUN [--yes]",
     meaning: "shows how a run is taken back, asks, and does it; exit code 0: all is done, else 1",
     options: [{ flag: "yes", toggle: true, meaning: "takes it back without asking" }],
-    mostWords: 1,
-    wrongUsage: 1,
+    ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/undo.ts")).runUndo(line),
   },
   drift: {
     usage: "drift FILE [--targeting T] [--fresh]",
     meaning: "shows what differs by now from the file's base, or from the file without one; exit codes as plan",
     options: [TARGETING, FRESH],
-    mostWords: 1,
-    wrongUsage: 1,
+    ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/drift.ts")).runDrift(line),
   },
   runs: {
     usage: "runs [RUN] [--json]",
     meaning: "shows the recent runs of this caller, or one of them",
     options: [JSON_FLAG],
-    mostWords: 1,
-    wrongUsage: 1,
+    ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/runs.ts")).runRuns(line),
   },
 };
 
 const DEFAULT_COMMAND = "stdio";
-/** Exit code of wrong usage. Commands for CI have another one, since 2 says there that something would change. */
+/** Exit code of wrong usage. */
 const WRONG_USAGE = 2;
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -7,7 +7,7 @@ import { manifest } from "./manifest.ts";
 import { readmePage } from "./readme.ts";
 import { serverJson } from "./server-json.ts";
 import { settingsPage } from "./settings-page.ts";
-import { pluginJson, skillsModule } from "./skills.ts";
+import { pluginJson } from "./skills.ts";
 import { toolsPage } from "./tools-page.ts";
 
 /** A file of this repository that is made from the code. */
@@ -31,7 +31,6 @@ export const GENERATED: readonly GeneratedFile[] = [
   { path: "server.json", text: () => jsonText(serverJson()) },
   { path: "README.md", text: readmePage },
   { path: ".claude-plugin/plugin.json", text: () => jsonText(pluginJson()) },
-  { path: "src/server/prompts/skill-texts.ts", text: skillsModule },
   { path: "docs/architecture.md", text: architecturePage },
   { path: "docs/tools.md", text: toolsPage },
   { path: "docs/settings.md", text: settingsPage },

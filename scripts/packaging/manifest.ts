@@ -1,8 +1,21 @@
 import packageJson from "../../package.json" with { type: "json" };
-import { PROMPTS } from "../../src/server/prompts/prompts.ts";
+import { PROMPTS, promptText } from "../../src/server/prompts/prompts.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { ASKED_SETTINGS, type AskedSetting, explained } from "./asked-settings.ts";
-import { skillBody } from "./skills.ts";
+
+/** The prompts with their texts, in which placeholders stand for the arguments. */
+const MANIFEST_PROMPTS = await Promise.all(
+  PROMPTS.map(async (prompt) => {
+    const names = Object.keys(prompt.arguments ?? {});
+    const placeholders = Object.fromEntries(names.map((one) => [one, `\${arguments.${one}}`]));
+    return {
+      name: prompt.name,
+      description: prompt.description,
+      arguments: names,
+      text: await promptText(prompt, placeholders),
+    };
+  }),
+);
 
 /** The manifest of the bundle (MCPB, manifest_version 0.3), made from the tools and the settings. */
 export function manifest() {
@@ -29,12 +42,7 @@ export function manifest() {
       },
     },
     tools: TOOLS.map((tool) => ({ name: tool.name, description: tool.description })),
-    prompts: PROMPTS.map(({ name, description, arguments: given, text }) => {
-      const names = Object.keys(given);
-      const argument = (one: string) => [one, `\${arguments.${one}}`] as const;
-      const said = typeof text === "function" ? text(Object.fromEntries(names.map(argument))) : skillBody(text.skill);
-      return { name, description, arguments: names, text: said };
-    }),
+    prompts: MANIFEST_PROMPTS,
     compatibility: { platforms: ["darwin", "win32", "linux"], runtimes: { node: engines.node } },
     user_config: Object.fromEntries(ASKED_SETTINGS.map((asked) => [fieldOf(asked), fieldSchema(asked)])),
   };

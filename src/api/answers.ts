@@ -73,6 +73,19 @@ export function bulkResults(body: unknown, count: number): readonly BulkResult[]
   return isInOrder() ? results : undefined;
 }
 
+/** How far from the end of an answer its sums are looked for, in bytes. */
+const SUMS_BYTES = 64;
+const SUMS = /"succeeded":\s*(\d+),\s*"failed":\s*0\s*\}\s*$/;
+
+/**
+ * Whether the sums at the end of an answer that was not read yet say that all `count` items succeeded (management-api
+ * 2.3). False where they stand elsewhere.
+ */
+export function saysAllSucceeded(body: Buffer, count: number): boolean {
+  const [, succeeded] = SUMS.exec(body.toString("latin1", Math.max(0, body.length - SUMS_BYTES))) ?? [];
+  return succeeded !== undefined && Number(succeeded) === count;
+}
+
 function bulkResultOf(entry: unknown): BulkResult | undefined {
   if (!isObject(entry)) return undefined;
   const { index, success, data, error } = entry;

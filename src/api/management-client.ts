@@ -1,6 +1,6 @@
 import type { RouteTable } from "../spec/routes.ts";
-import { bulkResults, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
-import { type Called, call, valueIn } from "./calls.ts";
+import { bulkResults, optionPageIn, optionWithContextsIn, saysAllSucceeded, targetingIn } from "./answers.ts";
+import { type Called, call, isSuccess, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { ManagementApi } from "./management.ts";
 import { serverTimeOf } from "./rejections.ts";
@@ -11,10 +11,11 @@ import { serverTimeOf } from "./rejections.ts";
  */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
-    async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
+    async bulk(operation, { count, json }, { signal, targetingId, fence, beforeReading } = {}) {
       const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
       const body = Buffer.concat([Buffer.from(`{"${list}":`), json, Buffer.from("}")]);
       const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal, fence });
+      if (isSuccess(called.answer)) await beforeReading?.(saysAllSucceeded(called.answer.body, count));
       return { results: valueIn(called, (answer) => bulkResults(answer, count)), ...clockOf(called) };
     },
     connect: (operation) => http.connect(operation),

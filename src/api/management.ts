@@ -9,6 +9,19 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
+/** How a bulk request is sent, and read. */
+export interface BulkOptions extends RequestOptions {
+  /** Fills a route that was overridden to name the targeting in its path. */
+  readonly targetingId?: string;
+  /** Says at the last moment whether the request may leave. */
+  readonly fence?: Fence;
+  /**
+   * Called once a 2xx answer is there, and awaited before it is read: reading a large one takes as long as a request
+   * does to travel. `allSucceeded` is what the sums at its end say, where they stand there.
+   */
+  readonly beforeReading?: (allSucceeded: boolean) => Promise<void>;
+}
+
 /** The items of a bulk request, or the IDs of a delete: exactly the bytes whose size was counted. */
 export interface BulkItems {
   readonly count: number;
@@ -42,15 +55,9 @@ interface ListOptionsQuery extends GetOptionQuery {
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to name the targeting
-   * in its path; `fence` says at the last moment whether the request may leave. Results that miss or repeat an index
-   * are an AmbiguousError.
+   * Sends one bulk request (management-api 2.3). Results that miss or repeat an index are an AmbiguousError.
    */
-  bulk(
-    operation: BulkOperation,
-    items: BulkItems,
-    options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
-  ): Promise<BulkAnswer>;
+  bulk(operation: BulkOperation, items: BulkItems, options?: BulkOptions): Promise<BulkAnswer>;
   /** Opens a connection where none is idle, so that the next request leaves at once. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
   /** The same API for one call: how many of its reads run at the same time is its own. Absent: reads share nothing. */

@@ -1,56 +1,106 @@
 import * as z from "zod";
 import { endingOf } from "../changes/not-planned.ts";
-import type { Decided } from "../changes/rows/entries.ts";
 import { asked, decided, waits } from "../changes/state/decision-schema.ts";
+import type { Fixed } from "../platform/json.ts";
 import type { RunHeader } from "../runs/backend/store.ts";
-import type { Run, RunForm, RunKind, RunsContext } from "../runs/kind.ts";
+import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
-import type { Asked } from "../runs/outcome.ts";
-import { reason } from "../runs/outcome-schema.ts";
-import { type ApprovalCall, type ApprovalEntry, type ApprovalFacts, ApprovalState } from "./approval-state.ts";
+import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../runs/outcome.ts";
+import { stopEntry } from "../runs/outcome-schema.ts";
+import { ownReason } from "../runs/reasons.ts";
+
+/** What a person is asked for beside changes: that a run goes on, or that tests are sent to a live endpoint. */
+const approvalCall = z.object({
+  tool: z.enum(["resume_run", "run_event_tests"]),
+  /** The run that is to go on, or the suite of the tests; and the file for their report, empty where there is none. */
+  input: z.object({ about: z.string(), saveTo: z.string() }),
+});
+export type ApprovalCall = Fixed<z.infer<typeof approvalCall>>;
+
+/** What is known of an approval beside its outcome. */
+const facts = z.object({
+  tool: z.string().exactOptional(),
+  effect: z.string().exactOptional(),
+  waits: waits.exactOptional(),
+  asked: asked.exactOptional(),
+  decided: decided.exactOptional(),
+});
+type ApprovalFacts = Fixed<z.infer<typeof facts>>;
+
+const at = z.number();
+
+/** One line of the journal of an approval. Applying all lines in order gives its state. */
+const approvalEntry = z.discriminatedUnion("t", [
+  z.object({ t: z.literal("approval"), facts, name: z.string(), at }),
+  z.object({ t: z.literal("agreed"), asked, decided }),
+  z.object({ t: z.literal("done"), at }),
+  stopEntry,
+]);
+type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
+
+const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+
+/** Everything that is known about an approval: its one object is what is asked for. */
+class ApprovalState implements RunView<ApprovalEntry> {
+  objects: readonly ReportedObject[] = [];
+  readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
+  stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
+  updatedAt = 0;
+  facts: ApprovalFacts = {};
+  #standing: Standing = "pending";
+
+  apply(entry: ApprovalEntry): void {
+    this.updatedAt = entry.t === "agreed" ? entry.decided.at : entry.at;
+    switch (entry.t) {
+      case "approval":
+        this.objects = [{ index: 0, name: entry.name }];
+        this.facts = { ...this.facts, ...entry.facts };
+        return;
+      case "agreed":
+        this.facts = { ...this.facts, asked: entry.asked, decided: entry.decided };
+        return;
+      case "done":
+        this.#standing = "succeeded";
+        return;
+      case "stop":
+        this.stopped = { cause: entry.cause, reason: entry.reason };
+        if (this.#standing === "pending") this.#standing = entry.cause === "ended" ? "failed" : "unattempted";
+        return;
+    }
+  }
+
+  counts(): Counts {
+    return { ...NOTHING, [this.#standing]: this.objects.length };
+  }
+
+  standing(): Standing {
+    return this.#standing;
+  }
+
+  reason(): Reason | undefined {
+    if (this.#standing !== "failed" && this.#standing !== "unattempted") return undefined;
+    return this.stopped?.reason ?? ownReason("INTERRUPTED");
+  }
+
+  idOf(): undefined {
+    return undefined;
+  }
+}
 
 /** A run that waits for a person's yes, and then does one thing. */
 export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
 /** Who agreed, and what is done then. */
-export interface Granted {
-  readonly asked: Asked;
-  readonly decided: Decided;
+export interface Granted extends Omit<Extract<ApprovalEntry, { readonly t: "agreed" }>, "t"> {
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
-
-const at = z.number();
 
 /** How approvals are kept. */
 const APPROVAL_FORM: RunForm<ApprovalCall, ApprovalEntry> = {
   name: "approvals",
   tools: ["resume_run", "run_event_tests"],
-  call: z.object({
-    tool: z.enum(["resume_run", "run_event_tests"]),
-    input: z.object({ about: z.string(), saveTo: z.string() }),
-  }),
-  entry: z.discriminatedUnion("t", [
-    z.object({
-      t: z.literal("approval"),
-      facts: z.object({
-        tool: z.string().exactOptional(),
-        effect: z.string().exactOptional(),
-        waits: waits.exactOptional(),
-        asked: asked.exactOptional(),
-        decided: decided.exactOptional(),
-      }),
-      name: z.string(),
-      at,
-    }),
-    z.object({ t: z.literal("agreed"), asked, decided }),
-    z.object({ t: z.literal("done"), at }),
-    z.object({
-      t: z.literal("stop"),
-      cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
-      reason: reason.exactOptional(),
-      at,
-    }),
-  ]),
+  call: approvalCall,
+  entry: approvalEntry,
   line: (entry) => [JSON.stringify(entry)],
 };
 

@@ -81,7 +81,9 @@ export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) =
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
     const { signal, header } = run;
-    await drive(driver, (work) => world.lock.hold(world.project, work, signal, header.caller), run.cause, beginning);
+    const hold: Parameters<typeof drive>[1] = (work, onWait) =>
+      world.lock.hold(world.project, work, signal, header.caller, onWait);
+    await drive(driver, hold, run.cause, beginning);
   };
   return {
     ...CHANGE_FORM,
@@ -103,7 +105,7 @@ export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) =
           if (plan.steps.length > 0) await endUndone(run.header.call);
           await recordPlan(run, driver, plan, world);
         }
-        driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
+        for (const steps of run.state.lostInFlight()) driver.change(steps.map((step) => ({ step, to: "suspect" })));
         if (agreed !== undefined) run.record({ t: "facts", facts: agreed });
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
@@ -246,11 +248,11 @@ function driverOf(
     },
     withhold: () => record({ t: "withheld", at: clock.now() }),
     connect: async (operation) => api.connect?.(operation),
-    send: (operation, ids, fence) => {
+    send: (operation, ids, options) => {
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state, ids, inPath);
       const targetingId = inPath ? targetingOf(state, ids[0]) : undefined;
-      return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
+      return api.bulk(operation, items, { ...options, ...(targetingId !== undefined && { targetingId }) });
     },
     ...(perTargeting && {
       apartBy: (step: number) =>

@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
-import type { CommandLine } from "../settings/command-line.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/error.ts";
+import { toggle } from "../settings/forms.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
@@ -8,6 +9,11 @@ import { isUlid } from "../spec/ulid.ts";
 /** What the settings of this process are read from. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
+}
+
+/** Whether a toggle of a command is on. Throws a SettingsError where its value is neither on nor off. */
+export function isOn(line: CommandLine, flag: string): boolean {
+  return optionOf(line, flag, toggle) ?? false;
 }
 
 /** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */

@@ -1,5 +1,6 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { questionSeal } from "../server/asking/ask.ts";
 import type { Audit } from "../server/calls/audit.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
@@ -46,12 +47,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const told = logOf(settings);
   const { log, redactor } = told;
   const { observer, problem } = await observers(false);
-  const connecting = connectLater(settings, {
-    stopping: stopping.signal,
-    told,
-    observer,
-    environment: input.environment,
-  });
+  const connecting = connectLater(settings, { stopping: stopping.signal, told, observer }, input.environment);
   // A host that has its answer may send an app to the embedded sandbox at once.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.
@@ -88,26 +84,18 @@ export async function runStdio(line: CommandLine): Promise<number> {
     onInputEnd: () => stopping.abort(),
   });
   log.info("serving", { environment: environment.kind, tools: parts.tools.length, version: VERSION });
-  await warn({ log, settings, input, problem });
+  await warn(log, settings, input, problem);
   const signal = asked.then(async () => {
     stopping.abort();
     await calls.idle(LAST_CALLS_MS);
   });
   await Promise.race([connection.ended, signal]);
-  await within(CLOSE_MS, Promise.all([connection.close(), connecting.close()]));
+  await Promise.race([Promise.all([connection.close(), connecting.close()]), delay(CLOSE_MS)]);
   return 0;
 }
 
-/** What was noticed at the start, which the client does not wait for. */
-interface Noticed {
-  readonly log: Log;
-  readonly settings: Settings;
-  readonly input: SettingsInput;
-  /** Why no traces are made. */
-  readonly problem: unknown;
-}
-
-async function warn({ log, settings, input, problem }: Noticed): Promise<void> {
+/** Logs what was noticed at the start; `problem` is why no traces are made. The client does not wait for it. */
+async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
@@ -116,14 +104,4 @@ async function warn({ log, settings, input, problem }: Noticed): Promise<void> {
   const { environment } = settings;
   for (const { missing, present } of Object.values((environment.kind === "live" && environment.half) || {}))
     log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
-}
-
-/** Waits for a promise, but at most for the given milliseconds. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work, over]);
-  clearTimeout(timer);
 }

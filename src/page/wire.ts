@@ -1,5 +1,6 @@
-// The types that cross the wire between a server and its page. Times are milliseconds since 1970. All texts are plain
-// text: a server cuts very long ones; the page puts them into text nodes, with escapes for invisible characters.
+// The types that cross the wire between a server and its page; undefined fields stay behind. Times are milliseconds since
+// 1970. All texts are plain text: a server cuts very long ones; the page puts them into text nodes, with escapes for
+// invisible characters.
 
 /** The views of the page. A sandbox has the last three, all other servers the first two. */
 export type ViewName = "approvals" | "runs" | "events" | "targetings" | "faults";
@@ -46,42 +47,36 @@ export type RunCounts = Readonly<
   Record<"items" | "succeeded" | "alreadyDone" | "failed" | "unattempted" | "unknown" | "pending", number>
 >;
 
-/** The status of a run, as in the results of tools. */
-type RunStatus =
-  | "succeeded"
-  | "partial"
-  | "failed"
-  | "unknown"
-  | "running"
-  | "interrupted"
-  | "cancelled"
-  | "planned"
-  | "needs_confirmation";
+/** What the status of a run can be, as in the results of tools. */
+export const RUN_STATUSES = [
+  ...(["succeeded", "partial", "failed", "unknown", "running"] as const),
+  ...(["interrupted", "cancelled", "planned", "needs_confirmation"] as const),
+];
 
 /** A run as the lists show it. */
 export interface RunRow {
   readonly runId: string;
   readonly tool: string;
-  readonly status: RunStatus;
+  readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
   readonly updatedAt: number;
   readonly counts: RunCounts;
   readonly environment?: "live" | "sandbox";
   /** Who called the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
-  readonly project?: string;
-  readonly targeting?: { readonly _id?: string; readonly name?: string };
+  readonly project?: string | undefined;
+  readonly targeting?: { readonly _id?: string; readonly name?: string | undefined } | undefined;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   /** Who agreed or declined, and where, in words. */
-  readonly decided?: string;
+  readonly decided?: string | undefined;
   /** Of a run that is unfinished and that no process drives: why nothing happens, and what makes it go on. */
-  readonly standsStill?: string;
+  readonly standsStill?: string | undefined;
   /** Of a run that waits for a yes. */
-  readonly waiting?: Waiting;
+  readonly waiting?: Waiting | undefined;
   /** The actions that its buttons are for. */
   readonly actions: readonly RunAction[];
   /** Why an action of `actions` cannot be taken now; its button is disabled, and this sentence stands beside it. */
-  readonly disabled?: Readonly<Partial<Record<RunAction, string>>>;
+  readonly disabled?: Readonly<Partial<Record<RunAction, string>>> | undefined;
 }
 
 /** What a person has to know to decide on a run. */
@@ -95,9 +90,9 @@ export interface Waiting {
   readonly undoable: readonly string[];
   readonly expiresAt: number;
   /** What has changed since it was planned, one sentence each; it cannot be approved then. */
-  readonly stale?: readonly string[];
+  readonly stale?: readonly string[] | undefined;
   /** The server that asked has ended: nothing could drive the run. */
-  readonly ended?: boolean;
+  readonly ended?: boolean | undefined;
 }
 
 /** What a run does to the objects of one kind, e.g. `Options deleted`. */
@@ -133,7 +128,7 @@ export interface FailureRow {
 
 /** The diff of a plan; lists hold the first ones, `omitted` says how many more there are of each kind. */
 export interface PlanView {
-  readonly targeting: { readonly _id?: string; readonly name?: string; readonly rename?: string };
+  readonly targeting: Readonly<Partial<Record<"_id" | "name" | "rename", string | undefined>>>;
   readonly changes: readonly PlanChange[];
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
@@ -151,25 +146,25 @@ export type ShownValue = string | number | boolean | null;
 export interface PlanChange {
   readonly kind: "created" | "renamed" | "moved" | "contexts" | "settings" | "deleted" | "adopted";
   readonly name: string;
-  readonly _id?: string;
+  readonly _id?: string | undefined;
   /** The name of the group in which it is, or will be; absent at the top level. */
-  readonly group?: string;
-  readonly from?: ShownValue;
-  readonly to?: ShownValue;
-  readonly added?: number;
-  readonly removed?: number;
+  readonly group?: string | undefined;
+  readonly from?: ShownValue | undefined;
+  readonly to?: ShownValue | undefined;
+  readonly added?: number | undefined;
+  readonly removed?: number | undefined;
   /** The targeting itself is meant. */
-  readonly isTargeting?: boolean;
+  readonly isTargeting?: boolean | undefined;
 }
 
 /** What differs between the base, the file and the service. */
 export interface PlanDifference {
   readonly name: string;
-  readonly _id?: string;
+  readonly _id?: string | undefined;
   readonly field: string;
-  readonly base?: ShownValue;
-  readonly file?: ShownValue;
-  readonly service?: ShownValue;
+  readonly base?: ShownValue | undefined;
+  readonly file?: ShownValue | undefined;
+  readonly service?: ShownValue | undefined;
 }
 
 /** Events that arrived at a sandbox since the last update, and what all of them amount to. */

@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import type { ServiceTargeting } from "./base/service-targeting.ts";
 import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
-import { readPlan } from "./plan-form.ts";
+import { type PlanDocument, readPlan } from "./plan-document.ts";
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /** A plan, and what is there now, as those who carry it out need it. */
@@ -31,7 +31,7 @@ export async function lookAgainAt(
   bytes: ByteSource,
   { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ): Promise<PlannedChanges> {
-  const document = readPlan(await textOf(bytes), "the kept plan");
+  const document = await readKeptPlan(bytes);
   const look = async (plan: StatePlan): Promise<PlannedChanges> => {
     const { _id } = plan.targeting;
     const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal, wants: wantsOf(plan) });
@@ -57,6 +57,11 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
     if (item.kind === "change" && item.parent !== undefined && item.seen.parent !== null) ids.add(item.seen.parent);
   }
   return ({ _id, name }) => ids.has(_id) || names.has(name);
+}
+
+/** A plan that was kept. Throws a FileError where it cannot be read. */
+export async function readKeptPlan(bytes: ByteSource): Promise<PlanDocument> {
+  return readPlan(await textOf(bytes), "the kept plan");
 }
 
 /** The whole text of some bytes. */

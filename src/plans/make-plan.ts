@@ -2,22 +2,18 @@ import { FileError } from "../platform/file-error.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Base } from "./base/base.ts";
 import type { ServiceTargeting } from "./base/service-targeting.ts";
-import { planOf } from "./diff/diff.ts";
+import { type DiffInput, planOf } from "./diff/diff.ts";
 import type { Thresholds } from "./diff/thresholds.ts";
-import type { Desired } from "./file/desired.ts";
 import { type PlanDocument, type PlanOrigin, planDocument } from "./plan-document.ts";
 import { whichTargeting } from "./which-targeting.ts";
 
 /** What a plan is asked for. */
-export interface PlanRequest {
-  readonly desired: Desired;
+export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
   /** SHA-256 of the file, in hexadecimal digits. */
   readonly fileDigest: string;
   readonly base: Base | undefined;
   /** The targeting that the caller names, by ID or name. */
   readonly targeting: string | undefined;
-  readonly prune: boolean;
-  readonly byName: boolean;
 }
 
 /** The service that a plan is made for, and what may be changed there. */

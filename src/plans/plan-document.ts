@@ -1,50 +1,53 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { ByteSource } from "../platform/bytes.ts";
-import { jsonPieces } from "../platform/json.ts";
-import { CHANGE_KINDS, changesOf } from "./diff/changes.ts";
+import { FileError } from "../platform/file-error.ts";
+import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
+import { changesOf, listedChange } from "./diff/changes.ts";
 import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
-import { UNDO_LABELS, type UndoRow } from "./undo/way-back.ts";
+import { difference, exceededLimit, fileProblem, statePlan, ulid } from "./diff/plan-schema.ts";
+import { UNDO_LABELS, undoRow } from "./undo/way-back.ts";
 
-/** The service, targeting and file of a plan; all of it is compared when it is applied. */
-export interface PlanOrigin {
-  readonly environment: "live" | "sandbox";
+/** The way back from a run, in a plan. */
+const wayBack = z.strictObject({
+  /** The run that is undone. */
+  undoes: ulid,
+  /** What becomes of each object. */
+  rows: z.array(undoRow),
+  /** The plans of further targetings, where the run changed several. */
+  further: z.array(statePlan),
+  /** Which created option stands for which deleted one: the position of its targeting and of its item. */
+  standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
+});
+
+const document = z.strictObject({
+  kind: z.literal("targeting-mcp-plan"),
+  version: z.literal(1),
+  environment: z.enum(["live", "sandbox"]),
   /** Base address of the management API. */
-  readonly apiUrl: string;
+  apiUrl: z.string(),
   /** SHA-256 of the file, in hexadecimal digits. */
-  readonly fileDigest: string;
-  readonly prune: boolean;
-  readonly byName: boolean;
-}
-
-/** A plan as it travels from the one who made it to the one who applies it. */
-export interface PlanDocument extends PlanOrigin {
-  readonly kind: "targeting-mcp-plan";
-  readonly version: 1;
-  /** SHA-256 over everything else, in hexadecimal digits: what was reviewed is what is applied. */
-  readonly digest: string;
-  readonly plan: StatePlan;
+  fileDigest: z.string(),
+  prune: z.boolean(),
+  byName: z.boolean(),
+  plan: statePlan,
   /** The names of the targeting's groups at planning time, by ID. */
-  readonly groups: Readonly<Record<string, string>>;
-  /** Of a way back: what it undoes, and what becomes of each object. */
-  readonly wayBack?: PlannedWayBack | undefined;
+  groups: z.record(ulid, z.string()),
+  wayBack: wayBack.optional(),
   /**
    * Of a plan in a file: the path from there to the planned file whose base is renewed. No part of the digest, since what
    * is applied is the same wherever the files lie.
    */
-  readonly file?: string | undefined;
-}
+  file: z.string().optional(),
+  /** SHA-256 over everything else, in hexadecimal digits: what was reviewed is what is applied. */
+  digest: z.string(),
+});
 
-/** The way back from a run, in a plan. */
-export interface PlannedWayBack {
-  /** The run that is undone. */
-  readonly undoes: string;
-  readonly rows: readonly UndoRow[];
-  /** The plans of further targetings, where the run changed several. */
-  readonly further: readonly StatePlan[];
-  /** Which created option stands for which deleted one: the position of its targeting and of its item. */
-  readonly standsFor: readonly { readonly targeting: number; readonly item: number; readonly _id: string }[];
-}
+/** A plan as it travels from the one who made it to the one who applies it. */
+export type PlanDocument = Fixed<z.infer<typeof document>>;
+
+/** The service, targeting and file of a plan; all of it is compared when it is applied. */
+export type PlanOrigin = Pick<PlanDocument, "environment" | "apiUrl" | "fileDigest" | "prune" | "byName">;
 
 /** The plans of all targetings of a document. */
 export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
@@ -56,7 +59,7 @@ export function planDocument(
   plan: StatePlan,
   origin: PlanOrigin,
   groups: PlanDocument["groups"],
-  wayBack?: PlannedWayBack,
+  wayBack?: PlanDocument["wayBack"],
 ): PlanDocument {
   const about = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin };
   const content = { ...about, plan, groups, ...(wayBack !== undefined && { wayBack }) };
@@ -64,7 +67,7 @@ export function planDocument(
 }
 
 /** The digest of everything in a plan's document besides it. */
-export function digestOfPlan(content: object): string {
+function digestOfPlan(content: object): string {
   const hash = createHash("sha256");
   for (const piece of jsonPieces(content)) hash.update(piece);
   return hash.digest("hex");
@@ -81,55 +84,31 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** What is looked at first: the rest keeps the order in which it was written. */
+const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
+
+/** Reads a plan that `plan --out` wrote. Throws a FileError where it is none, or was changed since. */
+export function readPlan(text: string, path: string): PlanDocument {
+  const value = parseJson(text);
+  const { digest, file, ...content } = digested.safeParse(value).data ?? {};
+  // Before the plan is made of the value, so that they take memory one after the other.
+  const isUnchanged = digestOfPlan(content) === digest;
+  const read = document.safeParse(value).data;
+  if (read === undefined) {
+    throw new FileError(`${JSON.stringify(path)} is no plan`, "targeting-mcp plan FILE --out writes one.");
+  }
+  if (isUnchanged) return read;
+  throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");
+}
+
 /** How a command ends. */
 export type PlanExitCode = 0 | 1 | 2;
-
-const told = z.union([z.string(), z.number(), z.boolean(), z.null()]);
-const about = { _id: z.string().optional(), name: z.string() };
-/** What differs between the sides, as it is written. */
-export const difference = z.object({
-  ...about,
-  field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
-  base: told.optional(),
-  file: told.optional(),
-  service: told.optional(),
-  planned: told.optional(),
-  line: z.int().optional(),
-});
-
-/** A limit that would be exceeded, as it is written. */
-export const exceededLimit = z.object({
-  limit: z.string(),
-  of: z.string(),
-  there: z.number(),
-  wanted: z.number(),
-  fits: z.number(),
-});
-
-/** A problem of a file, as it is written. */
-export const fileProblem = z.object({
-  line: z.int(),
-  column: z.int(),
-  lines: z.array(z.int()).optional(),
-  message: z.string(),
-  remedy: z.string(),
-});
 
 /** What `plan --json` prints: all of a plan that a program may look at. */
 export const planJsonSchema = z.object({
   version: z.literal(1),
   targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
-  changes: z.array(
-    z.object({
-      ...about,
-      kind: z.enum(CHANGE_KINDS),
-      from: told.optional(),
-      to: told.optional(),
-      added: z.int().optional(),
-      removed: z.int().optional(),
-      isTargeting: z.literal(true).optional(),
-    }),
-  ),
+  changes: z.array(listedChange),
   drift: z.array(difference),
   conflicts: z.array(difference),
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
@@ -141,7 +120,7 @@ export const planJsonSchema = z.object({
   digest: z.string().optional(),
   exitCode: z.union([z.literal(0), z.literal(1), z.literal(2)]),
 });
-export type PlanJson = z.input<typeof planJsonSchema>;
+export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
 /** The exit code of the command that shows a plan: 0 nothing to do, 2 changes, 1 where it cannot be applied. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
@@ -155,7 +134,7 @@ export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
 }
 
 /** A plan as `--json` prints it; `requests` are those that would go out. */
-export function planJson(document: PlanDocument, requests: readonly PlanJson["requests"][number][]): PlanJson {
+export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
   const groupName = groupNamesOf(document);
@@ -164,13 +143,13 @@ export function planJson(document: PlanDocument, requests: readonly PlanJson["re
     version: 1,
     targeting,
     changes: plansOf(document).flatMap((one) => changesOf(one, groupName)),
-    drift: [...drift],
-    conflicts: [...conflicts],
-    ...(onlyThere.length > 0 && { onlyThere: [...onlyThere] }),
-    limits: [...limits],
-    problems: problems.map((problem) => ({ ...problem, lines: problem.lines && [...problem.lines] })),
-    ...(document.wayBack !== undefined && { wayBack: document.wayBack.rows.map((row) => ({ ...row })) }),
-    requests: [...requests],
+    drift,
+    conflicts,
+    ...(onlyThere.length > 0 && { onlyThere }),
+    limits,
+    problems,
+    ...(document.wayBack !== undefined && { wayBack: document.wayBack.rows }),
+    requests,
     digest,
     exitCode,
   };

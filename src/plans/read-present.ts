@@ -1,9 +1,9 @@
 import type { ManagementApi } from "../api/management.ts";
-import { isMissing } from "../reading/find-options.ts";
 import { readOptionContents } from "../reading/option-contents.ts";
 import { placedOptions } from "../reading/saved-options.ts";
 import { sideBySide } from "../reading/side-by-side.ts";
 import type { Done } from "../runs/done.ts";
+import { unlessMissing } from "./read-targeting.ts";
 import { contentsNeeded, targetingsIn } from "./undo/undo.ts";
 import type { Present, PresentOption } from "./undo/way-back.ts";
 
@@ -19,7 +19,7 @@ export async function readPresent(
 ): Promise<ReadonlyMap<string, Present>> {
   const present = new Map<string, Present>();
   for (const _id of targetingsIn(done)) {
-    const read = await unlessMissing(() => readTargetingNow(api, _id, done, signal));
+    const read = await unlessMissing(readTargetingNow(api, _id, done, signal));
     if (read !== undefined) present.set(_id, read);
   }
   return present;
@@ -43,7 +43,7 @@ async function readTargetingNow(
   const present: Present = { targeting: { _id, name }, options };
   const needed = contentsNeeded(done, present);
   const read = async (id: string, within: AbortSignal) =>
-    (await unlessMissing(() => readOptionContents(api, id, within))) ?? "missing";
+    (await unlessMissing(readOptionContents(api, id, within))) ?? "missing";
   for await (const { from, value } of sideBySide({ source: () => needed, map: read, signal, pace: api.pace })) {
     const there = options.get(from);
     if (value === "missing") options.delete(from);
@@ -53,13 +53,4 @@ async function readTargetingNow(
     }
   }
   return present;
-}
-
-async function unlessMissing<Value>(read: () => Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await read();
-  } catch (thrown) {
-    if (isMissing(thrown)) return undefined;
-    throw thrown;
-  }
 }

@@ -92,7 +92,8 @@ async function childrenOf(
   return children;
 }
 
-async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
+/** What is read; undefined where the service says that there is no such thing. */
+export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
     return await reading;
   } catch (thrown) {

@@ -2,14 +2,12 @@ import { join } from "node:path";
 import type { ManagementApi } from "../api/management.ts";
 import { inOnePiece, replaceFile } from "../files/save-file.ts";
 import { type ByteSource, bytesAt } from "../platform/bytes.ts";
-import { isMissing } from "../reading/find-options.ts";
 import { mapConcurrently, readOptionContents } from "../reading/option-contents.ts";
 import { type AppliedObjects, renamedTargeting, wroteBy } from "./applied.ts";
 import { baseText, readBase, renewedBase, type Wrote } from "./base/base.ts";
 import type { ServiceTargeting } from "./base/service-targeting.ts";
-import { textOf } from "./look-again.ts";
-import { readPlan } from "./plan-form.ts";
-import { serviceOption } from "./read-targeting.ts";
+import { readKeptPlan, textOf } from "./look-again.ts";
+import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
  * Renews the base of a file after its plan was applied: of what was written only the written fields are replaced, by
@@ -20,7 +18,7 @@ export async function renewBaseAt(
   { plan: kept, objects }: { readonly plan: ByteSource; readonly objects: AppliedObjects },
   { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { plan } = readPlan(await textOf(kept), "the kept plan");
+  const { plan } = await readKeptPlan(kept);
   const targetingId = plan.targeting._id;
   const wrote = wroteBy(plan, objects);
   const isRenamed = renamedTargeting(plan, objects);
@@ -43,13 +41,8 @@ async function written(
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const kept = wrote.filter(({ fields }) => fields !== "deleted");
   const options = await mapConcurrently(kept, async ({ _id: optionId }) => {
-    try {
-      const { option, contexts } = await readOptionContents(api, optionId, signal);
-      return serviceOption(option, option.parent ?? null, contexts);
-    } catch (thrown) {
-      if (isMissing(thrown)) return undefined;
-      throw thrown;
-    }
+    const read = await unlessMissing(readOptionContents(api, optionId, signal));
+    return read && serviceOption(read.option, read.option.parent ?? null, read.contexts);
   });
   return { targeting: { _id, name }, options };
 }

@@ -1,3 +1,10 @@
+/** A value as a schema reads it, of which nothing is changed. */
+export type Fixed<Value> = Value extends readonly (infer Item)[]
+  ? readonly Fixed<Item>[]
+  : Value extends object
+    ? { readonly [Key in keyof Value]: Fixed<Value[Key]> }
+    : Value;
+
 /** JSON text as a value; undefined where it is not JSON. */
 export function parseJson(text: string): unknown {
   try {

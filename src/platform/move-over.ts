@@ -42,13 +42,9 @@ export async function whenFree(work: () => Promise<void>, { platform, sleep }: P
     try {
       return await work();
     } catch (thrown) {
-      if (!isHeld(thrown)) throw thrown;
+      if (!(thrown instanceof Error && "code" in thrown && HELD.includes(thrown.code))) throw thrown;
       await sleep(pause);
     }
   }
   await work();
-}
-
-function isHeld(thrown: unknown): boolean {
-  return thrown instanceof Error && "code" in thrown && HELD.includes(thrown.code);
 }

@@ -27,12 +27,6 @@ export interface DrivenParts<Call, Entry, State> {
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
 }
 
-/** A run that this process drives. */
-export interface DrivenRun<Call extends ToolCall, State extends RunView<never>> extends Run<Call, State> {
-  /** Whether another process has it now: then the state is that of the other process. */
-  isTakenOver(): boolean;
-}
-
 /** What a driven run holds: its requests to stop, its lease and its watchers. */
 interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
@@ -53,7 +47,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock" | "around">,
   parts: DrivenParts<Call, Entry, State>,
-): DrivenRun<Call, State> {
+): Run<Call, State> & { readonly isTakenOver: () => boolean } {
   const { header, state, meanwhile } = parts;
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
@@ -96,6 +90,39 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
       held.stopRequests.stop(why);
       return !isLost(held);
     },
+  };
+}
+
+/**
+ * A run that this process drives, followed from its journal once another process has taken it over: `find` gives it as
+ * it is kept then. `ended` is called when this process drives it no more.
+ */
+export function followedBeyond<Call extends ToolCall, State extends RunView<never>>(
+  run: Run<Call, State> & { readonly isTakenOver: () => boolean },
+  { find, ended }: { readonly find: () => Promise<Run<Call, State> | undefined>; readonly ended: () => void },
+): Run<Call, State> {
+  let other: Run<Call, State> | undefined;
+  let isLookedFor = true;
+  const rest = run.rest.then(async () => {
+    ended();
+    if (!run.isTakenOver()) return;
+    // While the store is away, the run counts as running, too.
+    let isAway = false;
+    other = await find().catch((thrown: unknown) => {
+      isAway = thrown instanceof StoreUnavailableError;
+      return undefined;
+    });
+    isLookedFor = isAway;
+    await other?.rest;
+  });
+  return {
+    ...run,
+    get state() {
+      return other?.state ?? run.state;
+    },
+    // Until the journal of the other process was read, the run counts as running.
+    status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
+    rest,
   };
 }
 

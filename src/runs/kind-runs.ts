@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
 import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
-import { type DrivenParts, drivenRun } from "./driving.ts";
+import { type DrivenParts, drivenRun, followedBeyond } from "./driving.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
-import { followedBeyond } from "./processes/followed-beyond.ts";
-import { KeptRuns } from "./processes/kept-runs.ts";
-import { type MadeBefore, madeBefore } from "./processes/same-call.ts";
+import { type KeptRun, KeptRuns } from "./processes/kept-runs.ts";
+import { type MadeBefore, madeBefore, onceDone } from "./processes/same-call.ts";
 import { leaseToResume } from "./processes/stop-requests.ts";
 import { by, type Lease } from "./turn.ts";
 
@@ -23,10 +22,6 @@ export interface RunInput {
  */
 const READ_LATER_MS = 250;
 
-type Reading<Call extends ToolCall, Entry, State extends RunView<Entry>> = ReturnType<
-  KeptRuns<Call, Entry, State>["read"]
->;
-
 /** Keeps, starts, resumes and finds the runs of one kind, of one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
@@ -35,7 +30,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly #driven = new Map<string, Run<Call, State>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: KeptRuns<Call, Entry, State>;
-  #tidied: Promise<void> | undefined;
+  readonly #tidyOnce = onceDone(() => this.#kept.tidyLeft((runId) => this.#driven.has(runId)));
 
   constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
     this.kind = kind;
@@ -81,20 +76,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const begin = async () => {
-      const lease = await this.#kept.startedBy(runId);
+    const starting = this.#kept.startedBy(runId).then((lease) => {
       if (lease === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => lease;
       return this.#drive({ header, state, meanwhile, open, carryOut: (run) => this.kind.start(run, given) });
-    };
-    const starting = begin();
+    });
     this.#starting.set(runId, starting);
-    try {
-      return await starting;
-    } finally {
-      this.#starting.delete(runId);
-    }
+    return starting.finally(() => this.#starting.delete(runId));
   }
 
   /**
@@ -137,7 +126,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Goes on with a run by its lease; `read` reads it. */
-  async #resume(lease: Lease, read: () => Reading<Call, Entry, State>, given?: Again): Promise<Run<Call, State>> {
+  async #resume(
+    lease: Lease,
+    read: () => Promise<KeptRun<Call, Entry, State> | undefined>,
+    given?: Again,
+  ): Promise<Run<Call, State>> {
     const parts = await by(lease, async () => {
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
@@ -265,14 +258,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
   tidyLeft(): Promise<void> {
-    if (!this.kind.tidies) return Promise.resolve();
-    this.#tidied ??= this.#kept
-      .tidyLeft((runId) => this.#driven.has(runId))
-      .catch((thrown: unknown) => {
-        this.#tidied = undefined;
-        throw thrown;
-      });
-    return this.#tidied;
+    return this.kind.tidies ? this.#tidyOnce() : Promise.resolve();
   }
 
   #headerOf(call: Call, caller: string): RunHeader<Call> {

@@ -2,10 +2,12 @@ import type * as z from "zod";
 import type { Around } from "../platform/around.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Line, RunHeader, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
+import type { Line } from "./backend/kept.ts";
+import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
 import type { Reason, StopCause } from "./outcome.ts";
+import type { StopRequests } from "./processes/stop-requests.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
-import type { Intent, Lease, Turn } from "./turn.ts";
+import type { Intent, Lease } from "./turn.ts";
 
 /** A call that a run carries out. */
 export interface ToolCall {
@@ -125,35 +127,24 @@ export interface Finishing<Call, State> {
 }
 
 /** What driving a run gives to its kind. */
-export interface Driving<Call, Entry, State> extends Finishing<Call, State> {
+export interface Driving<Call, Entry, State>
+  extends Finishing<Call, State>,
+    Pick<RunJournal, "flush" | "intend" | "write">,
+    Pick<StopRequests, "signal" | "cause" | "stop"> {
   /** The state that is shown as long as `state` has no objects. */
   readonly meanwhile: State | undefined;
   /** The right of this process to drive the run. */
   readonly lease: Lease;
-  /** Aborted when nothing new may start. */
-  readonly signal: AbortSignal;
-  /** Why the signal was aborted. */
-  cause(): "cancelled" | "interrupted";
   /** Appends an entry to the journal, and applies it to the state. */
   record(entry: Entry): void;
   /** Appends an entry that the state contains already. */
   append(entry: Entry): void;
-  /** Resolves when everything recorded is on the disk; throws a LeaseLostError where another process has the run. */
-  flush(): Promise<void>;
-  /**
-   * As `flush`, for a request that is to leave by a turn; throws a LeaseLostError where another process has that, too.
-   */
-  intend(turn: Turn): Promise<Intent>;
-  /** Begins to write the recorded entries to the disk. */
-  write(): void;
   /** Marks the run as one that is started, where that was not done before. */
   markStarted(): Promise<void>;
   /** Whether a request may be announced: false once this process knows that the run is to stop. */
   mayAnnounce(): boolean;
   /** Whether a request may leave whose intent is on the disk. To be asked right before it leaves. */
   mayLeave(intent?: Intent): Promise<boolean>;
-  /** Stops the run. */
-  stop(cause: "cancelled" | "interrupted"): void;
   /** Calls the watchers with the counts, and with how long the run waits. */
   progress(waitingMs?: number): void;
 }

@@ -1,4 +1,5 @@
-import type { BulkOperation } from "../spec/routes.ts";
+import type * as z from "zod";
+import type { knownChange, reason, reportedObject } from "./outcome-schema.ts";
 
 /** How one reported object ends in the result of a tool that writes. */
 export type Outcome = "succeeded" | "alreadyDone" | "failed" | "unattempted" | "unknown";
@@ -7,15 +8,7 @@ export type Outcome = "succeeded" | "alreadyDone" | "failed" | "unattempted" | "
 export type Standing = Outcome | "pending";
 
 /** Why an object did not succeed, as data; `render/` makes the sentences. */
-export interface Reason {
-  /** An error code of the API (management-api 7.2), or one of our own (`OWN_CODES`). */
-  readonly code: string;
-  readonly statusCode?: number;
-  readonly detail?: Readonly<Record<string, unknown>>;
-  readonly operation?: BulkOperation;
-  /** What the refused item said (`sentFields`), where the code means several things that only this tells apart. */
-  readonly sent?: readonly string[];
-}
+export type Reason = Readonly<z.infer<typeof reason>>;
 
 /** Where an option stands: its group, null at the top level. */
 export interface OptionPlace {
@@ -24,16 +17,7 @@ export interface OptionPlace {
 }
 
 /** What a run is to change of an object whose former state was read before: shown in the rows of a result. */
-export interface KnownChange {
-  /** Of a rename the names, of a move the groups, of both together all of it. */
-  readonly from?: string | Partial<OptionPlace & { readonly name: string }>;
-  readonly to?: string | Partial<OptionPlace & { readonly name: string }>;
-  /** How many Context IDs come and go, and of how many nothing is to be done. */
-  readonly added?: number;
-  readonly removed?: number;
-  readonly alreadyThere?: number;
-  readonly absent?: number;
-}
+export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
 /** What a run did with an object. */
 export type Did = "created" | "changed" | "deleted" | "same";
@@ -63,26 +47,7 @@ export interface RowCounts {
 }
 
 /** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
-export interface ReportedObject {
-  /** Position in the caller's `items`, or the data row of the file, counted from 0. */
-  readonly index: number;
-  /** The line of the file, counted from 1. */
-  readonly line?: number;
-  /** Position in the item's `children` or `options`. */
-  readonly child?: number;
-  /** Position in the `children` of an option of a new targeting. */
-  readonly grandchild?: number;
-  readonly name?: string;
-  /** The ID that the caller gave, where it gave one. */
-  readonly _id?: string;
-  /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
-  readonly uid?: string;
-  /** Of an event: which of its misspelt names were corrected, each as `eventName addToCart → add_to_cart`. */
-  readonly mended?: readonly string[];
-  readonly change?: KnownChange;
-  /** How many Context IDs its option is to hold after the run, by the read before and what the run changes. */
-  readonly contextCount?: number;
-}
+export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
 /** How a run stopped: `finished` when nothing is left to try, else why it did not go on. */
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";

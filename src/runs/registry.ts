@@ -19,10 +19,7 @@ export interface AnyKindRuns {
 }
 
 /** A run that was cut short and can be resumed. */
-export interface Interrupted {
-  readonly runId: string;
-  readonly tool: string;
-}
+export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 /** How many of the kept runs are searched for interrupted ones. */
 const LOOKED_AT = 20;
@@ -66,7 +63,7 @@ export class Runs {
    * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
    */
   async find(runId: string): Promise<Run | undefined> {
-    return this.#driven(runId) ?? (await this.#kindOf(runId))?.find(runId);
+    return (await this.#kindOf(runId))?.find(runId);
   }
 
   /**
@@ -74,7 +71,7 @@ export class Runs {
    * none.
    */
   async resume(runId: string): Promise<Run | undefined> {
-    return this.#driven(runId) ?? (await this.#kindOf(runId))?.resume(runId);
+    return (await this.#kindOf(runId))?.resume(runId);
   }
 
   /**
@@ -106,7 +103,7 @@ export class Runs {
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.tidyLeft();
     for await (const runId of this.#idsOf(caller)) {
-      const told = this.#driven(runId) === undefined ? await this.#store.summary(runId) : undefined;
+      const told = this.#drivenKind(runId) === undefined ? await this.#store.summary(runId) : undefined;
       const listed = told ?? (await this.#lookedAt(runId));
       if (listed?.caller === caller && this.#knows(listed.tool)) yield { runId, ...listed };
     }
@@ -117,7 +114,7 @@ export class Runs {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.unfinished({ caller, ...this.#of })).slice(0, LOOKED_AT)) {
       const told = await this.#store.summary(runId);
-      if ((told !== undefined && told.status !== "interrupted") || this.#driven(runId) !== undefined) continue;
+      if ((told !== undefined && told.status !== "interrupted") || this.#drivenKind(runId) !== undefined) continue;
       const tool = told?.tool ?? (await this.#startedTool(runId));
       if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
     }
@@ -149,12 +146,8 @@ export class Runs {
       yield* page;
   }
 
-  #driven(runId: string): Run | undefined {
-    for (const kind of this.#kinds) {
-      const run = kind.driven(runId);
-      if (run !== undefined) return run;
-    }
-    return undefined;
+  #drivenKind(runId: string): AnyKindRuns | undefined {
+    return this.#kinds.find((kind) => kind.driven(runId) !== undefined);
   }
 
   #knows(tool: string): boolean {
@@ -162,7 +155,7 @@ export class Runs {
   }
 
   async #kindOf(runId: string): Promise<AnyKindRuns | undefined> {
-    const driven = this.#kinds.find((kind) => kind.driven(runId) !== undefined);
+    const driven = this.#drivenKind(runId);
     if (driven !== undefined) return driven;
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored);

@@ -1,6 +1,6 @@
 import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { Did, KnownChange, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "./outcome.ts";
-import { type Counts, changedAt, OUTCOMES } from "./outcome.ts";
+import { type Counts, changedAt } from "./outcome.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =
@@ -50,18 +50,12 @@ export interface ReportedState {
 export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
 
 /** One object of a run with how it ended. */
-export interface ObjectResult extends Partial<Prediction>, KnownChange {
-  readonly index: number;
-  readonly line?: number;
-  readonly child?: number;
-  readonly grandchild?: number;
+export interface ObjectResult
+  extends Partial<Prediction>,
+    KnownChange,
+    Omit<ReportedObject, "change" | "contextCount"> {
   readonly outcome: Standing;
   readonly did?: Did;
-  readonly _id?: string;
-  readonly name?: string;
-  /** Of an event: the SHA-256 hash of its `uid`. */
-  readonly uid?: string;
-  readonly mended?: readonly string[];
   readonly reason?: Reason;
 }
 
@@ -131,10 +125,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   // The planned change is shown only where it was made for certain.
   const isDone = outcome === "succeeded" || outcome === "alreadyDone";
   return {
-    index: about.index,
-    ...(about.line === undefined ? {} : { line: about.line }),
-    ...(about.child === undefined ? {} : { child: about.child }),
-    ...(about.grandchild === undefined ? {} : { grandchild: about.grandchild }),
+    ...placeOf(about),
     outcome,
     ...(did === undefined ? {} : { did }),
     ...(_id === undefined ? {} : { _id }),
@@ -154,15 +145,14 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
 export function tellingResults(state: ReportedState, most: number): readonly ObjectResult[] {
   const { failed, unknown } = state.counts();
   const wanted: number[] = [];
-  const isTelling = (object: number): boolean => {
-    const standing = state.standing(object);
-    return standing === "failed" || standing === "unknown";
+  const add = (areTelling: boolean, until: number): void => {
+    for (let object = 0; wanted.length < until && object < state.objects.length; object += 1) {
+      const standing = state.standing(object);
+      if ((standing === "failed" || standing === "unknown") === areTelling) wanted.push(object);
+    }
   };
-  const telling = Math.min(most, failed + unknown);
-  for (let object = 0; wanted.length < telling && object < state.objects.length; object += 1)
-    if (isTelling(object)) wanted.push(object);
-  for (let object = 0; wanted.length < most && object < state.objects.length; object += 1)
-    if (!isTelling(object)) wanted.push(object);
+  add(true, Math.min(most, failed + unknown));
+  add(false, most);
   return wanted.map((object) => objectResult(state, object));
 }
 
@@ -178,27 +168,13 @@ export function didCounts(state: ReportedState): Readonly<Record<Did, number>> |
   return counts;
 }
 
-/** Objects of a run in their order, from one on, as many as there are up to `most`. */
-export function objectResults(
-  state: ReportedState,
-  from = 0,
-  most = Number.POSITIVE_INFINITY,
-): readonly ObjectResult[] {
-  const count = Math.max(0, Math.min(most, state.objects.length - from));
-  return Array.from({ length: count }, (_, at) => objectResult(state, from + at));
-}
-
 /** A group while it is collected. */
-interface Collected {
-  readonly outcome: Outcome;
-  readonly reason: Reason;
+interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref"> {
   count: number;
   readonly indexes: number[];
   readonly places: [from: number, to: number][];
   placesOmitted: boolean;
-  readonly byLine: boolean;
   contextIds?: number;
-  readonly ref?: string;
   readonly details: FailureDetail[];
 }
 
@@ -216,8 +192,8 @@ export function failureGroups(
   if (counts.failed + counts.unattempted + counts.unknown === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
-    const outcome = OUTCOMES.find((candidate) => candidate === state.standing(object));
-    if (reason === undefined || outcome === undefined || outcome === "succeeded" || outcome === "alreadyDone") continue;
+    const outcome = state.standing(object);
+    if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     // Many objects often share one reason.
     const about = state.objects.at(object);
     if (about === undefined) continue;

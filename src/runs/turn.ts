@@ -78,11 +78,16 @@ export function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }
 
+/** Whether a request may still be announced or leave with these readings. */
+export function isFresh(intent: Intent, clock: Clock): boolean {
+  return agoOf(intent, clock) <= SEND_WINDOW_MS;
+}
+
 /**
  * Throws a HeldBackError where more than the window has passed on either clock; a clock that was set back counts, too.
  */
-export function checkFresh({ monotonic, wall }: Intent, clock: Clock): void {
-  const passed = agoOf({ monotonic, wall }, clock);
+export function checkFresh(intent: Intent, clock: Clock): void {
+  const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
     throw new HeldBackError(`this process stood still for ${Math.round(passed)} ms before it could be sent`);
   }

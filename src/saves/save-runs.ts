@@ -1,11 +1,9 @@
-import * as z from "zod";
 import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/not-planned.ts";
 import type { ContentsStore } from "../runs/backend/contents-store.ts";
-import type { Driving, Run, RunForm, RunKind, RunsContext } from "../runs/kind.ts";
+import type { Driving, Run, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
-import { reason } from "../runs/outcome-schema.ts";
-import { type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
+import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
 /** What saved reads need besides what all runs need. */
 export interface SaveWorld {
@@ -18,59 +16,6 @@ export type SaveRun = Run<SaveCall, SaveState>;
 
 /** Is told the error that ended a saved read, as it was thrown. */
 type OnError = (thrown: unknown) => void;
-
-const at = z.number();
-const text = z.string().optional();
-const count = z.number();
-
-const some = count.exactOptional();
-
-const option = z.object({
-  ...{ _id: z.string(), name: z.string(), type: text, parent: text },
-  ...{ contextCount: count.optional(), childCount: count.optional() },
-});
-
-const saved = z.object({
-  savedTo: z.string(),
-  base: z.string().exactOptional(),
-  counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
-  largest: z.array(option).exactOptional(),
-  option: option.exactOptional(),
-  total: some,
-});
-
-const place = { saveTo: z.string(), folders: z.array(z.string()) };
-
-const list = z.object({
-  ...{ targetingId: z.string(), parent: text, search: text, contextIds: z.array(z.string()).optional() },
-  ...{ empty: z.boolean().optional(), fresh: z.boolean().optional() },
-  ...place,
-});
-
-/** How saved reads are kept. */
-const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
-  name: "saves",
-  tools: ["list_options", "get_option"],
-  call: z.discriminatedUnion("tool", [
-    z.object({ tool: z.literal("list_options"), input: list }),
-    z.object({
-      tool: z.literal("get_option"),
-      input: z.object({ optionId: z.string(), targetingId: text, ...place }),
-    }),
-  ]),
-  entry: z.discriminatedUnion("t", [
-    z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
-    z.object({ t: z.literal("saved"), saved, at }),
-    z.object({
-      t: z.literal("stop"),
-      cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
-      reason: reason.exactOptional(),
-      at,
-    }),
-    z.object({ t: z.literal("resume"), at }),
-  ]),
-  line: (entry) => [JSON.stringify(entry)],
-};
 
 /** Whether a run saves what it reads. */
 export function isSaveRun(run: Run): run is SaveRun {

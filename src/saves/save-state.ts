@@ -1,71 +1,76 @@
-import type { RunView } from "../runs/kind.ts";
+import * as z from "zod";
+import type { Fixed } from "../platform/json.ts";
+import type { RunForm, RunView } from "../runs/kind.ts";
 import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../runs/outcome.ts";
+import { stopEntry } from "../runs/outcome-schema.ts";
 import { ownReason } from "../runs/reasons.ts";
 
-/** A read whose answer goes to a file: all that is needed to save it without its caller. */
-export type SaveCall =
-  | { readonly tool: "list_options"; readonly input: ListAsked }
-  | { readonly tool: "get_option"; readonly input: OptionAsked };
+const at = z.number();
+const text = z.string().optional();
+const count = z.number();
+const some = count.exactOptional();
 
-/** Where a read is saved to. */
-interface SavePlace {
-  readonly saveTo: string;
-  /** The folders that the caller may use. */
-  readonly folders: readonly string[];
-}
+/** Where a read is saved to, and the folders that the caller may use. */
+const place = { saveTo: z.string(), folders: z.array(z.string()) };
 
 /** Which options of a targeting are saved. */
-export interface ListAsked extends SavePlace {
-  readonly targetingId: string;
-  readonly parent?: string | undefined;
-  readonly search?: string | undefined;
-  readonly contextIds?: readonly string[] | undefined;
-  readonly empty?: boolean | undefined;
-  readonly fresh?: boolean | undefined;
-}
+const listAsked = z.object({
+  ...{ targetingId: z.string(), parent: text, search: text, contextIds: z.array(z.string()).optional() },
+  ...{ empty: z.boolean().optional(), fresh: z.boolean().optional() },
+  ...place,
+});
+export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 
 /** Whose Context IDs are saved. */
-export interface OptionAsked extends SavePlace {
-  readonly optionId: string;
-  readonly targetingId?: string | undefined;
-}
+const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
+export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
+
+/** A read whose answer goes to a file: all that is needed to save it without its caller. */
+const saveCall = z.discriminatedUnion("tool", [
+  z.object({ tool: z.literal("list_options"), input: listAsked }),
+  z.object({ tool: z.literal("get_option"), input: optionAsked }),
+]);
+export type SaveCall = Fixed<z.infer<typeof saveCall>>;
 
 /** An option as an answer about a file tells it. */
-export type ToldOption = {
-  readonly _id: string;
-  readonly name: string;
-  readonly type?: string | undefined;
-  readonly contextCount?: number | undefined;
-  readonly childCount?: number | undefined;
-  readonly parent?: string | undefined;
-};
+const toldOption = z.object({
+  ...{ _id: z.string(), name: z.string(), type: text, parent: text },
+  ...{ contextCount: count.optional(), childCount: count.optional() },
+});
+export type ToldOption = Fixed<z.infer<typeof toldOption>>;
 
 /** What was saved: where, and what is in the file. */
-export interface Saved {
-  readonly savedTo: string;
+const saved = z.object({
+  savedTo: z.string(),
   /** The base beside a whole targeting. */
-  readonly base?: string;
-  readonly counts: {
-    readonly options: number;
-    readonly contextIds: number;
-    /** What follows is told of lists. */
-    readonly groups?: number;
-    readonly subOptions?: number;
-    readonly withoutContexts?: number;
-  };
+  base: z.string().exactOptional(),
+  /** All but the first two are told of lists. */
+  counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   /** The options with the most Context IDs. */
-  readonly largest?: readonly ToldOption[];
+  largest: z.array(toldOption).exactOptional(),
   /** The option whose Context IDs were saved, and how many these are. */
-  readonly option?: ToldOption;
-  readonly total?: number;
-}
+  option: toldOption.exactOptional(),
+  total: some,
+});
+export type Saved = Fixed<z.infer<typeof saved>>;
 
 /** One line of the journal of a saved read. Applying all lines in order gives the state of the run. */
-export type SaveEntry =
-  | { readonly t: "begin"; readonly saveTo: string; readonly at: number }
-  | { readonly t: "saved"; readonly saved: Saved; readonly at: number }
-  | { readonly t: "stop"; readonly cause: StopCause; readonly reason?: Reason; readonly at: number }
-  | { readonly t: "resume"; readonly at: number };
+const saveEntry = z.discriminatedUnion("t", [
+  z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
+  z.object({ t: z.literal("saved"), saved, at }),
+  stopEntry,
+  z.object({ t: z.literal("resume"), at }),
+]);
+export type SaveEntry = Fixed<z.infer<typeof saveEntry>>;
+
+/** How saved reads are kept. */
+export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
+  name: "saves",
+  tools: ["list_options", "get_option"],
+  call: saveCall,
+  entry: saveEntry,
+  line: (entry) => [JSON.stringify(entry)],
+};
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
 

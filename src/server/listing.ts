@@ -1,3 +1,4 @@
+import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import type { ToolFacts, Toolset } from "../tools/definition.ts";
 import { once } from "../tools/once.ts";
 import type { Prepared, Tool } from "../tools/registry.ts";
@@ -16,55 +17,43 @@ export interface Offer {
   readonly hasSandbox: boolean;
 }
 
-/** Why a tool may be missing from the list, and the setting that hides it. */
-interface HidingRule {
-  readonly hides: (tool: ToolFacts, offer: Offer) => boolean;
-  readonly why: HiddenWhy;
+/** Why a tool is hidden, and where it belongs. */
+export interface Hidden {
+  readonly why: "readOnly" | "toolset" | "notConfigured" | "noSandbox";
+  readonly toolset: Toolset;
 }
 
-/** Each rule alone is enough; read-only wins over everything. */
-const HIDDEN_BY: readonly HidingRule[] = [
-  { why: "readOnly", hides: ({ effect }, { readOnly }) => readOnly && (effect === "adds" || effect === "changes") },
-  { why: "toolset", hides: ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset) },
-  {
-    why: "notConfigured",
-    hides: ({ toolset }, { configured }) => toolset !== "either" && !configured.includes(toolset),
-  },
-  {
-    why: "notConfigured",
-    hides: ({ toolset }, { toolsets, configured }) =>
-      toolset === "either" && !toolsets.some((chosen) => configured.includes(chosen)),
-  },
-  { why: "noSandbox", hides: ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox },
+/** Whether a tool changes an API. */
+function writes({ effect }: ToolFacts): boolean {
+  return effect === "adds" || effect === "changes";
+}
+
+/** Why a tool may be missing from the list: each rule alone is enough, and read-only wins over everything. */
+const HIDDEN_BY: readonly (readonly [why: Hidden["why"], hides: (tool: ToolFacts, offer: Offer) => boolean])[] = [
+  ["readOnly", (tool, { readOnly }) => readOnly && writes(tool)],
+  ["toolset", ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset)],
+  [
+    "notConfigured",
+    ({ toolset }, { toolsets, configured }) =>
+      toolset === "either" ? !toolsets.some((chosen) => configured.includes(chosen)) : !configured.includes(toolset),
+  ],
+  ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
 ];
 
 /** Of each tool that is not listed the reason, by its name. */
 export function hiddenTools(tools: readonly ListedTool[], offer: Offer): ReadonlyMap<string, Hidden> {
   return new Map(
     tools.flatMap(({ tool }) => {
-      const rule = HIDDEN_BY.find(({ hides }) => hides(tool, offer));
-      return rule === undefined ? [] : [[tool.name, { why: rule.why, toolset: tool.toolset }] as const];
+      const [why] = HIDDEN_BY.find(([, hides]) => hides(tool, offer)) ?? [];
+      return why === undefined ? [] : [[tool.name, { why, toolset: tool.toolset }] as const];
     }),
   );
 }
 
-/** Why a tool is hidden, and where it belongs. */
-export interface Hidden {
-  readonly why: HiddenWhy;
-  readonly toolset: Toolset;
-}
-
-type HiddenWhy = "readOnly" | "toolset" | "notConfigured" | "noSandbox";
-
 /** A tool as clients see it. */
 export interface ListedTool {
   readonly tool: ToolFacts;
-  readonly annotations: {
-    readonly readOnlyHint: boolean;
-    readonly destructiveHint: boolean;
-    readonly idempotentHint: boolean;
-    readonly openWorldHint: boolean;
-  };
+  readonly annotations: ToolAnnotations;
   readonly inputSchema: () => JsonSchema;
   readonly outputSchema: () => JsonSchema;
   /** Checks arguments; loads the code of the tool at its first use. */
@@ -91,7 +80,8 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
 
 /** The tools that are listed and callable, in their fixed order. */
 export function listedTools(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
-  return tools.filter(({ tool }) => !HIDDEN_BY.some(({ hides }) => hides(tool, offer)));
+  const hidden = hiddenTools(tools, offer);
+  return tools.filter(({ tool }) => !hidden.has(tool.name));
 }
 
 /** Tools as clients may see them. Their schemas are made at their first use and kept. */
@@ -105,7 +95,7 @@ export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
   }));
 }
 
-function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ListedTool["annotations"] {
+function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ToolAnnotations {
   return {
     readOnlyHint: effect === "reads",
     destructiveHint: effect === "changes",
@@ -116,8 +106,7 @@ function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ListedTool["
 
 /** The names of the tools that change an API. */
 export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string> {
-  const writing = tools.filter(({ tool: { effect } }) => effect === "adds" || effect === "changes");
-  return new Set(writing.map(({ tool }) => tool.name));
+  return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
 /**

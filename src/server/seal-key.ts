@@ -1,6 +1,7 @@
 import { hkdfSync } from "node:crypto";
 import { RunStoreError } from "../runs/backend/store.ts";
 import { SettingsError } from "../settings/error.ts";
+import { once } from "../tools/once.ts";
 
 const KEY_BYTES = 32;
 
@@ -15,11 +16,8 @@ export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
  * that cannot be had.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
-  let root: Promise<Uint8Array> | undefined;
-  return async (purpose) => {
-    root ??= sealKey === undefined ? kept().catch(asSetting) : Promise.resolve(Buffer.from(sealKey, "base64"));
-    return new Uint8Array(hkdfSync("sha256", await root, "", purpose, KEY_BYTES));
-  };
+  const root = once(async () => (sealKey === undefined ? kept().catch(asSetting) : Buffer.from(sealKey, "base64")));
+  return async (purpose) => new Uint8Array(hkdfSync("sha256", await root(), "", purpose, KEY_BYTES));
 }
 
 function asSetting(thrown: unknown): never {

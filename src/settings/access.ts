@@ -5,26 +5,36 @@ import { SettingsError } from "./error.ts";
 import { headerKey } from "./forms.ts";
 import { SETTINGS } from "./registry.ts";
 
+const SHORTEST_TOKEN = 16;
+
+const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
+const projectKeys = z
+  .strictObject({ targetingApiKey: headerText.optional(), eventAppKey: headerText.optional() })
+  .refine((keys) => keys.targetingApiKey ?? keys.eventAppKey, "needs targetingApiKey, eventAppKey or both");
+const accessToken = z.strictObject({
+  name: z.string().min(1),
+  token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
+  /** Name of a project; undefined: the configured keys. Where it approves, `*` means all projects. */
+  project: z.string().optional(),
+  readOnly: z.boolean().default(false),
+  /** Folders that `file` and `saveTo` may use; none: both are refused. */
+  folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
+  /** Whether its holder decides on the page about the runs of its project. */
+  approves: z.boolean().default(false),
+  /** Whether it calls tools; absent: where it does not approve. */
+  tools: z.boolean().optional(),
+});
+const accessFile = z.strictObject({
+  projects: z.record(z.string(), projectKeys).default({}),
+  tokens: z.array(accessToken).default([]),
+  requireOtherApprover: z.boolean().default(false),
+});
+
 /** Keys of one project; at least one of them. */
-export interface ProjectKeys {
-  readonly targetingApiKey?: string | undefined;
-  readonly eventAppKey?: string | undefined;
-}
+export type ProjectKeys = Readonly<z.infer<typeof projectKeys>>;
 
 /** A bearer token: who holds it, which project it opens, and what it allows. */
-export interface AccessToken {
-  readonly name: string;
-  readonly token: string;
-  /** Name of a project; undefined: the configured keys. Where it approves, `*` means all projects. */
-  readonly project?: string | undefined;
-  readonly readOnly: boolean;
-  /** Folders that `file` and `saveTo` may use; none: both are refused. */
-  readonly folders: readonly string[];
-  /** Whether its holder decides on the page about the runs of its project. */
-  readonly approves?: boolean;
-  /** Whether it calls tools; absent: where it does not approve. */
-  readonly tools?: boolean | undefined;
-}
+export type AccessToken = Readonly<z.infer<typeof accessToken>>;
 
 /** What the access file holds. */
 export interface Access {
@@ -36,39 +46,11 @@ export interface Access {
 
 /** Whether a token calls tools: one that approves does not, unless it says so. */
 export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
-  return tools ?? approves !== true;
+  return tools ?? !approves;
 }
 
 /** The project of an entry that approves for all. */
 export const ALL_PROJECTS = "*";
-
-const SHORTEST_TOKEN = 16;
-
-const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
-const accessFile = z.strictObject({
-  projects: z
-    .record(
-      z.string(),
-      z
-        .strictObject({ targetingApiKey: headerText.optional(), eventAppKey: headerText.optional() })
-        .refine((keys) => keys.targetingApiKey ?? keys.eventAppKey, "needs targetingApiKey, eventAppKey or both"),
-    )
-    .default({}),
-  tokens: z
-    .array(
-      z.strictObject({
-        name: z.string().min(1),
-        token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
-        project: z.string().optional(),
-        readOnly: z.boolean().default(false),
-        folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
-        approves: z.boolean().default(false),
-        tools: z.boolean().optional(),
-      }),
-    )
-    .default([]),
-  requireOtherApprover: z.boolean().default(false),
-});
 
 /** Reads the access file; without one there are no tokens. Throws a SettingsError that shows no key or token. */
 export function readAccess(file: string | undefined): Access {

@@ -42,7 +42,8 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
     if (isToggle === undefined) throw unknownFlag(token.rawName, [...toggles.keys()]);
     const missing = token.value === undefined || (token.inlineValue !== true && token.value.startsWith("--"));
     if (missing && !isToggle) {
-      throw new SettingsError(`--${token.name} needs a value: --${token.name}=…`, variableOf(token.name));
+      const setting = SETTING_LIST.find(({ flag }) => flag === token.name);
+      throw new SettingsError(`--${token.name} needs a value: --${token.name}=…`, setting?.variable);
     }
     flags.set(token.name, token.value ?? "on");
   }
@@ -63,10 +64,6 @@ export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form
   const value = form.read(given);
   if (value === undefined) throw new SettingsError(`--${flag} must be ${form.words}; it is ${JSON.stringify(given)}`);
   return value;
-}
-
-function variableOf(flag: string): string | undefined {
-  return SETTING_LIST.find((one) => one.flag === flag)?.variable;
 }
 
 function unknownFlag(raw: string, known: readonly string[]): SettingsError {

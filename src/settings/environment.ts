@@ -1,5 +1,8 @@
 import { SettingsError } from "./error.ts";
+import type { SandboxSeed } from "./forms.ts";
+import type { Read } from "./http.ts";
 import { isLoopback } from "./proxy.ts";
+import { SETTINGS } from "./registry.ts";
 
 /** Where an API is, and the key that opens it. */
 export interface Endpoint {
@@ -40,22 +43,24 @@ export interface SandboxEnvironment {
   readonly eventKey: string;
 }
 
-/** What a sandbox holds at its start; a file is an absolute path. */
-export type SandboxSeed = "none" | "sample" | { readonly file: string };
-
 /** The APIs that the server talks to. */
 export type Environment = LiveEnvironment | SandboxEnvironment;
 
 /** The settings that decide about the environment. */
-export interface EnvironmentSettings {
-  readonly targetingApiUrl: string | undefined;
-  readonly targetingApiKey: string | undefined;
-  readonly eventApiUrl: string | undefined;
-  readonly eventAppKey: string | undefined;
-  readonly mode: "auto" | "live" | "sandbox";
-  readonly sandboxUrl: string | undefined;
-  readonly sandboxPort: number;
-  readonly sandboxSeed: SandboxSeed | undefined;
+type EnvironmentSettings = ReturnType<typeof readAddresses>;
+
+/** Reads the settings that decide about the environment. */
+export function readAddresses(read: Read) {
+  return {
+    targetingApiUrl: read(SETTINGS.targetingApiUrl),
+    targetingApiKey: read(SETTINGS.targetingApiKey),
+    eventApiUrl: read(SETTINGS.eventApiUrl),
+    eventAppKey: read(SETTINGS.eventAppKey),
+    mode: read(SETTINGS.mode),
+    sandboxUrl: read(SETTINGS.sandboxUrl),
+    sandboxPort: read(SETTINGS.sandboxPort),
+    sandboxSeed: read(SETTINGS.sandboxSeed),
+  } as const;
 }
 
 /** Keys that every sandbox accepts. */
@@ -77,10 +82,16 @@ export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: Hal
     ...(management.half && { management: management.half }),
     ...(events.half && { events: events.half }),
   };
-  const refused = Object.values(halves).find(({ missing }) => isRefused(missing, halfPairs));
+  const refused = Object.values(halves).find(({ missing }) =>
+    halfPairs === "callersBringKeys" ? missing.endsWith("_URL") : halfPairs === "refused",
+  );
   if (refused !== undefined) {
     const { missing, present } = refused;
-    throw new SettingsError(`${halfWords(refused)}. Set ${missing}, or unset ${present}`, missing);
+    throw new SettingsError(
+      `${missing} is missing: ${present} is set, and each is of use only with the other. ` +
+        `Set ${missing}, or unset ${present}`,
+      missing,
+    );
   }
   return {
     kind: "live",
@@ -96,16 +107,6 @@ function nothingToUse(): SettingsError {
       "or EVENT_API_URL with EVENT_APP_KEY; neither pair is set",
     "TARGETING_MCP_MODE",
   );
-}
-
-function isRefused(missing: string, halfPairs: HalfPairs): boolean {
-  if (halfPairs === "callersBringKeys") return missing.endsWith("_URL");
-  return halfPairs === "refused";
-}
-
-/** What is wrong with half a pair, as the beginning of a sentence. */
-function halfWords({ missing, present }: HalfPair): string {
-  return `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
 
 /** Given keys go to the sandbox only where it is on this machine: they may be real. */

@@ -1,5 +1,4 @@
 import { delimiter, resolve } from "node:path";
-import type { SandboxSeed } from "./environment.ts";
 import { isLoopback } from "./proxy.ts";
 
 /**
@@ -126,7 +125,10 @@ export const commaList: Form<readonly string[]> = {
 /** A folder or file, made absolute. */
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
-/** What a sandbox holds at its start: nothing, the sample data, or what a file holds, made absolute. */
+/** What a sandbox holds at its start: nothing, the sample data, or what a file holds, by its absolute path. */
+export type SandboxSeed = "none" | "sample" | { readonly file: string };
+
+/** What a sandbox holds at its start. */
 export const seed: Form<SandboxSeed> = {
   words: "none, sample, or the path of a JSON file",
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),

@@ -1,8 +1,8 @@
 /** Proxies by the scheme of an address, and the hosts that need none, as in NO_PROXY. */
 export interface Proxies {
-  readonly https?: string;
-  readonly http?: string;
-  readonly none?: string;
+  readonly https?: string | undefined;
+  readonly http?: string | undefined;
+  readonly none?: string | undefined;
 }
 
 /**

@@ -1,57 +1,12 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type Environment, type EnvironmentSettings, type HalfPairs, resolveEnvironment } from "./environment.ts";
+import { type Environment, type HalfPairs, readAddresses, resolveEnvironment } from "./environment.ts";
 import { SettingsError } from "./error.ts";
 import { OWN_PREFIX, type Setting } from "./forms.ts";
 import { givenText, type Source } from "./given.ts";
-import { type HttpSettings, readHttpSettings } from "./http.ts";
-import type { Proxies } from "./proxy.ts";
+import { type HttpSettings, type Read, readHttpSettings } from "./http.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
-import { type Platform, readStoreSettings, type StoreSettings, stateFolder } from "./state-folder.ts";
-
-/** All settings of an operator, read once at the start. Times are milliseconds. */
-export interface Settings {
-  readonly environment: Environment;
-  /** A running sandbox to inspect, in live mode too. */
-  readonly sandboxUrl: string | undefined;
-  readonly project: { readonly name: string | undefined; readonly id: string };
-  readonly toolsets: readonly ("targeting" | "events")[];
-  readonly readOnly: boolean;
-  readonly confirm: "ask" | "strict" | "off";
-  readonly page: "auto" | "on" | "off";
-  /** Whether a yes in a view of the client counts where `confirm` is `strict`. */
-  readonly trustViews: boolean;
-  /** Undefined: all. Not yet checked to be ULIDs. */
-  readonly allowedTargetings: readonly string[] | undefined;
-  readonly maxDeletes: number;
-  /** Of a targeting's options that one plan may change, and that it may delete. */
-  readonly maxChangePercent: number;
-  readonly allowedDirs: readonly string[];
-  readonly stateDir: string;
-  /** Operation → `"METHOD /path"`, as the file says; not yet checked against the operations. */
-  readonly routes: Readonly<Record<string, string>>;
-  readonly requestTimeoutMs: number;
-  readonly retryBudgetMs: number;
-  readonly waitMs: number;
-  /** How many reads of one call run at the same time. */
-  readonly readConcurrency: number;
-  /** How long finished runs are kept, and how many of each caller. */
-  readonly keep: { readonly days: number; readonly runs: number };
-  /** The database that processes on several machines share; undefined: everything is kept in the state folder. */
-  readonly store: StoreSettings | undefined;
-  /** Base64; undefined: one is made in the state folder. */
-  readonly sealKey: string | undefined;
-  /** Settings that only `targeting-mcp http` reads. */
-  readonly http: HttpSettings;
-  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
-  readonly proxies: Proxies;
-  /** Every configured key and secret, for the redactor. */
-  readonly secrets: readonly string[];
-  /** By variable. */
-  readonly sources: ReadonlyMap<string, Source>;
-  /** Variables with our prefix that are no setting. */
-  readonly unknownVariables: readonly string[];
-}
+import { type Platform, readStoreSettings, stateFolder } from "./state-folder.ts";
 
 /** The input that settings are read from. */
 export interface SettingsInput extends Platform {
@@ -62,73 +17,82 @@ export interface SettingsInput extends Platform {
   readonly overStdio?: true;
 }
 
+/** All settings of an operator, read once at the start. Times are milliseconds. */
+export type Settings = ReturnType<typeof readSettings>;
+
 /**
  * Reads every setting: flag over environment over default. Gives a frozen object; throws a SettingsError that names
  * the variable and the flag of the first setting that cannot be used. Reads one file, that of TARGETING_MCP_ROUTES.
  */
-export function readSettings(input: SettingsInput): Settings {
+export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
-  const read = <Value, Fallback>(setting: Setting<Value, Fallback>): Value | Fallback => {
+  const read: Read = (setting) => {
     const found = givenText(setting, input);
     sources.set(setting.variable, found?.source ?? "default");
     return found === undefined ? setting.fallback : parse(setting, found.text);
   };
-  const addresses: EnvironmentSettings = {
-    targetingApiUrl: read(SETTINGS.targetingApiUrl),
-    targetingApiKey: read(SETTINGS.targetingApiKey),
-    eventApiUrl: read(SETTINGS.eventApiUrl),
-    eventAppKey: read(SETTINGS.eventAppKey),
-    mode: read(SETTINGS.mode),
-    sandboxUrl: read(SETTINGS.sandboxUrl),
-    sandboxPort: read(SETTINGS.sandboxPort),
-    sandboxSeed: read(SETTINGS.sandboxSeed),
-  };
-  const forHttp = readHttpSettings(read);
-  const environment = resolveEnvironment(addresses, halfPairsOf(input, forHttp));
-  const projectName = read(SETTINGS.project);
-  const https = read(SETTINGS.httpsProxy);
-  const http = read(SETTINGS.httpProxy);
-  const none = read(SETTINGS.noProxy);
+  const addresses = readAddresses(read);
+  const http = readHttpSettings(read);
+  const environment = resolveEnvironment(addresses, halfPairsOf(input, http));
+  const name = read(SETTINGS.project);
+  const proxies = { https: read(SETTINGS.httpsProxy), http: read(SETTINGS.httpProxy), none: read(SETTINGS.noProxy) };
   const routes = read(SETTINGS.routes);
   const sealKey = read(SETTINGS.sealKey);
-  const store = readStoreSettings(read, forHttp.ownKeys);
+  const store = readStoreSettings(read, http.ownKeys);
+  const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
-    sandboxUrl: addresses.sandboxUrl,
-    project: { name: projectName, id: projectId(environment, projectName) },
-    toolsets: read(SETTINGS.toolsets),
-    readOnly: read(SETTINGS.readOnly),
-    confirm: read(SETTINGS.confirm) ?? (input.overHttp ? "strict" : "ask"),
-    page: read(SETTINGS.page),
-    trustViews: read(SETTINGS.trustViews),
-    allowedTargetings: read(SETTINGS.allowedTargetings),
-    maxDeletes: read(SETTINGS.maxDeletes),
-    maxChangePercent: read(SETTINGS.maxChangePercent),
+    /** A running sandbox to inspect, in live mode too. */
+    sandboxUrl,
+    project: { name, id: projectId(environment, name) } as const,
+    ...readRules(read, input),
     allowedDirs: read(SETTINGS.allowedDirs),
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
+    /** Operation → `"METHOD /path"`, as the file says; not yet checked against the operations. */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
+    /** How many reads of one call run at the same time. */
     readConcurrency: read(SETTINGS.readConcurrency),
-    keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) },
+    /** How long finished runs are kept, and how many of each caller. */
+    keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
+    /** The database that processes on several machines share; undefined: everything is kept in the state folder. */
     store,
+    /** Base64; undefined: one is made in the state folder. */
     sealKey,
-    http: forHttp,
+    /** Settings that only `targeting-mcp http` reads. */
+    http,
     logLevel: read(SETTINGS.logLevel),
-    proxies: { ...(https && { https }), ...(http && { http }), ...(none && { none }) },
-    secrets: secretsOf([
-      addresses.targetingApiKey,
-      addresses.eventAppKey,
-      sealKey,
-      https,
-      http,
-      store?.url,
-      store?.listenUrl,
-    ]).concat(forHttp.approvalWebhook ?? [], forHttp.oauth?.clientSecret ?? []),
+    proxies,
+    /** Every configured key and secret, for the redactor. */
+    secrets: [
+      ...[targetingApiKey, eventAppKey, sealKey, proxies.https, proxies.http, store?.url, store?.listenUrl].flatMap(
+        secretsIn,
+      ),
+      ...[http.approvalWebhook, http.oauth?.clientSecret].filter((one) => one !== undefined),
+    ],
+    /** By variable. */
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
+}
+
+/** What tools are offered and what they may change, and how a person is asked. */
+function readRules(read: Read, { overHttp }: SettingsInput) {
+  return {
+    toolsets: read(SETTINGS.toolsets),
+    readOnly: read(SETTINGS.readOnly),
+    confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
+    page: read(SETTINGS.page),
+    /** Whether a yes in a view of the client counts where `confirm` is `strict`. */
+    trustViews: read(SETTINGS.trustViews),
+    /** Undefined: all. Not yet checked to be ULIDs. */
+    allowedTargetings: read(SETTINGS.allowedTargetings),
+    maxDeletes: read(SETTINGS.maxDeletes),
+    /** Of a targeting's options that one plan may change, and that it may delete. */
+    maxChangePercent: read(SETTINGS.maxChangePercent),
+  } as const;
 }
 
 function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFile }: HttpSettings): HalfPairs {
@@ -163,36 +127,32 @@ function identityOf(environment: Environment): string {
 
 function readRoutes(file: string): Readonly<Record<string, string>> {
   const where = `${nameOf(SETTINGS.routes)} names the file ${file}`;
+  const refuse = (why: string) => new SettingsError(`${where}, ${why}`, SETTINGS.routes.variable);
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : "unknown reason";
-    throw new SettingsError(`${where}, which cannot be read as JSON: ${reason}`, SETTINGS.routes.variable);
+    throw refuse(`which cannot be read as JSON: ${cause instanceof Error ? cause.message : "unknown reason"}`);
   }
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw new SettingsError(`${where}, which must hold one JSON object`, SETTINGS.routes.variable);
+    throw refuse("which must hold one JSON object");
   }
   const routes: Record<string, string> = {};
   for (const [operation, route] of Object.entries(content)) {
-    if (typeof route !== "string") {
-      throw new SettingsError(`${where}, where the route of "${operation}" is not a text`, SETTINGS.routes.variable);
-    }
+    if (typeof route !== "string") throw refuse(`where the route of "${operation}" is not a text`);
     routes[operation] = route;
   }
   return routes;
 }
 
-/** Keys, and the passwords of addresses. */
-function secretsOf(given: readonly (string | undefined)[]): readonly string[] {
-  return given.flatMap((one) => {
-    if (one === undefined) return [];
-    if (!/^(https?|postgres(ql)?):\/\//i.test(one)) return [one];
-    const { password } = new URL(one);
-    // A database is given the password itself, which its errors could show.
-    const plain = /^postgres/i.test(one) ? [decodeURIComponent(password)] : [];
-    return password === "" ? [] : [...new Set([password, ...plain])];
-  });
+/** What is secret of a setting: a key as it is, and the password of an address. */
+function secretsIn(given: string | undefined): readonly string[] {
+  if (given === undefined) return [];
+  if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
+  const { password } = new URL(given);
+  // A database is given the password itself, which its errors could show.
+  const plain = /^postgres/i.test(given) ? [decodeURIComponent(password)] : [];
+  return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
 /** Variables that carry our prefix and are no setting: most likely misspelt. */

@@ -1,7 +1,6 @@
 import { posix, win32 } from "node:path";
 import { SettingsError } from "./error.ts";
-import type { Setting } from "./forms.ts";
-import type { HttpSettings } from "./http.ts";
+import type { HttpSettings, Read } from "./http.ts";
 import { SETTINGS } from "./registry.ts";
 
 const NAME = "targeting-mcp";
@@ -26,28 +25,19 @@ export function stateFolder({ platform, home, environment }: Platform): string {
   return posix.join(base, NAME);
 }
 
-/** Where the database is that processes on several machines share, and what this process does in it. */
-export interface StoreSettings {
-  readonly url: string;
-  readonly listenUrl: string | undefined;
-  readonly connections: number;
-  /** Whether this process drives runs. */
-  readonly drives: boolean;
-  readonly parallelProjects: number;
-}
-
-/** Reads the settings of the store; undefined without one. Throws a SettingsError where nobody could drive its runs. */
-export function readStoreSettings(
-  read: <Value, Fallback>(setting: Setting<Value, Fallback>) => Value | Fallback,
-  ownKeys: HttpSettings["ownKeys"],
-): StoreSettings | undefined {
+/**
+ * Where the database is that processes on several machines share, and what this process does in it; undefined without
+ * one. Throws a SettingsError where nobody could drive its runs.
+ */
+export function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
     listenUrl: read(SETTINGS.storeListen),
     connections: read(SETTINGS.storeConnections),
+    /** Whether this process drives runs. */
     drives: read(SETTINGS.drive),
     parallelProjects: read(SETTINGS.parallelProjects),
-  };
+  } as const;
   const { variable } = SETTINGS.drive;
   if (!store.drives && url === undefined) {
     throw new SettingsError(`${variable} (--drive) is off, and TARGETING_MCP_STORE is missing`, variable);
@@ -55,5 +45,5 @@ export function readStoreSettings(
   if (!store.drives && ownKeys) {
     throw new SettingsError(`${variable} (--drive) is off: no worker has the keys that callers bring`, variable);
   }
-  return url === undefined ? undefined : { ...store, url };
+  return url === undefined ? undefined : ({ ...store, url } as const);
 }

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type ApiError, isApiError } from "../../src/api/errors.ts";
+import { AmbiguousError, type ApiError, isApiError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
 import type { BulkItems, ManagementApi } from "../../src/api/management.ts";
 import { managementOver } from "../../src/api/management-client.ts";
@@ -367,4 +367,47 @@ test("no error shows the key", async () => {
     shown.push(JSON.stringify(error), error.message, String(error.stack));
   }
   expect(shown.join()).not.toContain(KEY);
+});
+
+describe("an answer that is not read yet", () => {
+  const list = items(['"a"', '"b"']);
+  const sums = { succeeded: 2, failed: 0 };
+  const results = [result(0), result(1)];
+
+  /** What `beforeReading` was told; undefined where it was not called. */
+  async function toldOf(reply: Reply): Promise<boolean | undefined> {
+    const { api } = await stub(reply);
+    let told: boolean | undefined;
+    await api
+      .bulk("addOptions", list, {
+        beforeReading: async (allSucceeded) => {
+          told = allSucceeded;
+        },
+      })
+      .catch((thrown: unknown) => {
+        if (!isApiError(thrown)) throw thrown;
+      });
+    return told;
+  }
+
+  test.each<[string, boolean | undefined, Reply]>([
+    ["all succeeded, by the sums at its end", true, { status: 200, json: { results, ...sums } }],
+    ["with white space", true, { status: 201, text: `{"results": [], "succeeded": 2,\n "failed": 0\n}\n` }],
+    ["one failed", false, { status: 200, json: { results, succeeded: 1, failed: 1 } }],
+    ["fewer succeeded than were sent", false, { status: 200, json: { results, succeeded: 1, failed: 0 } }],
+    ["the sums stand elsewhere", false, { status: 200, json: { ...sums, results } }],
+    ["there are no sums", false, { status: 200, json: { results } }],
+    ["the sums are those of something inside", false, { status: 200, json: { results, more: sums } }],
+    ["it is an error", undefined, { status: 502, json: sums }],
+  ])("%s", async (_what, told, reply) => {
+    expect(await toldOf(reply)).toBe(told);
+  });
+
+  test("is read only after what waits for it", async () => {
+    const { api } = await stub({ status: 200, text: "no JSON" });
+    const order: string[] = [];
+    const answer = api.bulk("addOptions", list, { beforeReading: async () => void order.push("before") });
+    await answer.catch((thrown: unknown) => order.push(thrown instanceof AmbiguousError ? "read" : "otherwise"));
+    expect(order).toEqual(["before", "read"]);
+  });
 });

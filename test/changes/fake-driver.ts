@@ -13,7 +13,9 @@ export const START = Date.UTC(2026, 2, 1, 12);
 
 /** What a test decides about a driver. */
 interface Given
-  extends Partial<Pick<ChangeDriver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect">> {
+  extends Partial<
+    Pick<ChangeDriver, "onExisting" | "apartBy" | "lease" | "mayLeave" | "intend" | "connect" | "send" | "signal">
+  > {
   /** The options that reads find. */
   readonly held?: readonly HeldOption[];
   readonly api?: Partial<ManagementApi>;

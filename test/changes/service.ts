@@ -11,12 +11,13 @@ import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts"
 import { processLock } from "../../src/runs/file/leases/process-lock.ts";
 import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
-import { countsOf, failureGroups, objectResults } from "../../src/runs/report.ts";
+import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import type { AddOptionItem } from "../../src/spec/records.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
+import { objectResults } from "../support/object-results.ts";
 
 /** A memory that nothing is looked up in. */
 function noMemory(): TargetingMemory {

@@ -4,10 +4,19 @@ import type { Operation } from "../../src/spec/routes.ts";
 import { Failure, type FailureCause } from "./model/failure.ts";
 import type { ModelService } from "./model/service.ts";
 
-/** The management API as the engine knows it, in front of the model, which knows nothing of the engine. */
-export function managementOverModel(service: ModelService): ManagementApi {
+/**
+ * The management API as the engine knows it, in front of the model, which knows nothing of the engine. `isMistaken` says
+ * whether the sums of an answer are wrong, as often as it is asked.
+ */
+export function managementOverModel(service: ModelService, isMistaken = () => false): ManagementApi {
   return {
-    bulk: (operation, { json }) => translated(operation, service.bulk(operation, Buffer.from(json).toString("utf8"))),
+    bulk: async (operation, { json }, { fence, beforeReading } = {}) => {
+      const answering = translated(operation, service.bulk(operation, Buffer.from(json).toString("utf8")));
+      fence?.hasLeft();
+      const answer = await answering;
+      await beforeReading?.(answer.results.every(({ success }) => success) !== isMistaken());
+      return answer;
+    },
     getTargeting: (id) => translated("getTargeting", service.getTargeting(id)),
     listOptions: (id, query) => translated("listOptions", service.listOptions(id, query)),
     getOption: (id, query) => translated("getOption", service.getOption(id, query)),

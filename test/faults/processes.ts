@@ -47,12 +47,14 @@ export function processesFor(
 ) {
   const random = randomFrom(seed * 31 + 7);
   const stills = randomFrom(seed * 613 + 5);
+  const sums = randomFrom(seed * 433 + 3);
+  const isMistaken = (): boolean => sums.chance(0.05);
   const standsStill = stills.chance(0.3);
   const memory = targetingMemory({ now: () => time.now(), onProblem: () => {} });
   let runIds = 0;
   return (service: ModelService, { dieAt = Number.POSITIVE_INFINITY, diskFullAfter }: Fate = {}): Process => {
     const disk = diskFullAfter === undefined ? store : storeOnFullDisk(store, diskFullAfter);
-    const mortal = mortalProcess({ store: disk, api: managementOverModel(service) }, dieAt, random);
+    const mortal = mortalProcess({ store: disk, api: managementOverModel(service, isMistaken) }, dieAt, random);
     const watched = journaledFirst(mortal, service);
     const isOn = (): boolean => standsStill && service.disturbed;
     const still = standingStill({ lock, api: watched.api }, { time, random: stills, isOn });

@@ -21,6 +21,7 @@ export default defineConfig({
         name: `part ${part + 1}`,
         include: [
           "test/faults/faults.test.ts",
+          "test/faults/following.test.ts",
           "test/plans/plan-meaning.test.ts",
           "test/plans/applying.test.ts",
           "test/plans/way-back-properties.test.ts",

@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
-import { planDocument } from "../../src/plans/plan-document.ts";
-import { readPlan } from "../../src/plans/plan-form.ts";
+import { planDocument, readPlan } from "../../src/plans/plan-document.ts";
 import { whichTargeting } from "../../src/plans/which-targeting.ts";
 import { planMarkdown } from "../../src/render/plans/plan-markdown.ts";
 

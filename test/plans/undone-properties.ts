@@ -13,11 +13,11 @@ import { asPlanned } from "../../src/plans/look-again.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { objectResults } from "../../src/runs/report.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import { randomCall } from "../faults/calls.ts";
 import { randomFrom } from "../faults/random.ts";
 import { fillWorld } from "../faults/world.ts";
+import { objectResults } from "../support/object-results.ts";
 import { readingApi, testServices } from "../support/tool-context.ts";
 import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
 import {

@@ -7,7 +7,11 @@ import type { ChangeDriver } from "../settle/change-driver.ts";
 import { noteNewest } from "../settle/lost-answers/evidence.ts";
 import { takeBack } from "../settle/take-back.ts";
 import { breakCircles, inTurn, type Turns, turnsOf } from "./rename-order.ts";
-import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
+import { type BatchEnd, type Neighbours, sendBatch, sendingOf } from "./send-request.ts";
+import type { Unread } from "./unread.ts";
+
+/** Does some work while it is this process's turn; `onWait` is called where that has to be waited for. */
+type Hold = (work: (turn: Turn) => Promise<BatchEnd>, onWait: () => void) => Promise<BatchEnd>;
 
 /**
  * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
@@ -16,7 +20,7 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
  */
 export async function drive(
   driver: ChangeDriver,
-  hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
+  hold: Hold,
   cause: () => "cancelled" | "interrupted",
   first?: Requests,
 ): Promise<void> {
@@ -38,21 +42,48 @@ export async function drive(
       turns = next;
       continue;
     }
-    for (const request of requests) {
-      if (driver.signal.aborted) return stop(cause());
-      const sending = sendingOf(driver, request);
-      const inTurn = () =>
-        orStopped(
-          driver,
-          hold((turn) => sendBatch(driver, sending, turn)),
-        );
-      let end = await inTurn();
-      // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.
-      while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
+    let unread: Unread | undefined;
+    for (const [at, request] of requests.entries()) {
+      const end = await sentAfter(driver, hold, request, { before: unread, isFollowed: at < requests.length - 1 });
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
+      unread = end.unread;
     }
     if (driver.signal.aborted) return stop(cause());
+  }
+}
+
+/** Sends a request, unless the run is to stop. Whatever becomes of it, the answer of the one before is applied. */
+async function sentAfter(
+  driver: ChangeDriver,
+  hold: Hold,
+  request: readonly number[],
+  neighbours: Neighbours,
+): Promise<BatchEnd | "stopped"> {
+  try {
+    return driver.signal.aborted ? "stopped" : await sentInTurn(driver, hold, request, neighbours);
+  } finally {
+    await neighbours.before?.finish();
+  }
+}
+
+/** Sends a request whenever it is this process's turn, until no step of it is left to send. */
+async function sentInTurn(
+  driver: ChangeDriver,
+  hold: Hold,
+  request: readonly number[],
+  neighbours: Neighbours,
+): Promise<BatchEnd | "stopped"> {
+  const sending = sendingOf(driver, request);
+  // A turn may be waited for long, and the journal is not to lack an answer for that time.
+  const onWait = (): void => void neighbours.before?.read().catch(() => undefined);
+  for (;;) {
+    const end = await orStopped(
+      driver,
+      hold((turn) => sendBatch(driver, sending, turn, neighbours), onWait),
+    );
+    // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.
+    if (end === "stopped" || end.ended || !end.turnLost || driver.signal.aborted) return end;
   }
 }
 

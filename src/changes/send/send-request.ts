@@ -1,30 +1,27 @@
-import { type ApiError, isApiError } from "../../api/errors.ts";
-import type { BulkAnswer } from "../../api/management.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import { fenceOf, type Intent, LeaseLostError, type Turn } from "../../runs/turn.ts";
-import type { BulkOperation } from "../../spec/routes.ts";
-import { isUlid, ulidTime } from "../../spec/ulid.ts";
+import type { Turn } from "../../runs/turn.ts";
 import { settleAnswer } from "../settle/answered.ts";
 import { type Batch, stepsOf, unlessSuspect } from "../settle/batch.ts";
 import type { ChangeDriver } from "../settle/change-driver.ts";
 import { handleError } from "../settle/lost-answers/unanswered.ts";
-
-/** How an attempt of a batch ended. */
-type Attempt =
-  | { readonly kind: "answer"; readonly answer: BulkAnswer }
-  | { readonly kind: "error"; readonly error: ApiError }
-  /** The request did not leave, since the run was asked to stop. */
-  | { readonly kind: "withheld" }
-  /** The request did not leave, since another process has the turn. */
-  | { readonly kind: "turnLost" };
+import { attemptOnce } from "./attempt.ts";
+import { type Unread, unreadAnswer } from "./unread.ts";
 
 /**
  * How sending a batch of steps ended: the run goes on, it ends for this reason, or it goes on with the batch once it is
  * this process's turn again.
  */
 export type BatchEnd =
-  | { readonly ended: false; readonly turnLost?: true }
+  | { readonly ended: false; readonly turnLost?: true; readonly unread?: Unread }
   | { readonly ended: true; readonly reason: Reason };
+
+/** The requests before and after a batch, where they follow each other without a pause. */
+export interface Neighbours {
+  /** The answer of the one before, which is read once a request of this batch has left. */
+  readonly before?: Unread | undefined;
+  /** Whether another request follows, so that the answer of this one may be read once that has left. */
+  readonly isFollowed?: boolean;
+}
 
 const GOES_ON: BatchEnd = { ended: false };
 const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
@@ -57,17 +54,25 @@ function fresh(ids: readonly number[]): Batch {
  * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
  * stays pending. Throws a LeaseLostError where another process drives the run.
  */
-export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
+export async function sendBatch(
+  driver: ChangeDriver,
+  sending: Sending,
+  turn: Turn,
+  { before, isFollowed = false }: Neighbours = {},
+): Promise<BatchEnd> {
   const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (!driver.mayAnnounce()) return GOES_ON;
     const startedAt = driver.clock.now();
-    const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
+    const mayStayUnread = isFollowed && batches.length === 0 && driver.state.steps.areRows(batch.ids);
+    const attempt = await attemptOnce(driver, batch.ids, { turn, again: sending.again, before, mayStayUnread });
+    await before?.read();
     if (attempt.kind === "withheld") return GOES_ON;
     if (attempt.kind === "turnLost") {
       sending.batches = [batch, ...batches];
       return TURN_LOST;
     }
+    if (attempt.kind === "unread") return { ended: false, unread: unreadAnswer(driver, batch, attempt.reading) };
     sending.again = true;
     const next =
       attempt.kind === "answer"
@@ -87,82 +92,6 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     }
   }
   return GOES_ON;
-}
-
-async function attemptOnce(
-  driver: ChangeDriver,
-  steps: readonly number[],
-  again: boolean,
-  turn: Turn,
-): Promise<Attempt> {
-  const [first] = steps;
-  const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
-  if (operation === undefined) throw new RangeError("a request carries at least one item");
-  const unconnected = await failureToConnect(driver, operation);
-  const sentAt = driver.clock.now();
-  driver.record({ t: "send", steps, at: sentAt, again });
-  const intent = await intendOrUndo(driver, turn);
-  if (intent === undefined) return { kind: "turnLost" };
-  if (!(await driver.mayLeave(intent))) {
-    driver.withhold();
-    return { kind: "withheld" };
-  }
-  if (unconnected !== undefined) return { kind: "error", error: unconnected };
-  const fence = fenceOf([turn, driver.lease], intent, {
-    renew: () => driver.intend(turn),
-    onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
-  });
-  // Read again after the write to the disk: the closer to the request, the more its answer tells about the clock.
-  const leftAt = driver.clock.now();
-  try {
-    const answer = await driver.send(operation, steps, fence);
-    const receivedAt = driver.clock.now();
-    if (answer.serverTime !== undefined) {
-      const { serverTime } = answer;
-      driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt: leftAt, receivedAt });
-    }
-    driver.serverClock.observeMade(madeTimes(operation, answer), leftAt, receivedAt);
-    return { kind: "answer", answer };
-  } catch (thrown) {
-    if (isApiError(thrown)) return { kind: "error", error: thrown };
-    throw thrown;
-  }
-}
-
-/** Connects first, so that no time passes for it between the announcement of a request and the request. */
-async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
-  try {
-    await driver.connect(operation);
-    return undefined;
-  } catch (thrown) {
-    if (isApiError(thrown)) return thrown;
-    throw thrown;
-  }
-}
-
-/** Undefined where the turn is lost: the recorded request is then marked as withheld. */
-async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
-  try {
-    return await driver.intend(turn);
-  } catch (thrown) {
-    if (!(thrown instanceof LeaseLostError) || driver.lease.lost.aborted) throw thrown;
-    driver.withhold();
-    return undefined;
-  }
-}
-
-/** The times inside the first and the last ID that a request has just made: those between them tell no more. */
-function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
-  if (operation !== "createTargetings" && operation !== "addOptions") return [];
-  let first: string | undefined;
-  let last: string | undefined;
-  for (const { success, data } of results) {
-    const id = data?._id;
-    if (!success || typeof id !== "string") continue;
-    if (first === undefined || id < first) first = id;
-    if (last === undefined || id > last) last = id;
-  }
-  return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
 /** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */

@@ -14,11 +14,7 @@ const UNCATCHED_TRIES = 3;
 
 /** Applies an answer, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
 export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
-  const made = madeRows(driver, batch.ids, answer);
-  if (made !== undefined) {
-    driver.change([], { made });
-    return { kind: "settled" };
-  }
+  if (settleMade(driver, batch, answer)) return { kind: "settled" };
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
   // Whether a taken name is our own may be known only once the other items of the unit are answered: it is resent with
@@ -43,6 +39,14 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   const isWhole = busy.length + uncatched.length === 0;
   await settleAnswers(driver, request, isWhole ? [...answered, ...met] : answered);
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
+}
+
+/** Applies an answer that says no more than that all rows of its request were added; gives whether it does. */
+export function settleMade(driver: ChangeDriver, { ids }: Batch, answer: BulkAnswer): boolean {
+  const made = madeRows(driver, ids, answer);
+  if (made === undefined) return false;
+  driver.change([], { made });
+  return true;
 }
 
 /** What a request added, where it carried rows that follow each other and all of them succeeded: most of an import. */

@@ -1,6 +1,5 @@
-import type { BulkAnswer, ManagementApi } from "../../api/management.ts";
+import type { BulkAnswer, BulkOptions, ManagementApi } from "../../api/management.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Fence } from "../../platform/fence.ts";
 import type { Intent, Turn } from "../../runs/turn.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../rows/entries.ts";
@@ -15,6 +14,9 @@ export interface Consequences {
   readonly settlements?: readonly Settlement[];
   readonly made?: MadeRows;
 }
+
+/** What lets a request leave, and what its answer waits for before it is read. */
+export type SendOptions = Required<Pick<BulkOptions, "fence">> & Pick<BulkOptions, "beforeReading">;
 
 /** What sending and settling use while a run of changes is driven. */
 export interface ChangeDriver {
@@ -51,7 +53,7 @@ export interface ChangeDriver {
   /** Opens a connection for the next request, where none is idle; throws an ApiError. */
   connect(operation: BulkOperation): Promise<void>;
   /** Sends one request that carries these steps, as far as the fence lets it; throws an ApiError. */
-  send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
+  send(operation: BulkOperation, steps: readonly number[], options: SendOptions): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */
   readonly apartBy?: (step: number) => string;
   /** Tells the watchers of the run that nothing is sent for so many milliseconds. */

@@ -6,6 +6,14 @@ import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/step-list.ts";
 import { type PlannedWork, RunWork } from "./run-work.ts";
 
+/** A request without an answer, and how far the run was when it left. */
+interface RequestInFlight {
+  readonly steps: readonly number[];
+  readonly at: number;
+  readonly again: boolean;
+  readonly progress: number;
+}
+
 /**
  * Everything that is known about a run, as the sum of its journal: `apply` is the only way to change it, so that a run
  * that is read back from its journal stands exactly where it stood.
@@ -25,10 +33,8 @@ export class RunState {
   late: readonly number[] = [];
 
   #work: RunWork;
-  /** The request that has no answer yet, and how far the run was when it left. */
-  #inFlight:
-    | { readonly steps: readonly number[]; readonly at: number; readonly again: boolean; readonly progress: number }
-    | undefined;
+  /** The requests whose answers were not applied yet, the oldest first: the next answer is that of the first. */
+  readonly #inFlight: RequestInFlight[] = [];
 
   /** The state of a run with what is planned for it. */
   constructor(plan?: PlannedWork) {
@@ -87,14 +93,13 @@ export class RunState {
         this.newest.set(entry.targeting, entry._id);
         return;
       case "send":
-        this.#inFlight = { steps: entry.steps, at: entry.at, again: entry.again, progress: this.#work.progress };
+        this.#inFlight.push({ ...entry, progress: this.#work.progress });
         this.requests.sent += 1;
         if (entry.again) this.requests.resent += 1;
         return;
       case "withheld":
         this.requests.sent -= 1;
-        if (this.#inFlight?.again) this.requests.resent -= 1;
-        this.#inFlight = undefined;
+        if (this.#inFlight.pop()?.again) this.requests.resent -= 1;
         return;
       case "answer":
         this.#answer(entry);
@@ -117,9 +122,9 @@ export class RunState {
     }
   }
 
-  /** After a crash: what was in flight may or may not have been applied. Gives the steps concerned. */
-  lostInFlight(): readonly number[] {
-    return this.#inFlight?.steps ?? [];
+  /** After a crash: what was in flight may or may not have been applied. Gives the steps of each such request. */
+  lostInFlight(): readonly (readonly number[])[] {
+    return this.#inFlight.map(({ steps }) => steps);
   }
 
   counts(): Counts {
@@ -270,20 +275,18 @@ export class RunState {
 
   #answer({ steps, changes, made, settlements }: Extract<JournalEntry, { readonly t: "answer" }>): void {
     this.#work.addSteps(steps ?? []);
-    const left = this.#inFlight ?? { at: this.updatedAt, progress: this.#work.progress };
+    const left = this.#inFlight.shift() ?? { at: this.updatedAt, progress: this.#work.progress };
     for (const change of changes) this.#work.change(change, left);
     if (made !== undefined) this.#work.make(made);
     for (const settlement of settlements ?? []) this.#work.settle(settlement);
-    this.#inFlight = undefined;
   }
 
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = reason === undefined ? { cause } : { cause, reason };
     // A request whose answer was never applied here may have been applied by the service.
-    if (this.#inFlight !== undefined) {
-      for (const step of this.#inFlight.steps) this.#work.change({ step, to: "suspect" }, this.#inFlight);
+    for (const left of this.#inFlight.splice(0)) {
+      for (const step of left.steps) this.#work.change({ step, to: "suspect" }, left);
     }
-    this.#inFlight = undefined;
     this.#work.stop(reason ?? ownReason(STOP_REASONS[cause]));
     if (!this.planned) this.#work.leaveUnplanned(reason ?? ownReason(STOP_REASONS[cause]));
   }

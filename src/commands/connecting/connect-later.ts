@@ -1,17 +1,11 @@
 import type { Backend } from "../../runs/backend/backend.ts";
-import type { Settings } from "../../settings/settings.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import type { ToolServices } from "../../tools/context.ts";
+import { once } from "../../tools/once.ts";
 import type { Connected, Shared } from "./connect.ts";
-import type { Told } from "./log-of.ts";
 
 /** A client has listed the tools by then, and may not have called one yet, in milliseconds. */
 const SOON_MS = 1000;
-
-/** What is known of the process. */
-interface Surroundings {
-  readonly told: Told;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
 
 /** The rooms below the server, which are connected when they are first needed. */
 export interface Connecting {
@@ -24,18 +18,31 @@ export interface Connecting {
   close(): Promise<void>;
 }
 
+/** Loads what most calls load that write, so that the first of them does not wait for it. */
+async function loadCalls(): Promise<void> {
+  await Promise.all([
+    import("../../server/calls/answer-call.ts"),
+    import("../../changes/plan/planners.ts"),
+    import("../../api/dispatcher.ts"),
+    import("../page/decision-page.ts"),
+    import("papaparse"),
+  ]);
+}
+
 /**
  * Connects the rooms below the server with the first call, or soon after the start: loading them takes a fifth of the
  * start, and no list of tools needs them.
  */
 export function connectLater(
   settings: Settings,
-  { stopping, told, observer, environment }: Pick<Shared, "stopping" | "observer"> & Surroundings,
+  { stopping, told, observer }: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "told">>,
+  environment: SettingsInput["environment"],
 ): Connecting {
   let made: Connected | undefined;
   let backend: Backend | undefined;
-  let making: Promise<Connected> | undefined;
-  const make = async (): Promise<Connected> => {
+  let isConnecting = false;
+  const connected = once(async (): Promise<Connected> => {
+    isConnecting = true;
     const [{ connect }, { backendOf }, { sealKeys }] = await Promise.all([
       import("./connect.ts"),
       import("./store.ts"),
@@ -46,30 +53,26 @@ export function connectLater(
     made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), told, observer });
     await made.start();
     return made;
-  };
-  const connected = (): Promise<Connected> => {
-    making ??= make();
-    return making;
-  };
-  let serving: Promise<ToolServices> | undefined;
-  const serve = async (): Promise<ToolServices> => {
-    const [made, { withPage }] = await Promise.all([connected(), import("../page/decision-page.ts")]);
-    return withPage(made, settings, environment);
-  };
+  });
   const soon = setTimeout(() => {
-    if (!stopping.aborted) connected().catch((error: unknown) => told.log.error("not connected", { error }));
+    if (stopping.aborted) return;
+    const loaded = connected().then(() => (stopping.aborted ? undefined : loadCalls()));
+    loaded.catch((error: unknown) => told.log.error("not connected", { error }));
   }, SOON_MS).unref();
   return {
     connected,
-    services() {
-      serving ??= serve();
-      return serving;
-    },
+    services: once(async () => {
+      const [made, { withPage }] = await Promise.all([connected(), import("../page/decision-page.ts")]);
+      return withPage(made, settings, environment);
+    }),
     now: () => made,
     async close() {
       clearTimeout(soon);
-      const connected = await making?.catch(() => undefined);
-      await connected?.close();
+      if (isConnecting)
+        await connected().then(
+          ({ close }) => close(),
+          () => undefined,
+        );
       await backend?.close();
     },
   };

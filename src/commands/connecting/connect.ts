@@ -28,6 +28,7 @@ import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
+import { backendOf } from "./store.ts";
 
 /** The context of tools, and what starts and stops it. */
 export interface Connected {
@@ -64,11 +65,9 @@ export function connect(settings: Settings, shared: Shared): Connected {
   const { redactor, log } = shared.told ?? logOf(settings, shared);
   const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
   const apis = watched(openApis(settings), watch);
-  const { trustViews, project } = settings;
-  const { id, name = id } = project;
-  const services = {
+  const services: ToolServices = {
     ...servicesOver(apis, settings, { backend, log, around: observer?.run }),
-    ...{ sealKey, stopping, trustViews, project: { id, name } },
+    ...{ sealKey, stopping },
   };
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
     now: systemClock.now,
@@ -99,6 +98,22 @@ export function connect(settings: Settings, shared: Shared): Connected {
   };
 }
 
+/** Does some work for a command that seals nothing, with the rooms below the server; closes them after it. */
+export async function whileConnected<Result>(
+  settings: Settings,
+  work: (connected: Connected) => Promise<Result>,
+): Promise<Result> {
+  const backend = await backendOf(settings);
+  const sealKey = () => Promise.reject(new Error("a command seals nothing"));
+  const connected = connect(settings, { backend, stopping: new AbortController().signal, sealKey });
+  try {
+    return await work(connected);
+  } finally {
+    await connected.close();
+    await backend.close();
+  }
+}
+
 /** With a shared store nobody may look at the table: each line is in the log of its process, too. */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
@@ -106,8 +121,6 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
     await append(line);
   };
 }
-
-type Services = Omit<ToolServices, "stopping" | "sealKey" | "trustViews" | "project">;
 
 /** What the services keep their runs in, and who looks at them. */
 interface Below extends Pick<RunsContext, "around"> {
@@ -120,9 +133,12 @@ const renewBase: RenewBase = async (...given) => (await import("../../plans/rene
 /** What runs of changes need of plans: only one that is applied loads it. */
 const PLANS = { lookAgain, renewBase };
 
-function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below): Services {
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below) {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
+  const { readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs, allowedTargetings } =
+    settings;
+  const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
   // A request that hangs is to leave time for another one, also while a caller waits.
@@ -134,7 +150,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
-  const memory = backend.names(settings.project.id, {
+  const memory = backend.names(id, {
     lasting,
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
@@ -143,16 +159,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     ...PLANS,
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
-    ...{ project: settings.project.id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+    ...{ project: id, environment: environment.kind, retryBudgetMs, words: reasonWords },
     ...(around && { around }),
   };
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
   const changes = driven && new Changes({ ...world, api: driven, routes });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
   const contents = lasting
-    ? backend.contents(settings.project.id, (error) =>
-        log.warn("Context IDs could not be kept or found again", { error }),
-      )
+    ? backend.contents(id, (error) => log.warn("Context IDs could not be kept or found again", { error }))
     : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
   const approvals = new Approvals(world);
@@ -174,14 +188,10 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     ...(saves && { saves }),
     approvals,
     suites: suiteStore(backend.suites),
-    readOnly: settings.readOnly,
-    confirm: settings.confirm,
-    ...(settings.allowedTargetings && { allowedTargetings: settings.allowedTargetings }),
-    maxDeletes: settings.maxDeletes,
-    keep: settings.keep,
-    maxChangePercent: settings.maxChangePercent,
+    ...{ readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs },
+    ...(allowedTargetings && { allowedTargetings }),
+    project: { id, name },
     apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",
-    allowedDirs: settings.allowedDirs,
     clock: systemClock,
     waitMs,
   };

@@ -3,32 +3,24 @@ import { type Observer, together } from "../../server/observing/observer.ts";
 import { hasTracingSdk } from "../../server/observing/tracing-sdk.ts";
 import { VERSION } from "../version.ts";
 
-/** Who looks at what a process does. */
-interface Observers {
-  /** Undefined where nobody looks: then nothing is slower. */
-  readonly observer: Observer | undefined;
-  /** The store, measured where figures are wanted. */
-  readonly over: (backend: Backend) => Backend;
-  /** The figures; undefined where they are not wanted. */
-  readonly text?: (() => string) | undefined;
-  /** Why no traces are made although an SDK is loaded. */
-  readonly problem?: unknown;
-}
-
 /** What is logged with the problem. */
 export const NO_TRACES =
   "an OpenTelemetry SDK is loaded, and no traces are made: the package @opentelemetry/api must be installed beside this one";
 
 /** Loads those who look: figures where they are wanted, and traces where the person has loaded an OpenTelemetry SDK. */
-export async function observers(wantsFigures: boolean): Promise<Observers> {
+export async function observers(wantsFigures: boolean) {
   const figures = wantsFigures ? await figuresOf() : undefined;
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
+    /** Undefined where nobody looks: then nothing is slower. */
     observer: together([traces, figures?.observer].filter((one) => one !== undefined)),
-    over: figures?.over ?? ((backend) => backend),
+    /** The store, measured where figures are wanted. */
+    over: figures?.over ?? ((backend: Backend) => backend),
+    /** The figures; undefined where they are not wanted. */
     text: figures?.text,
+    /** Why no traces are made although an SDK is loaded. */
     problem,
-  };
+  } as const;
 }
 
 async function figuresOf() {

@@ -40,21 +40,18 @@ interface Watch {
 }
 
 /** Removes keys from the answers of an API, before they are shown, logged or kept in a file; and logs each request. */
-export function watched(apis: Apis, { redact, log, now, request: around }: Watch): Apis {
-  const observed = (http: Http | undefined): Http | undefined => {
-    if (http === undefined || around === undefined) return http;
-    return { ...http, send: (request) => around(request, () => http.send(request)) };
-  };
-  const clean = (http: Http | undefined): Http | undefined =>
+export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis {
+  const seen = (http: Http | undefined, around?: Observer["request"]): Http | undefined =>
     http && {
       ...http,
-      async send(request) {
-        const { operation, method } = request;
+      async send(sent) {
+        const { operation, method } = sent;
         const began = now();
         const ended = (how: LogFields): void =>
           log.debug("a request to an API", { operation, method, milliseconds: now() - began, ...how });
+        const send = () => http.send(sent);
         try {
-          const answer = await http.send(request);
+          const answer = await (around === undefined ? send() : around(sent, send));
           ended({ statusCode: answer.statusCode });
           return { ...answer, body: redact(answer.body) };
         } catch (error) {
@@ -65,10 +62,10 @@ export function watched(apis: Apis, { redact, log, now, request: around }: Watch
     };
   return {
     ...apis,
-    management: clean(observed(apis.management)),
-    events: clean(observed(apis.events)),
-    bench: clean(apis.bench),
-    sandbox: clean(apis.sandbox),
+    management: seen(apis.management, request),
+    events: seen(apis.events, request),
+    bench: seen(apis.bench),
+    sandbox: seen(apis.sandbox),
   };
 }
 

@@ -3,8 +3,7 @@ import type { Backend } from "../../runs/backend/backend.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
 import { fileBackend } from "../../runs/file/backend.ts";
 import type { Log } from "../../server/log.ts";
-import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { toggle } from "../../settings/forms.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { print } from "../print.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
@@ -56,11 +55,6 @@ export async function runMigrate(line: CommandLine): Promise<number> {
     tellOf(thrown);
     return 1;
   }
-}
-
-/** Whether a server brings the tables up to date at its start: unless its command line says no. */
-export function mayMigrate(line: CommandLine): boolean {
-  return optionOf(line, "no-migrate", toggle) !== true;
 }
 
 /** A process that ends waits no longer than this for a store that is away, in milliseconds. */

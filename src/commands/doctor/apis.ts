@@ -2,7 +2,7 @@ import { type AmbiguousError, BusyError, isApiError, NotSentError, RejectedError
 import type { EventApi } from "../../api/events.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import type { Operation, RouteTable } from "../../spec/routes.ts";
-import type { Check } from "./machine.ts";
+import { type Check, note, ok, problem } from "./machine.ts";
 
 /** What the probes need. */
 export interface ProbeOptions {
@@ -79,24 +79,15 @@ export async function checkManagement(api: ManagementApi, options: ProbeOptions)
     { operation: "listOptions", scope: "read", send: () => api.listOptions(NO_SUCH_ID, { limit: 1 }) },
     { operation: "getOption", scope: "read", send: () => api.getOption(NO_SUCH_ID, { limit: 1 }) },
   ];
+  const nothing = { count: 0, json: Buffer.from("[]") };
   const writes = BULK_WRITES.map((operation): Probe => {
-    return {
-      operation,
-      scope: "write",
-      send: () => api.bulk(operation, { count: 0, json: Buffer.from("[]") }, { targetingId: NO_SUCH_ID }),
-    };
+    return { operation, scope: "write", send: () => api.bulk(operation, nothing, { targetingId: NO_SUCH_ID }) };
   });
   const outcomes = await outcomesOf(options.readOnly ? reads : [...reads, ...writes]);
-  const names = namesOf(MANAGEMENT, options);
-  const broken = unusable(outcomes, names);
-  if (broken !== undefined) return [broken];
-  return [
-    { about: MANAGEMENT.about, state: "ok", found: "reachable" },
-    keyCheck(outcomes, MANAGEMENT),
+  return checksOf(outcomes, namesOf(MANAGEMENT, options), options, [
     scopeCheck(outcomes, "read"),
-    options.readOnly ? NOT_WRITTEN : scopeCheck(outcomes, "write"),
-    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, names)),
-  ];
+    options.readOnly ? notWritten(MANAGEMENT) : scopeCheck(outcomes, "write"),
+  ]);
 }
 
 const BULK_WRITES = [
@@ -110,27 +101,31 @@ const BULK_WRITES = [
 
 /** Probes the event API with an object that names neither user nor event, which no service can record. */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
-  if (options.readOnly) return [{ ...NOT_WRITTEN, about: EVENTS.about }];
+  if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
   // This API has no scopes: a key that it forbids is simply a wrong one.
   const outcomes = probed.map(
     (one): ProbeOutcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one),
   );
-  const names = namesOf(EVENTS, options);
-  const broken = unusable(outcomes, names);
-  if (broken !== undefined) return [broken];
-  return [
-    { about: EVENTS.about, state: "ok", found: "reachable" },
-    keyCheck(outcomes, EVENTS),
-    ...outcomes.flatMap((outcome) => routeCheck(outcome, options.routes, names)),
-  ];
+  return checksOf(outcomes, namesOf(EVENTS, options), options, []);
 }
 
-const NOT_WRITTEN: Check = {
-  about: MANAGEMENT.about,
-  state: "note",
-  found: "writing was not checked: TARGETING_MCP_READ_ONLY is on",
-};
+function notWritten({ about }: Names): Check {
+  return note(about, "writing was not checked: TARGETING_MCP_READ_ONLY is on");
+}
+
+/** What the probes of an API show; only why where it cannot be used. */
+function checksOf(
+  outcomes: readonly ProbeOutcome[],
+  names: Names,
+  { routes }: ProbeOptions,
+  scopes: readonly Check[],
+): readonly Check[] {
+  const broken = unusable(outcomes, names);
+  if (broken !== undefined) return [broken];
+  const ofRoutes = outcomes.flatMap((outcome) => routeCheck(outcome, routes, names));
+  return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
+}
 
 /** Sends one probe after the other, and none after the first where that one shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
@@ -179,28 +174,25 @@ function unusable(
   const of = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = of("unreached");
   if (unreached !== undefined) {
-    const remedy = `Check ${address}, ${onTheWay}.`;
-    return { about, state: "problem", found: `not reached: ${unreached.words}`, remedy };
+    return problem(about, `not reached: ${unreached.words}`, `Check ${address}, ${onTheWay}.`);
   }
   const unauthorized = of("unauthorized");
   if (unauthorized !== undefined) {
     const found = `reachable, but the key is not accepted (${unauthorized.words})`;
-    return { about, state: "problem", found, remedy: `Put a valid key into ${key}: ${whereKeysAre}.` };
+    return problem(about, found, `Put a valid key into ${key}: ${whereKeysAre}.`);
   }
   if (outcomes.every(({ kind }) => kind === "wrongRoute")) {
     const remedy = `Check ${address} first: it may lack a part of the path, or be the address of something else.`;
-    return { about, state: "problem", found: "reachable, but not one of the paths exists there (404)", remedy };
+    return problem(about, "reachable, but not one of the paths exists there (404)", remedy);
   }
   if (of("noProject") === undefined) return undefined;
-  const remedy = `Put a key of another project into ${key}.`;
-  return { about, state: "problem", found: "the project of the key no longer exists", remedy };
+  return problem(about, "the project of the key no longer exists", `Put a key of another project into ${key}.`);
 }
 
 /** A 403 proves the key as well as an answer does: the service knows what the key may do. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
-  if (proven) return { about, state: "ok", found: "the key is accepted" };
-  return { about, state: "note", found: `no answer tells whether ${key} is accepted` };
+  return proven ? ok(about, "the key is accepted") : note(about, `no answer tells whether ${key} is accepted`);
 }
 
 function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): Check {
@@ -210,29 +202,24 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
   if (kinds.includes("forbidden")) {
     const otherwise = scope === "write" ? ", or set TARGETING_MCP_READ_ONLY=on" : "";
     const remedy = `Make a new key with this scope for ${key} (none can be added to an existing key)${otherwise}.`;
-    return { about, state: "problem", found: `the key lacks the scope ${name} (403)`, remedy };
+    return problem(about, `the key lacks the scope ${name} (403)`, remedy);
   }
-  if (kinds.includes("answered")) return { about, state: "ok", found: `the key has the scope ${name}` };
-  return { about, state: "note", found: `no answer tells whether the key has the scope ${name}` };
+  if (kinds.includes("answered")) return ok(about, `the key has the scope ${name}`);
+  return note(about, `no answer tells whether the key has the scope ${name}`);
 }
 
 /** What a probe shows about its route; nothing where the key did not open it. */
-function routeCheck(
-  { probe, kind, words }: ProbeOutcome,
-  routes: RouteTable,
-  { about, address }: Names,
-): readonly Check[] {
+function routeCheck({ probe, kind, words }: ProbeOutcome, routes: RouteTable, names: Names): readonly Check[] {
   const { operation } = probe;
   const { method, path, basis } = routes[operation];
+  const about = `${names.about}, ${operation}`;
   if (kind === "forbidden") return [];
-  if (kind === "answered") return [{ about: `${about}, ${operation}`, state: "ok", found: words }];
-  if (kind !== "wrongRoute" || basis === "documented") {
-    const remedy = `Check ${address}: it may be the address of something else, or the service has trouble now.`;
-    return [{ about: `${about}, ${operation}`, state: "problem", found: words, remedy }];
-  }
+  if (kind === "answered") return [ok(about, words)];
+  const isAssumed = kind === "wrongRoute" && basis !== "documented";
   const example = JSON.stringify({ [operation]: `${method} /right${path}` });
-  const remedy =
-    `This path is assumed, not documented. Let TARGETING_MCP_ROUTES name a JSON file with the right one, ` +
-    `such as ${example}.`;
-  return [{ about: `${about}, ${operation}`, state: "problem", found: words, remedy }];
+  const remedy = isAssumed
+    ? "This path is assumed, not documented. Let TARGETING_MCP_ROUTES name a JSON file with the right one, " +
+      `such as ${example}.`
+    : `Check ${names.address}: it may be the address of something else, or the service has trouble now.`;
+  return [problem(about, words, remedy)];
 }

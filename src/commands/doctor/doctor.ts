@@ -1,29 +1,25 @@
-import type { Redactor } from "../../render/redact.ts";
-import { redactorFor } from "../../render/redact.ts";
+import { type Redactor, redactorFor } from "../../render/redact.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
 import { catalogue, listedTools, type Offer } from "../../server/listing.ts";
-import { type Access, callsTools, readAccess, secretsIn } from "../../settings/access.ts";
-import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../../settings/access.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import type { Setting } from "../../settings/forms.ts";
-import { toggle } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { TOOLS } from "../../tools/registry.ts";
-import { type Connected, connect } from "../connecting/connect.ts";
+import { type Connected, whileConnected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
-import { backendOf } from "../connecting/store.ts";
 import { checkAccess } from "../http/http-access.ts";
 import { uncovered } from "../http/people/uncovered.ts";
-import { inputOf, routesOf, settingsFrom } from "../settings-input.ts";
+import { inputOf, isOn, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
-import type { Diagnosis, SettingShown, UnfinishedRun } from "./diagnosis.ts";
 import { exposures } from "./exposures.ts";
-import { type Check, checkFolders, checkNode } from "./machine.ts";
+import { type Check, checkFolders, checkNode, note, ok, problem } from "./machine.ts";
 import { checkStore } from "./store.ts";
-import { diagnosisText } from "./words.ts";
+import { type Diagnosis, diagnosisText, type SettingShown, type UnfinishedRun } from "./words.ts";
 
 /** A person waits for the answer: no probe takes longer, and none is tried again. */
 const PROBE_TIMEOUT_MS = 10_000;
@@ -32,7 +28,7 @@ const MOST_RUNS = 20;
 
 /** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
-  const asJson = optionOf(line, "json", toggle) ?? false;
+  const asJson = isOn(line, "json");
   const diagnosis = await diagnose(inputOf(line));
   process.stdout.write(asJson ? `${JSON.stringify(diagnosis, null, 2)}\n` : diagnosisText(diagnosis));
   return diagnosis.ok ? 0 : 1;
@@ -54,13 +50,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   }
   const { settings, access } = usable;
   const byCallers = keysOfCallers(input, usable);
-  const backend = await backendOf(settings);
-  const connected = connect(forProbing(settings), {
-    stopping: new AbortController().signal,
-    backend,
-    sealKey: () => Promise.reject(new Error("nothing is sealed while looking")),
-  });
-  try {
+  return whileConnected(forProbing(settings), async (connected) => {
     const { store, checks: ofStore } = await checkStore(settings);
     const checks = [
       node,
@@ -72,8 +62,10 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...(await checkApis(connected, settings, byCallers)),
     ];
     // A store that cannot be used holds no runs either: that is said once.
-    const { unfinishedRuns, problem } = store.ok ? await findUnfinished(connected, ownCaller(settings)) : NO_RUNS;
-    const all = problem === undefined ? checks : [...checks, problem];
+    const { unfinishedRuns, problem: ofRuns } = store.ok
+      ? await findUnfinished(connected, ownCaller(settings))
+      : { unfinishedRuns: [] };
+    const all = ofRuns === undefined ? checks : [...checks, ofRuns];
     const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
       ok: !clean.some(({ state }) => state === "problem"),
@@ -85,10 +77,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       tools: listedTools(catalogue(TOOLS), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
       unfinishedRuns,
     };
-  } finally {
-    await connected.close();
-    await backend.close();
-  }
+  });
 }
 
 const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
@@ -115,7 +104,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     return { settings, access };
   } catch (thrown) {
     if (!(thrown instanceof SettingsError)) throw thrown;
-    return { problem: { about: "settings", state: "problem", found: thrown.message } };
+    return { problem: problem("settings", thrown.message) };
   }
 }
 
@@ -140,12 +129,7 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
 }
 
 function misspelt(variable: string): Check {
-  return {
-    about: "settings",
-    state: "note",
-    found: `${variable} is no setting`,
-    remedy: "Is it misspelt? `targeting-mcp --help` lists them.",
-  };
+  return note("settings", `${variable} is no setting`, "Is it misspelt? `targeting-mcp --help` lists them.");
 }
 
 async function checkApis(
@@ -158,13 +142,8 @@ async function checkApis(
   const options = { routes: routesOf(settings), readOnly, isSandbox: environment.kind === "sandbox" };
   const without = (about: string, keys: string | undefined, variables: string): Check =>
     keys === undefined
-      ? {
-          about,
-          state: "note",
-          found: "not configured: its tools are not listed",
-          remedy: `Set ${variables} to use it.`,
-        }
-      : { about, state: "ok", found: `set up for http: ${keys}, so that none was tried here` };
+      ? note(about, "not configured: its tools are not listed", `Set ${variables} to use it.`)
+      : ok(about, `set up for http: ${keys}, so that none was tried here`);
   return [
     ...(management === undefined
       ? [without("management API", byCallers.targeting, "TARGETING_API_URL and TARGETING_API_KEY")]
@@ -175,42 +154,30 @@ async function checkApis(
   ];
 }
 
-/** Where callers over HTTP have the key of an API from, in words; absent where no caller can have one. */
-type KeysOfCallers = { readonly [Which in Offer["toolsets"][number]]?: string };
+/** Where callers over HTTP have the key of an API from, in words; undefined where no caller can have one. */
+type KeysOfCallers = Readonly<Record<Offer["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
-  const projects = [...access.projects.values()];
-  const of = (address: Setting<string>, isInProjects: boolean): string | undefined => {
+  const of = (address: Setting<string>, key: keyof ProjectKeys): string | undefined => {
     if (givenText(address, input) === undefined) return undefined;
     if (settings.http.ownKeys) return "callers over HTTP bring keys of their own (TARGETING_MCP_OWN_KEYS)";
+    const isInProjects = [...access.projects.values()].some((keys) => keys[key] !== undefined);
     return isInProjects ? "keys stand in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
   };
-  const targeting = of(
-    SETTINGS.targetingApiUrl,
-    projects.some(({ targetingApiKey }) => targetingApiKey !== undefined),
-  );
-  const events = of(
-    SETTINGS.eventApiUrl,
-    projects.some(({ eventAppKey }) => eventAppKey !== undefined),
-  );
-  return { ...(targeting !== undefined && { targeting }), ...(events !== undefined && { events }) };
+  return {
+    targeting: of(SETTINGS.targetingApiUrl, "targetingApiKey"),
+    events: of(SETTINGS.eventApiUrl, "eventAppKey"),
+  };
 }
 
 /** What is offered to a caller who has every key that callers can have. */
-function withKeysOf({ targeting, events }: KeysOfCallers, offer: Offer): Offer {
-  const configured = new Set(offer.configured);
-  if (targeting !== undefined) configured.add("targeting");
-  if (events !== undefined) configured.add("events");
-  return { ...offer, configured: [...configured] };
+function withKeysOf(byCallers: KeysOfCallers, offer: Offer): Offer {
+  const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
+  return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
-interface FoundRuns {
-  readonly unfinishedRuns: readonly UnfinishedRun[];
-  readonly problem?: Check;
-}
-const NO_RUNS: FoundRuns = { unfinishedRuns: [] };
-
-async function findUnfinished({ services }: Connected, caller: string): Promise<FoundRuns> {
+/** The runs of a caller that are not done; why they cannot be told, where that is so. */
+async function findUnfinished({ services }: Connected, caller: string) {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
     for await (const { runId, tool, status, open } of services.runs.list(caller)) {
@@ -220,7 +187,7 @@ async function findUnfinished({ services }: Connected, caller: string): Promise<
     return { unfinishedRuns };
   } catch (thrown) {
     if (!(thrown instanceof RunStoreError)) throw thrown;
-    return { unfinishedRuns, problem: { about: "runs", state: "problem", found: thrown.message } };
+    return { unfinishedRuns, problem: problem("runs", thrown.message) };
   }
 }
 

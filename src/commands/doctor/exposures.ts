@@ -19,28 +19,17 @@ export function exposures(settings: Settings, input: SettingsInput): readonly Ex
 /** Secrets that lie in files, with the permissions that they should have. Windows keeps access lists instead. */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
-  const sealFile = join(stateDir, SEAL_KEY_FILE);
+  const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
     // What is made in it has permissions of its own: an open folder shows names, and what older programs left there.
-    ...openOne({ about: "state folder", path: stateDir, right: "700", why: "it holds runs", mostly: "note" }),
-    ...(sealKey === undefined
-      ? openOne({
-          about: "seal key",
-          path: sealFile,
-          right: "600",
-          why: "a program that reads it can confirm deletions",
-        })
-      : []),
-    ...(http.accessFile === undefined
-      ? []
-      : openOne({ about: "access file", path: http.accessFile, right: "600", why: "it holds keys and tokens" })),
+    ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", mostly: "note" }),
+    ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
+    ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),
   ];
 }
 
-/** A path that should be its owner's alone. */
+/** What is said of a path that should be its owner's alone. */
 interface OwnPath {
-  readonly about: string;
-  readonly path: string;
   /** The permissions that it should have, as `chmod` takes them. */
   readonly right: string;
   readonly why: string;
@@ -48,8 +37,12 @@ interface OwnPath {
   readonly mostly?: Exposure["state"];
 }
 
-function openOne({ about, path, right, why, mostly = "problem" }: OwnPath): readonly Exposure[] {
-  const mode = modeOf(path);
+function openOne(
+  about: string,
+  path: string | undefined,
+  { right, why, mostly = "problem" }: OwnPath,
+): readonly Exposure[] {
+  const mode = path === undefined ? 0 : modeOf(path);
   const isForAll = (mode & 0o007) !== 0;
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";

@@ -11,20 +11,26 @@ export interface Check {
   readonly remedy?: string;
 }
 
+/** A check that found something well. */
+export function ok(about: string, found: string): Check {
+  return { about, state: "ok", found };
+}
+
+/** A check that found something surprising. */
+export function note(about: string, found: string, remedy?: string): Check {
+  return { about, state: "note", found, ...(remedy !== undefined && { remedy }) };
+}
+
+/** A check that found what must be fixed. */
+export function problem(about: string, found: string, remedy?: string): Check {
+  return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
+}
+
 /** Whether this version of Node ("20.18.1") is one that the package asks for. */
 export function checkNode(running: string): Check {
   const least = packageJson.engines.node.replace(">=", "");
-  if (isAtLeast(running, least)) return { about: "Node", state: "ok", found: running };
-  return {
-    about: "Node",
-    state: "problem",
-    found: `${running} is too old`,
-    remedy: `Install Node ${least} or newer.`,
-  };
-}
-
-function isAtLeast(running: string, least: string): boolean {
-  return running.localeCompare(least, "en", { numeric: true }) >= 0;
+  const isRecent = running.localeCompare(least, "en", { numeric: true }) >= 0;
+  return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
 /** Whether runs could be kept in the folder. One that is not there yet is not made: its parent is looked at. */
@@ -34,44 +40,37 @@ export async function checkStateFolder(folder: string): Promise<Check> {
     const existing = await nearestExisting(folder);
     if (existing !== folder) {
       await access(existing, constants.W_OK);
-      return { about, state: "ok", found: `${folder} will be made by the first run` };
+      return ok(about, `${folder} will be made by the first run`);
     }
     // Only writing tells: permissions alone do not, on every platform and file system.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
-    return { about, state: "ok", found: `${folder} can be written` };
+    return ok(about, `${folder} can be written`);
   } catch (thrown) {
-    return {
-      about,
-      state: "problem",
-      found: `${folder} cannot be written: ${reasonOf(thrown)}`,
-      remedy: "Let TARGETING_MCP_STATE_DIR name a folder that can be written.",
-    };
+    const remedy = "Let TARGETING_MCP_STATE_DIR name a folder that can be written.";
+    return problem(about, `${folder} cannot be written: ${reasonOf(thrown)}`, remedy);
   }
 }
 
 /** Whether the folders that `file` and `saveTo` may use are there, and what they allow. */
-export function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
-  if (folders.length > 0) return Promise.all(folders.map(checkFolder));
-  const found = "none: file and saveTo are refused";
-  return Promise.resolve([{ about: "allowed folders", state: "ok", found }]);
+export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
+  if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
+  return Promise.all(folders.map(checkFolder));
 }
 
 async function checkFolder(folder: string): Promise<Check> {
   const about = "allowed folders";
   const remedy = "Make the folder readable, or take it out of TARGETING_MCP_ALLOWED_DIRS.";
   try {
-    if (!(await stat(folder)).isDirectory()) {
-      return { about, state: "problem", found: `${folder} is no folder`, remedy };
-    }
+    if (!(await stat(folder)).isDirectory()) return problem(about, `${folder} is no folder`, remedy);
     await access(folder, constants.R_OK);
   } catch (thrown) {
-    return { about, state: "problem", found: `${folder} cannot be read: ${reasonOf(thrown)}`, remedy };
+    return problem(about, `${folder} cannot be read: ${reasonOf(thrown)}`, remedy);
   }
   try {
     await access(folder, constants.W_OK);
-    return { about, state: "ok", found: `${folder} can be read and written` };
+    return ok(about, `${folder} can be read and written`);
   } catch (thrown) {
-    return { about, state: "note", found: `${folder} can be read; saveTo cannot write there: ${reasonOf(thrown)}` };
+    return note(about, `${folder} can be read; saveTo cannot write there: ${reasonOf(thrown)}`);
   }
 }
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { runsIn } from "../../runs/file/run-folder.ts";
 import type { FoundStore } from "../../runs/postgres/database/start.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { type Check, checkStateFolder } from "./machine.ts";
+import { type Check, checkStateFolder, note, ok, problem } from "./machine.ts";
 
 /** Where runs are kept, in the diagnosis. */
 export interface StoreShown {
@@ -24,29 +24,29 @@ export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "
 }> {
   if (store === undefined) {
     const check = await checkStateFolder(stateDir);
-    const ok = check.state === "ok";
-    return { store: { kind: "files", ok, problems: ok ? [] : [check.found] }, checks: [check] };
+    const isUsable = check.state === "ok";
+    return { store: { kind: "files", ok: isUsable, problems: isUsable ? [] : [check.found] }, checks: [check] };
   }
   const { lookAtStore } = await import("../../runs/postgres/database/start.ts");
-  const { server, tables, weaknesses, problem } = await lookAtStore(store);
+  const { server, tables, weaknesses, problem: wrong } = await lookAtStore(store);
   const lying = (await Promise.all(["runs", "event-runs"].map((one) => runsIn(join(stateDir, one))))).flat().length;
-  const problems = [...(problem === undefined ? [] : [problem.message]), ...weaknesses];
-  const note = (found: string, remedy?: string): Check => ({
-    about: "store",
-    state: "note",
-    found,
-    ...(remedy && { remedy }),
-  });
+  const problems = [...(wrong === undefined ? [] : [wrong.message]), ...weaknesses];
   const checks: readonly Check[] = [
-    problem === undefined
-      ? { about: "store", state: "ok", found: [server, ...(tables ? [sizeWords(tables)] : [])].join(", ") }
-      : { about: "store", state: "problem", found: problem.message, remedy: problem.remedy },
-    ...weaknesses.map((one) => note(one)),
+    wrong === undefined
+      ? ok("store", [server, ...(tables ? [sizeWords(tables)] : [])].join(", "))
+      : problem("store", wrong.message, wrong.remedy),
+    ...weaknesses.map((one) => note("store", one)),
     ...(lying === 0
       ? []
-      : [note(`${lying} runs lie in ${stateDir}, and are left there`, "Unset TARGETING_MCP_STORE to see them.")]),
+      : [
+          note(
+            "store",
+            `${lying} runs lie in ${stateDir}, and are left there`,
+            "Unset TARGETING_MCP_STORE to see them.",
+          ),
+        ]),
   ];
-  return { store: { kind: "postgres", ok: problem === undefined, server, tables, problems }, checks };
+  return { store: { kind: "postgres", ok: wrong === undefined, server, tables, problems }, checks };
 }
 
 function sizeWords({ runs, bytes }: NonNullable<FoundStore["tables"]>): string {

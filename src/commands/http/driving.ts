@@ -1,45 +1,78 @@
-import { hostname } from "node:os";
 import { systemClock } from "../../platform/clock.ts";
 import { takeUpRuns } from "../../runs/processes/taking-up.ts";
 import type { Runs } from "../../runs/registry.ts";
-import type { Access } from "../../settings/access.ts";
-import { withKeys } from "../../settings/project-keys.ts";
-import { readSettings, type Settings, type SettingsInput } from "../../settings/settings.ts";
-import type { Projects } from "./projects.ts";
+import { followWork } from "../../server/log.ts";
+import { sealKeys } from "../../server/seal-key.ts";
+import { type Access, secretsIn } from "../../settings/access.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
+import { settingsOfKeys } from "../../settings/project-keys.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import { observers } from "../connecting/observers.ts";
+import { backendOf, isStoreReady } from "../connecting/store.ts";
+import { isOn } from "../settings-input.ts";
+import { orAsked } from "../stop-signal.ts";
+import { projects } from "./projects.ts";
 
-/** The projects of a process, and where it has their keys from. */
-interface DrivingProjects {
-  readonly all: Projects;
+/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
+export const LAST_CALLS_MS = 20_000;
+
+/** What a process that serves or drives was started with. */
+interface Start {
+  readonly line: CommandLine;
   readonly input: SettingsInput;
   readonly settings: Settings;
-  readonly access: Pick<Access, "projects">;
+  readonly access: Access;
+}
+
+/** A process that serves or drives, with its projects and its store. */
+export type Started = Awaited<ReturnType<typeof startProcess>>;
+
+/**
+ * Makes the projects of a process, and waits for its store; `isReady` is false where that cannot be used, and undefined
+ * where the process is asked to end before.
+ */
+export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
+  const { line, input, settings, access } = start;
+  const stopping = new AbortController();
+  const { observer, over, text: figures, problem } = await observers(wantsFigures);
+  const backend = over(await backendOf(settings));
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
+  const all = projects(input, settings, {
+    stopping: stopping.signal,
+    backend,
+    secrets: secretsIn(access),
+    sealKey: () => seals("confirmation"),
+    work: followWork(),
+    observer,
+  });
+  const { log } = all.of(undefined);
+  const isReady = await orAsked(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
+  const close = async (): Promise<void> => {
+    await all.close();
+    await backend.close();
+  };
+  return { ...start, stopping, observer, figures, problem, backend, seals, all, log, isReady, close } as const;
 }
 
 /**
  * Goes on with runs that other processes left, of every project whose keys this process has, until it is stopped.
  * Without a shared store there are none.
  */
-export async function driveLeftRuns(of: DrivingProjects, stopping: AbortSignal): Promise<void> {
-  const { settings, all } = of;
-  const { services, log } = all.of(undefined);
-  const { left } = services.runs;
+export async function driveLeftRuns(started: Started): Promise<void> {
+  const { settings, all, log, stopping } = started;
+  const { left } = all.of(undefined).services.runs;
   if (settings.store?.drives !== true || left === undefined) return;
   await takeUpRuns({
     left,
-    projects: projectsById(of),
+    projects: projectsById(started),
     clock: systemClock,
-    stopping,
+    stopping: stopping.signal,
     onProblem: (error, runId) => log.warn("a run that was left could not be taken up", { error, runId }),
   });
 }
 
-/** The name of this process in the log. */
-export function workerName(): string {
-  return `${hostname()}:${process.pid}`;
-}
-
 /** The runs of an embedded sandbox end with their process, so that no other one can go on with them. */
-function projectsById({ all, input, settings, access }: DrivingProjects): ReadonlyMap<string, () => Runs> {
+function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
     environment.kind === "sandbox"
@@ -47,7 +80,7 @@ function projectsById({ all, input, settings, access }: DrivingProjects): Readon
       : (environment.management ?? environment.events) !== undefined;
   if (isShared(settings)) found.set(settings.project.id, () => all.of(undefined).services.runs);
   for (const keys of access.projects.values()) {
-    const its = readSettings(withKeys(input, keys, settings.environment.kind === "sandbox"));
+    const its = settingsOfKeys(input, keys, settings.environment);
     if (isShared(its) && !found.has(its.project.id)) found.set(its.project.id, () => all.of(keys).services.runs);
   }
   return found;

@@ -2,6 +2,7 @@ import { type Access, callsTools } from "../../settings/access.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { isLoopback } from "../../settings/proxy.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { originOf } from "../listening.ts";
 
 /** Settings that say something about access tokens, and nothing without an issuer of them. */
 const OF_AN_ISSUER = [
@@ -17,44 +18,42 @@ const OF_AN_ISSUER = [
  */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
-  const refuse = (message: string, variable: string) => new SettingsError(message, variable);
   const alone = OF_AN_ISSUER.find((variable) => sources.get(variable) !== "default");
   if (oauth === undefined && alone !== undefined) {
-    throw refuse(
+    throw new SettingsError(
       `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, and says nothing without it`,
       "TARGETING_MCP_OAUTH_ISSUER",
     );
   }
   if (http.approvalWebhook !== undefined && !/^https?:\/\/./i.test(http.approvalWebhook)) {
-    throw refuse(
+    throw new SettingsError(
       "TARGETING_MCP_APPROVAL_WEBHOOK must be an http:// or https:// address",
       "TARGETING_MCP_APPROVAL_WEBHOOK",
     );
   }
   const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
-    throw refuse(
+    throw new SettingsError(
       `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token that calls tools: no caller could be let in`,
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
-  if (!asks && !isLoopback(`http://${bracketed(host)}`)) {
-    throw refuse(
+  const isHere = (): boolean => isLoopback(originOf(host, 80));
+  if (!asks && !isHere()) {
+    throw new SettingsError(
       `every program that reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
         "TARGETING_MCP_OWN_KEYS (docs/deployment.md), or serve on 127.0.0.1",
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
-  if (
-    oauth !== undefined &&
-    http.publicUrl === undefined &&
-    oauth.audience === undefined &&
-    !isLoopback(`http://${bracketed(host)}`)
-  ) {
-    throw refuse("TARGETING_MCP_PUBLIC_URL is missing: access tokens must be meant for it", "TARGETING_MCP_PUBLIC_URL");
+  if (oauth !== undefined && http.publicUrl === undefined && oauth.audience === undefined && !isHere()) {
+    throw new SettingsError(
+      "TARGETING_MCP_PUBLIC_URL is missing: access tokens must be meant for it",
+      "TARGETING_MCP_PUBLIC_URL",
+    );
   }
   if (oauth?.projectClaim !== undefined && access.projects.size === 0) {
-    throw refuse(
+    throw new SettingsError(
       "TARGETING_MCP_OAUTH_PROJECT_CLAIM names projects, and TARGETING_MCP_ACCESS_FILE holds none",
       "TARGETING_MCP_ACCESS_FILE",
     );
@@ -65,14 +64,9 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
     access.tokens.some((token) => token.project === undefined && callsTools(token)) ||
     (oauth !== undefined && oauth.projectClaim === undefined);
   if (!hasKeys && someoneNeedsThem && !ownKeys) {
-    throw refuse(
+    throw new SettingsError(
       "TARGETING_API_KEY and EVENT_APP_KEY are missing, and there are callers who name no project of the access file",
       "TARGETING_API_KEY",
     );
   }
-}
-
-/** An IPv6 address as it stands in a URL. */
-export function bracketed(host: string): string {
-  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

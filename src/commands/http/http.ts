@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Backend } from "../../runs/backend/backend.ts";
 import { questionSeal } from "../../server/asking/ask.ts";
 import type { Audit } from "../../server/calls/audit.ts";
 import { type CallsUnderWay, callsUnderWay } from "../../server/calls-under-way.ts";
@@ -16,34 +15,31 @@ import {
   toolsThatWrite,
   toolsWithLists,
 } from "../../server/listing.ts";
-import { followWork, type Log } from "../../server/log.ts";
+import type { Log } from "../../server/log.ts";
 import { createMcpServer } from "../../server/mcp-server.ts";
 import { loadSkills } from "../../server/prompts/skills.ts";
-import { type SealKeys, sealKeys } from "../../server/seal-key.ts";
 import type { ServerParts } from "../../server/server-parts.ts";
-import { type Access, readAccess, secretsIn } from "../../settings/access.ts";
+import { readAccess } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { text, wholeNumber } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
-import { NO_TRACES, observers } from "../connecting/observers.ts";
-import { backendOf, giveUpAfter, isStoreReady, mayMigrate } from "../connecting/store.ts";
+import { NO_TRACES } from "../connecting/observers.ts";
+import { giveUpAfter } from "../connecting/store.ts";
 import { exposures } from "../doctor/exposures.ts";
+import { bracketed, listen, originOf } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { orAsked, stopSignal } from "../stop-signal.ts";
+import { stopSignal } from "../stop-signal.ts";
 import { VERSION } from "../version.ts";
-import { driveLeftRuns } from "./driving.ts";
-import { bracketed, checkAccess } from "./http-access.ts";
-import { listen, originOf } from "./listening.ts";
+import { driveLeftRuns, LAST_CALLS_MS, type Started, startProcess } from "./driving.ts";
+import { checkAccess } from "./http-access.ts";
 import { type People, people } from "./people/people.ts";
 import { uncovered } from "./people/uncovered.ts";
-import { type Projects, projects } from "./projects.ts";
+import type { Projects } from "./projects.ts";
 import { servedFigures } from "./served-figures.ts";
 
-/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
-const LAST_CALLS_MS = 20_000;
-/** For answers that are on their way. */
+/** After a signal: for answers that are on their way, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
@@ -58,30 +54,16 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const settings = settingsFrom(input);
   const access = readAccess(settings.http.accessFile);
   checkAccess(settings, access, host);
-  const stopping = new AbortController();
-  const { observer, over, text: figures, problem } = await observers(settings.http.metrics);
-  const backend = over(await backendOf(settings));
-  const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const all = projects(input, settings, {
-    stopping: stopping.signal,
-    backend,
-    secrets: secretsIn(access),
-    sealKey: () => seals("confirmation"),
-    work: followWork(),
-    observer,
-  });
-  const { log, services, start } = all.of(undefined);
-  const isReady = await orAsked(isStoreReady(settings, { migrates: mayMigrate(line), log }), asked);
+  const started = await startProcess({ line, input, settings, access }, settings.http.metrics, asked);
+  const { all, backend, isReady, log, stopping, problem, close } = started;
   if (isReady !== true) {
-    await closed(all, backend);
+    await close();
     return isReady === false ? 1 : 0;
   }
-  const { face, calls, listensAt, asks } = await serverOf(
-    { settings, access, all, input, host, port },
-    { seals, observer, stopping: stopping.signal, ready: backend.ready, figures },
-  );
+  const { services, start } = all.of(undefined);
+  const { face, calls, listensAt, asks } = await serverOf(started, host, port);
   await Promise.race([start(), asked]);
-  await driveLeftRuns({ all, input, settings, access }, stopping.signal);
+  await driveLeftRuns(started);
   const url = (await listen(face.server, host, port)) + MCP_PATH;
   listensAt(url);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
@@ -94,30 +76,16 @@ export async function runHttp(line: CommandLine): Promise<number> {
   stopping.abort();
   giveUpAfter(backend, LAST_CALLS_MS);
   await stop(face, all, calls);
-  await closed(all, backend);
+  await close();
   return 0;
 }
 
-/** What the server is made of, beside what it shares with all of its process. */
-interface Served {
-  readonly settings: Settings;
-  readonly access: Access;
-  readonly all: Projects;
-  readonly input: SettingsInput;
-  readonly host: string;
-  readonly port: number;
-}
-
-/** What one process has once. */
-interface OfProcess extends Pick<ServerParts, "observer">, Pick<HttpOptions, "stopping" | "ready"> {
-  readonly seals: SealKeys;
-  /** Gives the figures; undefined: they are not served. */
-  readonly figures: (() => string) | undefined;
-}
-
 /** Makes the server; `listensAt` tells it its address as soon as its port is open. */
-async function serverOf(served: Served, { seals, observer, stopping, ready, figures }: OfProcess) {
-  const { settings, access, all, input, host, port } = served;
+async function serverOf(
+  { settings, access, all, input, log, seals, observer, stopping: { signal: stopping }, backend, figures }: Started,
+  host: string,
+  port: number,
+) {
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
@@ -135,16 +103,16 @@ async function serverOf(served: Served, { seals, observer, stopping, ready, figu
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
-    partsFor: partsMaker({ all, tools, servicesFor: deciders.servicesFor }, shared),
+    partsFor: partsMaker(all, tools, deciders.servicesFor, shared),
     createServer: createMcpServer,
     toolsWithLists: toolsWithLists(tools),
     metadata,
     sessions: settings.http.sessions,
     page: deciders.serve,
     maxConcurrency: settings.http.maxConcurrency,
-    log: all.of(undefined).log,
+    log,
     stopping,
-    ready,
+    ready: backend.ready,
     metrics: figures && servedFigures(figures, access),
   });
   const listensAt = (url: string): void => {
@@ -157,11 +125,6 @@ function warn(log: Log, settings: Settings, input: SettingsInput): void {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
-}
-
-async function closed(all: Projects, backend: Pick<Backend, "close">): Promise<void> {
-  await all.close();
-  await backend.close();
 }
 
 function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publicUrl: string) {
@@ -178,11 +141,9 @@ function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publ
 
 /** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
 function partsMaker(
-  {
-    all,
-    tools,
-    servicesFor,
-  }: Pick<People, "servicesFor"> & { readonly all: Projects; readonly tools: readonly ListedTool[] },
+  all: Projects,
+  tools: readonly ListedTool[],
+  servicesFor: People["servicesFor"],
   shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
 ): HttpOptions["partsFor"] {
   const writingTools = toolsThatWrite(tools);
@@ -190,16 +151,18 @@ function partsMaker(
     const project = all.of(keys);
     const { services, offer, redactor, log, use, forgotten } = project;
     const audit: Audit = (line) => project.audit({ ...line, caller: name });
-    const people = servicesFor({ name, owner: caller, keys }, project);
     const mine = {
       ...services,
-      ...people,
+      ...servicesFor({ name, owner: caller, keys }, project),
       noteDecision: audit,
       readOnly: services.readOnly || readOnly,
       allowedDirs: folders,
     };
     const its = { ...offer, readOnly: mine.readOnly };
-    const own = {
+    return {
+      ...shared,
+      version: VERSION,
+      writingTools,
       caller,
       loadViews: async () => (await import("../../server/views/views.ts")).loadViews(its),
       tools: listedTools(tools, its),
@@ -212,7 +175,6 @@ function partsMaker(
       use,
       forgotten,
     };
-    return { ...shared, version: VERSION, writingTools, ...own };
   };
 }
 

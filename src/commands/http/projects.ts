@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { systemClock } from "../../platform/clock.ts";
 import { NoRoom } from "../../server/http/guards.ts";
 import type { ProjectKeys } from "../../settings/access.ts";
-import { withKeys } from "../../settings/project-keys.ts";
-import { readSettings, type Settings, type SettingsInput } from "../../settings/settings.ts";
+import { settingsOfKeys } from "../../settings/project-keys.ts";
+import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import { type Connected, connect, type Shared } from "../connecting/connect.ts";
 
 /** The most pairs of keys that are kept ready at once. */
@@ -77,8 +77,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     forget(...oldest);
   };
   const ids = new WeakMap<ProjectKeys, string>();
-  const settingsOf = (keys: ProjectKeys): Settings =>
-    readSettings(withKeys(input, keys, environment.kind === "sandbox"));
+  const settingsOf = (keys: ProjectKeys): Settings => settingsOfKeys(input, keys, environment);
   return {
     idOf(keys) {
       if (keys === undefined || isEmbedded) return configured.id;

@@ -1,22 +1,17 @@
 import { createServer, type Server } from "node:http";
+import { hostname } from "node:os";
 import { getRequestListener } from "@hono/node-server";
 import { probes } from "../../server/http/probes.ts";
-import { followWork } from "../../server/log.ts";
-import { sealKeys } from "../../server/seal-key.ts";
-import { readAccess, secretsIn } from "../../settings/access.ts";
+import { readAccess } from "../../settings/access.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { text, wholeNumber } from "../../settings/forms.ts";
-import { NO_TRACES, observers } from "../connecting/observers.ts";
-import { backendOf, giveUpAfter, isStoreReady, mayMigrate, withoutStore } from "../connecting/store.ts";
+import { NO_TRACES } from "../connecting/observers.ts";
+import { giveUpAfter, withoutStore } from "../connecting/store.ts";
+import { listen } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { orAsked, stopSignal } from "../stop-signal.ts";
-import { driveLeftRuns, workerName } from "./driving.ts";
-import { listen } from "./listening.ts";
-import { projects } from "./projects.ts";
+import { stopSignal } from "../stop-signal.ts";
+import { driveLeftRuns, LAST_CALLS_MS, startProcess } from "./driving.ts";
 import { servedFigures } from "./served-figures.ts";
-
-/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
-const LAST_MS = 20_000;
 
 /** Drives runs of a shared store without serving calls, until a signal comes; gives the exit code. */
 export async function runWorker(line: CommandLine): Promise<number> {
@@ -30,24 +25,13 @@ export async function runWorker(line: CommandLine): Promise<number> {
   // A worker drives by its name; the setting is for those that serve.
   const settings = { ...read, store: { ...read.store, drives: true } };
   const access = readAccess(settings.http.accessFile);
-  const stopping = new AbortController();
-  const { observer, over, text: figures, problem } = await observers(settings.http.metrics && port !== undefined);
-  const backend = over(await backendOf(settings));
-  const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const all = projects(input, settings, {
-    stopping: stopping.signal,
-    backend,
-    secrets: secretsIn(access),
-    sealKey: () => seals("confirmation"),
-    work: followWork(),
-    observer,
-  });
-  const { log } = all.of(undefined);
-  const isReady = await orAsked(isStoreReady(settings, { migrates: mayMigrate(line), log }), asked);
+  const start = { line, input, settings, access };
+  const started = await startProcess(start, settings.http.metrics && port !== undefined, asked);
+  const { stopping, figures, problem, backend, all, log, isReady, close } = started;
   let probed: Server | undefined;
   if (isReady) {
     if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-    await driveLeftRuns({ all, input, settings, access }, stopping.signal);
+    await driveLeftRuns(started);
     const answers = probes({
       stopping: stopping.signal,
       ready: backend.ready,
@@ -55,15 +39,14 @@ export async function runWorker(line: CommandLine): Promise<number> {
     });
     probed = createServer(getRequestListener(answers.fetch, { overrideGlobalObjects: false }));
     const url = port === undefined ? undefined : await listen(probed, host, port);
-    log.info("driving", { worker: workerName(), ...(url !== undefined && { url }) });
+    log.info("driving", { worker: `${hostname()}:${process.pid}`, ...(url !== undefined && { url }) });
     await asked;
     log.info("stopping", {});
   }
   stopping.abort();
-  giveUpAfter(backend, LAST_MS);
+  giveUpAfter(backend, LAST_CALLS_MS);
   await all.interrupt();
-  await all.close();
-  await backend.close();
+  await close();
   probed?.close();
   probed?.closeAllConnections();
   return isReady === false ? 1 : 0;

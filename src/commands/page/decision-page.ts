@@ -1,5 +1,6 @@
 import type { Settings } from "../../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../../tools/context.ts";
+import { once } from "../../tools/once.ts";
 import type { Connected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
 import { mayOpen, openBrowser } from "./browser.ts";
@@ -12,13 +13,13 @@ const COMES_WITHIN_MS = 15_000;
 /** The services of a server over stdio, with the page on which its person decides. */
 export function withPage(
   { services, audit, log }: Connected,
-  { page, project: { id, name = id }, store }: Settings,
+  { page, store }: Settings,
   environment: Parts["environment"],
 ): ToolServices {
-  const project = { id, name };
+  const { project } = services;
   const serve = async (): Promise<LinkedPage> => {
     const { localPage } = await import("./local-page.ts");
-    const about = `${services.environment}, project ${name}`;
+    const about = `${services.environment}, project ${project.name}`;
     return localPage({ services: all, caller: ownCaller({ store }), project }, { log, about });
   };
   const all: ToolServices = {
@@ -40,17 +41,12 @@ interface Parts {
 
 /** The page that a server opens in the browser of this machine's person, once for each run that has to be decided on. */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
-  let serving: Promise<LinkedPage> | undefined;
+  const serving = once(serve);
   const shownRuns = new Set<string>();
-  let isOffered: boolean | undefined;
   return {
-    isOffered() {
-      isOffered ??= mayOpen(page, environment);
-      return isOffered;
-    },
+    isOffered: once(() => mayOpen(page, environment)),
     async show({ runId }) {
-      serving ??= serve();
-      const local = await serving;
+      const local = await serving();
       if (local.open() > 0) return true;
       if (shownRuns.has(runId)) return local.someoneWithin(COMES_WITHIN_MS);
       shownRuns.add(runId);

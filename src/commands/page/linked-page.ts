@@ -1,11 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { PATHS } from "../../page/paths.ts";
 import { answerRuns, type StreamWatch } from "../../page/runs/runs-page.ts";
 import type { Shown } from "../../page/runs/seen.ts";
 import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
 import { pageAsset, pageFile } from "../../page/serve/assets.ts";
-import { bodyOf, refusedPost } from "../../page/serve/guard.ts";
+import { bodyOf, isSame, refusedPost } from "../../page/serve/guard.ts";
 import { pageSessions } from "../../page/serve/sessions.ts";
-import { oneTimeLinks } from "./links.ts";
 
 /** The page of this machine's user, which links open. */
 export interface LinkedPage {
@@ -75,12 +75,8 @@ function router(shown: Shown, { links, watch, about, address, triedAgain }: Part
   const sessions = pageSessions({ cookieName: `targeting-page-${new URL(address).port}` });
   const who = shown.services.person ?? shown.caller;
   const redeem = async (request: Request): Promise<Response> => {
-    const refused = refusedPost(request);
-    if (refused !== undefined) return refused;
-    const body = await bodyOf(request);
-    if (body instanceof Response) return body;
-    const { data } = body;
-    const code = typeof data === "object" && data !== null && "code" in data ? String(data.code) : "";
+    const code = await postedText(request, "code");
+    if (code instanceof Response) return code;
     const use = links.use(code);
     if (use === "used") triedAgain();
     if (use !== "fresh") return refusalAnswer(403, USED);
@@ -98,5 +94,37 @@ function router(shown: Shown, { links, watch, about, address, triedAgain }: Part
     if (session === undefined) return refusalAnswer(pathname === PATHS.page ? 403 : 401, NO_SESSION);
     if (isRead && pathname === PATHS.page) return pageFile("page", { isHead });
     return answerRuns(request, { ...session, shown }, { about, returns: false }, watch);
+  };
+}
+
+/** A text that the page has posted under a name, "" where there is none; a refusal where the page did not send it. */
+export async function postedText(request: Request, name: string): Promise<string | Response> {
+  const refused = refusedPost(request);
+  if (refused !== undefined) return refused;
+  const body = await bodyOf(request);
+  if (body instanceof Response) return body;
+  const fields = new Map<string, unknown>(Object.entries(body.data ?? {}));
+  return fields.has(name) ? String(fields.get(name)) : "";
+}
+
+const LINK_MS = 120_000;
+
+/** Keeps the codes of links of this process; each works once, within two minutes. */
+function oneTimeLinks(now: () => number) {
+  const made: { readonly code: string; readonly until: number; isUsed: boolean }[] = [];
+  return {
+    make() {
+      const code = randomBytes(32).toString("base64url");
+      made.push({ code, until: now() + LINK_MS, isUsed: false });
+      return code;
+    },
+    /** Uses a code up: `fresh`, or `used` where it was used before, or `unknown` where it is late or none of ours. */
+    use(given: string) {
+      const link = made.find(({ code }) => isSame(code, given));
+      if (link === undefined) return "unknown";
+      if (link.isUsed) return "used";
+      link.isUsed = true;
+      return link.until > now() ? "fresh" : "unknown";
+    },
   };
 }

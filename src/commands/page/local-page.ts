@@ -1,11 +1,15 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Shown } from "../../page/runs/seen.ts";
 import { refusalAnswer } from "../../page/serve/answers.ts";
 import { allowedHostnames, foreignHost } from "../../server/http/guards.ts";
 import type { Log } from "../../server/log.ts";
+import { openPort, originOf } from "../listening.ts";
 import { type LinkedPage, linkedPage } from "./linked-page.ts";
+
+/** Where the page of this machine's user is served. */
+export const LOOPBACK = "127.0.0.1";
 
 /** The page of this machine's user, on a loopback port. */
 export interface LocalPage extends LinkedPage {
@@ -17,8 +21,9 @@ export async function localPage(
   shown: Shown,
   { log, about, port = 0 }: { readonly log: Log; readonly about: string; readonly port?: number },
 ): Promise<LocalPage> {
-  const server = createServer();
-  const page = linkedPage(shown, { address: await listening(server, port), about });
+  const server = createServer().unref();
+  const address = originOf(LOOPBACK, await openPort(server, LOOPBACK, port));
+  const page = linkedPage(shown, { address, about });
   const hostnames = allowedHostnames([]);
   const serve = async (request: Request): Promise<Response> =>
     foreignHost(request.headers, hostnames) === undefined
@@ -38,14 +43,6 @@ export async function localPage(
       await once(server, "close");
     },
   };
-}
-
-async function listening(server: Server, port: number): Promise<string> {
-  server.listen(port, "127.0.0.1").unref();
-  await once(server, "listening");
-  const bound = server.address();
-  if (bound === null || typeof bound === "string") throw new TypeError("the page listens on no port");
-  return `http://127.0.0.1:${bound.port}`;
 }
 
 function failed(error: unknown, log: Log): Response {

@@ -5,20 +5,19 @@ import { SettingsError } from "../../settings/error.ts";
 import { wholeNumber } from "../../settings/forms.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ToolServices } from "../../tools/context.ts";
-import { cannotListen } from "../cannot-listen.ts";
 import { connect } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
 import { backendOf } from "../connecting/store.ts";
+import { cannotListen } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { openBrowser } from "./browser.ts";
-import { type LocalPage, localPage } from "./local-page.ts";
+import { LOOPBACK, type LocalPage, localPage } from "./local-page.ts";
 import { personHere } from "./person.ts";
 
 /** It ends when no page has been open for this time, in milliseconds. */
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
-const HOST = "127.0.0.1";
 
 /** Serves the page of this machine's state folder until a signal comes, or nobody looks any more; gives the exit code. */
 export async function runPage(line: CommandLine): Promise<number> {
@@ -35,16 +34,15 @@ export async function runPage(line: CommandLine): Promise<number> {
     backend,
     sealKey: () => seals("confirmation"),
   });
-  const { id, name = id } = settings.project;
+  const { project } = services;
   const shown = {
     services: { ...drivable(services, settings), noteDecision: audit, person: personHere(input.environment) },
     caller: ownCaller(settings),
+    project,
   };
-  const page = await localPage(
-    { ...shown, project: { id, name } },
-    { log, port, about: `${services.environment}, project ${name}` },
-  ).catch((cause: unknown) => {
-    throw cannotListen(HOST, port, cause);
+  const about = `${services.environment}, project ${project.name}`;
+  const page = await localPage(shown, { log, port, about }).catch((cause: unknown) => {
+    throw cannotListen(LOOPBACK, port, cause);
   });
   const opened = await opensPage(page, input.environment);
   if (opened) await Promise.race([asked, nobodyLooks(page.open, systemClock)]);

@@ -7,8 +7,8 @@ import { basePathOf } from "../../plans/base/base.ts";
 import { formatOfDesired } from "../../plans/file/read-desired.ts";
 import { withIds } from "../../plans/file/write-ids.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { bytesAtPath, isThere } from "./files.ts";
-import type { PlannedFile } from "./plan-file.ts";
+import { amount } from "../../platform/thousands.ts";
+import { bytesAtPath, isThere, type PlannedFile } from "./files.ts";
 import { tell, writeOver } from "./project.ts";
 
 /** The base beside a file, which the run that applies the file renews. Throws where there is none. */
@@ -47,6 +47,6 @@ export async function writeIds(
   }
   const text = await withIds(bytes.toString("utf8"), formatOfDesired(file), ids);
   await writeOver([{ path: file, pieces: [text] }]);
-  tell(`${file}: ${ids.size} ${ids.size === 1 ? "_id" : "_ids"} written`);
+  tell(`${file}: ${amount(ids.size, "_id")} written`);
   return true;
 }

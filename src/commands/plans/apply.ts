@@ -1,22 +1,20 @@
 import { endingsOf } from "../../changes/finish-run.ts";
 import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
-import { groupNamesOf, type PlanDocument } from "../../plans/plan-document.ts";
-import { readPlan } from "../../plans/plan-form.ts";
+import { groupNamesOf, type PlanDocument, readPlan } from "../../plans/plan-document.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
-import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
-import { text, toggle } from "../../settings/forms.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { checkApplicable } from "../../tools/plans/applicable.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
+import { isOn } from "../settings-input.ts";
 import { baseFileOf, baseFileOfPlan, writeIds } from "./after-apply.ts";
 import { carriedOut, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
-import { bytesAtPath, isThere } from "./files.ts";
-import { type AskedFile, planFile, printFileProblems } from "./plan-file.ts";
-import { onlyWord, type PlanProject, printLines, withProject } from "./project.ts";
+import { type AskedFile, askedFile, bytesAtPath, isThere, planFile, printFileProblems } from "./files.ts";
+import { type PlanContext, printLines, withProject } from "./project.ts";
 
 /** What is applied, and how. */
 interface ApplyLine extends AskedFile {
@@ -29,25 +27,19 @@ interface ApplyLine extends AskedFile {
  * exit code: 0 where all is done or nothing was to be done, else 1.
  */
 export async function runApply(line: CommandLine): Promise<number> {
-  const isOn = (flag: string): boolean => optionOf(line, flag, toggle) ?? false;
   const asked: ApplyLine = {
-    file: onlyWord(line, "the file of a desired state or of a plan, or the ID of a planned run,"),
-    targeting: optionOf(line, "targeting", text),
-    base: undefined,
-    prune: isOn("prune"),
-    byName: isOn("by-name"),
-    fresh: false,
-    yes: isOn("yes"),
-    writeIds: isOn("write-ids"),
+    ...askedFile(line, "the file of a desired state or of a plan, or the ID of a planned run,"),
+    yes: isOn(line, "yes"),
+    writeIds: isOn(line, "write-ids"),
   };
-  return withProject(line, "apply", async (project) => {
-    if (project.settings.readOnly) {
+  return withProject(line, "apply", async (context) => {
+    if (context.readOnly) {
       throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "plan shows what would change.");
     }
     const runId = asked.file.trim().toUpperCase();
-    if (isUlid(runId) && !(await isThere(asked.file))) return applyRun(runId, refusePlanning(asked), project);
+    if (isUlid(runId) && !(await isThere(asked.file))) return applyRun(runId, refusePlanning(asked), context);
     const plan = await planIn(asked.file);
-    return plan === undefined ? applyFile(asked, project) : applyPlan(plan, refusePlanning(asked), project);
+    return plan === undefined ? applyFile(asked, context) : applyPlan(plan, refusePlanning(asked), context);
   });
 }
 
@@ -73,9 +65,9 @@ async function planIn(file: string): Promise<PlanDocument | undefined> {
   return begin === PLAN_BEGINS ? readPlan(bytes.toString("utf8"), file) : undefined;
 }
 
-async function applyFile(asked: ApplyLine, project: PlanProject): Promise<number> {
+async function applyFile(asked: ApplyLine, context: PlanContext): Promise<number> {
   const { file } = asked;
-  const planned = await planFile(asked, project);
+  const planned = await planFile(asked, context);
   if ("problems" in planned) {
     printFileProblems(file, planned.problems);
     return 1;
@@ -85,52 +77,51 @@ async function applyFile(asked: ApplyLine, project: PlanProject): Promise<number
   if (!isApplicable(document.plan)) return 1;
   if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(file, planned, undefined)) ? 0 : 1;
   if (!(await isAgreed("Apply this?", asked.yes))) return 1;
-  const header = await kept(planned, "plan_targeting", project, planned.base && (await baseFileOf(file)));
-  const run = await carriedOut(header, project);
-  const exitCode = await printReport(run, project);
+  const header = await kept(planned, "plan_targeting", context, planned.base && (await baseFileOf(file)));
+  const run = await carriedOut(header, context);
+  const exitCode = await printReport(run, context);
   return !asked.writeIds || (await writeIds(file, planned, endingsOf(run.state))) ? exitCode : 1;
 }
 
-async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, project: PlanProject): Promise<number> {
-  checkOrigin(document, project);
+async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, context: PlanContext): Promise<number> {
+  checkOrigin(document, context);
   print(document, file);
-  checkApplicable(document, project.context);
+  checkApplicable(document, context);
   if (itemCount(document.plan) === 0) return 0;
   if (!(await isAgreed("Apply this?", yes))) return 1;
   const base = await baseFileOfPlan(file, document);
-  const header = await kept({ document, there: undefined }, "plan_targeting", project, base);
-  return printReport(await carriedOut(header, project), project);
+  const header = await kept({ document, there: undefined }, "plan_targeting", context, base);
+  return printReport(await carriedOut(header, context), context);
 }
 
 /** Applies a planned run, or goes on with one that was cut short. */
-async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, project: PlanProject): Promise<number> {
-  const { context } = project;
+async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context: PlanContext): Promise<number> {
   const run = await plannedRun(runId, context);
   const { header } = run;
   if (header.environment !== context.environment) throw otherService();
   if (run.status() === "planned") {
     const document = await documentOf(runId, context);
-    checkOrigin(document, project);
+    checkOrigin(document, context);
     print(document, runId);
     checkApplicable(document, context);
     if (itemCount(document.plan) > 0 && !(await isAgreed("Apply this?", yes))) return 1;
-    return printReport(await carriedOut(header, project), project);
+    return printReport(await carriedOut(header, context), context);
   }
   if (!isUnfinished(run)) {
     await rested(run);
-    return printReport(run, project);
+    return printReport(run, context);
   }
   const { pending, unattempted, unknown } = run.state.counts();
   if (!(await isAgreed(`Go on with it? ${pending + unattempted + unknown} are not known to be done.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);
-  return printReport(resumed, project);
+  return printReport(resumed, context);
 }
 
 /** Throws a FileError where a plan was made for another service. */
-function checkOrigin({ environment, apiUrl }: PlanDocument, project: PlanProject): void {
-  if (environment !== project.context.environment || apiUrl !== project.apiUrl) throw otherService();
+function checkOrigin({ environment, apiUrl }: PlanDocument, context: PlanContext): void {
+  if (environment !== context.environment || apiUrl !== context.apiUrl) throw otherService();
 }
 
 function otherService(): FileError {

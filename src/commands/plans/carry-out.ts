@@ -9,31 +9,20 @@ import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
 import { checkAllowed } from "../../tools/writing/allowed-targetings.ts";
-import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
 import { stopSignal } from "../stop-signal.ts";
-import { type PlanProject, tell } from "./project.ts";
+import { type PlanContext, saysYes, tell } from "./project.ts";
 
 /** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */
 export async function isAgreed(question: string, yes: boolean): Promise<boolean> {
-  if (yes) return true;
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    tell("Nothing was sent: there is no terminal to ask in, and --yes was not given.");
-    return false;
-  }
-  try {
-    if (await askInTerminal(question)) return true;
-  } catch (thrown) {
-    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
-  }
-  tell("Nothing was sent.");
-  return false;
+  const without = "Nothing was sent: there is no terminal to ask in, and --yes was not given.";
+  return yes || saysYes(question, "Nothing was sent.", without);
 }
 
 /** Keeps a plan as a run that is not started; gives its header. `base` is renewed when the run ends. */
 export async function kept(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
-  { context }: PlanProject,
+  context: PlanContext,
   base?: BaseFile,
 ): Promise<ChangeHeader> {
   const { caller } = context;
@@ -46,7 +35,7 @@ export async function kept(
  * Starts a planned run that the person agreed to, after a look at what is there now, and waits until it rests. Where
  * something has changed so that it matters, nothing is sent and the run has failed.
  */
-export async function carriedOut(header: ChangeHeader, { context }: PlanProject): Promise<ChangeRun> {
+export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");
   await checkAllowed(header.call, bytes, context);
@@ -99,7 +88,7 @@ export function forPerson(text: string): string {
 }
 
 /** Prints the report of a run. Gives the exit code: 0 where all of it is done, else 1. */
-export async function printReport(run: ChangeRun, { context }: PlanProject): Promise<0 | 1> {
+export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true });
   process.stdout.write(`${forPerson(text)}\n`);
   if (isUnfinished(run)) tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);

@@ -5,12 +5,13 @@ import { formatOfDesired } from "../../plans/file/read-desired.ts";
 import { desiredText } from "../../plans/file/write-desired.ts";
 import { givenTargeting } from "../../plans/which-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
+import { amount } from "../../platform/thousands.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
-import { text, toggle } from "../../settings/forms.ts";
-import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
+import { text } from "../../settings/forms.ts";
+import { isOn } from "../settings-input.ts";
 import { baseFor, isThere } from "./files.ts";
-import { onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
+import { onlyWord, readShowing, saysYes, tell, withProject, writeOver } from "./project.ts";
 
 /**
  * Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code.
@@ -18,15 +19,13 @@ import { onlyWord, readShowing, tell, withProject, writeOver } from "./project.t
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
-  const isForced = optionOf(line, "force", toggle) ?? false;
-  const fresh = optionOf(line, "fresh", toggle) ?? false;
-  const isBaseOnly = optionOf(line, "base-only", toggle) ?? false;
+  const [isForced, fresh, isBaseOnly] = [isOn(line, "force"), isOn(line, "fresh"), isOn(line, "base-only")];
   if (isBaseOnly && to === undefined)
     throw new SettingsError("--base-only needs --to, the file that the base belongs to");
   const format = to === undefined ? "yaml" : formatOrUsage(to);
-  return withProject(line, "export", async (project) => {
-    const targetingId = await givenTargeting(given, project.memory);
-    const there = await readShowing(project, targetingId, fresh);
+  return withProject(line, "export", async (context) => {
+    const targetingId = await givenTargeting(given, context.memory);
+    const there = await readShowing(context, targetingId, fresh);
     if (to === undefined) {
       for (const piece of desiredText(there, format)) process.stdout.write(piece);
       return 0;
@@ -35,15 +34,11 @@ export async function runExport(line: CommandLine): Promise<number> {
     // The file first: beside an older base, what is the same in file and service is no difference.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: desiredText(there, format) }, base]);
-    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${optionWords(there.options.length)}`);
+    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
     if (format === "csv" && !isBaseOnly)
       tell("In a spreadsheet, import all columns as text: opening it changes IDs and names.");
     return 0;
   });
-}
-
-function optionWords(count: number): string {
-  return `${count} ${count === 1 ? "option" : "options"}`;
 }
 
 function formatOrUsage(path: string) {
@@ -62,17 +57,7 @@ async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boole
   if (found.length === 0) return true;
   const accepted = await acceptedWords(to, there);
   const what = `${found.join(" and ")} ${found.length === 1 ? "exists" : "exist"} already. ${accepted}`;
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    tell(`${what} Nothing was written; --force replaces.`);
-    return false;
-  }
-  try {
-    if (await askInTerminal(`${what} Replace?`)) return true;
-  } catch (thrown) {
-    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
-  }
-  tell("Nothing was written.");
-  return false;
+  return saysYes(`${what} Replace?`, "Nothing was written.", `${what} Nothing was written; --force replaces.`);
 }
 
 async function acceptedWords(to: string, there: ServiceTargeting): Promise<string> {
@@ -83,7 +68,7 @@ async function acceptedWords(to: string, there: ServiceTargeting): Promise<strin
     const many = driftSince(base, there).length;
     return many === 0
       ? "Nothing was changed by others since."
-      : `Since then others made ${many} ${many === 1 ? "change" : "changes"}, which replacing it accepts.`;
+      : `Since then others made ${amount(many, "change")}, which replacing it accepts.`;
   } catch (thrown) {
     if (thrown instanceof FileError) return "Its base cannot be read.";
     throw thrown;

@@ -1,5 +1,5 @@
 import { dirname, relative, resolve, sep } from "node:path";
-import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
+import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { asPlanned } from "../../plans/look-again.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";
@@ -7,9 +7,10 @@ import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
-import { path, text, toggle } from "../../settings/forms.ts";
-import { type AskedFile, planFile, printFileProblems } from "./plan-file.ts";
-import { onlyWord, type PlanProject, printLines, withProject, writeOver } from "./project.ts";
+import { path } from "../../settings/forms.ts";
+import { isOn } from "../settings-input.ts";
+import { type AskedFile, askedFile, planFile, printFileProblems } from "./files.ts";
+import { type PlanContext, printLines, withProject, writeOver } from "./project.ts";
 
 /** How the plan of a file is shown. */
 interface PlanLine extends AskedFile {
@@ -21,25 +22,19 @@ interface PlanLine extends AskedFile {
  * Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied.
  */
 export async function runPlan(line: CommandLine): Promise<number> {
-  const isOn = (flag: string): boolean => optionOf(line, flag, toggle) ?? false;
-  if (isOn("json") && isOn("markdown"))
-    throw new SettingsError("--json and --markdown were both given: give one of them");
+  const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
+  if (asJson && asMarkdown) throw new SettingsError("--json and --markdown were both given: give one of them");
   const asked: PlanLine = {
-    file: onlyWord(line, "the file of a desired state"),
-    targeting: optionOf(line, "targeting", text),
-    base: optionOf(line, "base", path),
-    prune: isOn("prune"),
-    byName: isOn("by-name"),
-    fresh: isOn("fresh"),
-    form: isOn("json") ? "json" : isOn("markdown") ? "markdown" : "text",
+    ...askedFile(line, "the file of a desired state"),
+    form: asJson ? "json" : asMarkdown ? "markdown" : "text",
     out: optionOf(line, "out", path),
   };
-  return withProject(line, "plan", (project) => plan(asked, project));
+  return withProject(line, "plan", (context) => plan(asked, context));
 }
 
-async function plan(asked: PlanLine, project: PlanProject): Promise<number> {
+async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
   const { file } = asked;
-  const planned = await planFile(asked, project);
+  const planned = await planFile(asked, context);
   if ("problems" in planned) return printProblems(planned.problems, asked);
   const { document, there } = planned;
   const made = document.plan;

@@ -1,14 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { open, rm, stat } from "node:fs/promises";
+import { statSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import type { PlanScene } from "../../plans/make-plan.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
-import { FileError, hasCode } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
-import type { TargetingMemory } from "../../runs/backend/targeting-names.ts";
 import { failureOf } from "../../server/calls/failures.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
@@ -16,19 +15,14 @@ import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ToolContext } from "../../tools/context.ts";
-import { connect } from "../connecting/connect.ts";
+import { whileConnected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
-import { backendOf } from "../connecting/store.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
+import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
 
-/** The project that the commands of the desired state work with. */
-export interface PlanProject {
-  readonly settings: Settings;
-  readonly api: ManagementApi;
-  readonly memory: TargetingMemory;
-  readonly apiUrl: string;
-  /** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
-  readonly context: ToolContext;
+/** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
+export interface PlanContext extends ToolContext {
+  readonly management: ManagementApi;
 }
 
 /** A person at a terminal waits until a command is done: the longest time that a timer can wait. */
@@ -41,40 +35,31 @@ const ANY_TIME_MS = 2 ** 31 - 1;
 export async function withProject(
   line: CommandLine,
   command: string,
-  work: (project: PlanProject) => Promise<number>,
+  work: (context: PlanContext) => Promise<number>,
 ): Promise<number> {
   const input = inputOf(line);
   const settings = settingsFrom(input);
-  const apiUrl = apiUrlOf(settings, givenText(SETTINGS.mode, input)?.text);
-  const backend = await backendOf(settings);
-  const connected = connect(settings, {
-    backend,
-    stopping: new AbortController().signal,
-    sealKey: () => Promise.reject(new Error("a command seals nothing")),
+  checkService(settings, givenText(SETTINGS.mode, input)?.text);
+  return whileConnected(settings, async ({ services, log, redactor }) => {
+    const { management, clock } = services;
+    const { signal } = new AbortController();
+    const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+    try {
+      if (management === undefined) throw new Error("the settings name a management API, and none is connected");
+      return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
+    } catch (thrown) {
+      const { message, remedy } = failureOf(thrown, command, log);
+      tell(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
+      return 1;
+    }
   });
-  const { services } = connected;
-  const { management, memory, clock } = services;
-  const signal = new AbortController().signal;
-  const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
-  const context = { ...services, ...call, waitMs: ANY_TIME_MS };
-  try {
-    if (management === undefined) throw new Error("the settings name a management API, and none is connected");
-    return await work({ settings, api: management, memory, apiUrl, context });
-  } catch (thrown) {
-    const { message, remedy } = failureOf(thrown, command, connected.log);
-    tell(connected.redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
-    return 1;
-  } finally {
-    await connected.close();
-    await backend.close();
-  }
 }
 
-/** The address of the management API. A sandbox is used only where it was asked for by name and address. */
-function apiUrlOf({ environment }: Settings, mode: string | undefined): string {
-  if (environment.kind === "live" && environment.management !== undefined) return environment.management.url;
+/** Throws where no management API is named. A sandbox is used only where it was asked for by name and address. */
+function checkService({ environment }: Settings, mode: string | undefined): void {
+  if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {
-    if (environment.url !== undefined) return environment.url;
+    if (environment.url !== undefined) return;
     throw new SettingsError(
       "with TARGETING_MCP_MODE=sandbox this command needs TARGETING_MCP_SANDBOX_URL: it starts no sandbox by itself",
       "TARGETING_MCP_SANDBOX_URL",
@@ -99,6 +84,21 @@ export function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
+/** Asks the person; without a terminal nothing is asked. What was not done for want of a yes is told. */
+export async function saysYes(question: string, undone: string, without: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    tell(without);
+    return false;
+  }
+  try {
+    if (await askInTerminal(question)) return true;
+  } catch (thrown) {
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
+  }
+  tell(undone);
+  return false;
+}
+
 /** Without a terminal, progress is a line for this many options that were read. */
 const OPTIONS_PER_LINE = 10_000;
 
@@ -107,13 +107,13 @@ const OPTIONS_PER_LINE = 10_000;
  * before are not read again while their option is unchanged, unless `fresh`.
  */
 export async function readShowing(
-  { api, memory, context }: PlanProject,
+  { management, memory, contents, signal }: PlanContext,
   targetingId: string,
   fresh: boolean,
 ): Promise<ServiceTargeting> {
   const isTerminal = process.stderr.isTTY;
-  const there = await readTargeting(api, targetingId, {
-    ...{ signal: context.signal, store: context.contents, fresh },
+  const there = await readTargeting(management, targetingId, {
+    ...{ signal, store: contents, fresh },
     onProgress: (read, of) => {
       if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
       else if (!isTerminal && read % OPTIONS_PER_LINE === 0) tell(`${read} of ${of} options read`);
@@ -122,16 +122,6 @@ export async function readShowing(
   if (isTerminal) process.stderr.write("\r\u001b[K");
   await memory.remember([there.targeting]);
   return there;
-}
-
-/** What plans of a project are made for. */
-export function sceneOf(project: PlanProject, fresh: boolean): PlanScene {
-  const { memory, settings, apiUrl } = project;
-  const { maxChangePercent, maxDeletes, environment } = settings;
-  return {
-    ...{ memory, apiUrl, environment: environment.kind, thresholds: { maxChangePercent, maxDeletes } },
-    read: (targetingId) => readShowing(project, targetingId, fresh),
-  };
 }
 
 const COLORS: Readonly<Record<Tone, string | undefined>> = {
@@ -153,16 +143,6 @@ export function printLines(lines: readonly TonedLine[]): void {
   process.stdout.write(`${texts.join("\n")}\n`);
 }
 
-/** The mode of a file that is there. */
-async function modeOf(path: string): Promise<number | undefined> {
-  try {
-    return (await stat(path)).mode & 0o777;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
-}
-
 /**
  * Writes files beside their places, and then moves each over what is there, in order; what is there keeps its mode.
  * Throws a FileError.
@@ -177,8 +157,8 @@ export async function writeOver(
       written.push({ beside, path });
       const handle = await open(beside, "wx");
       try {
-        const mode = await modeOf(path);
-        if (mode !== undefined) await handle.chmod(mode);
+        const there = statSync(path, { throwIfNoEntry: false });
+        if (there !== undefined) await handle.chmod(there.mode & 0o777);
         for (const piece of pieces) await handle.appendFile(piece);
         await handle.datasync();
       } finally {
@@ -188,13 +168,8 @@ export async function writeOver(
     for (const { beside, path } of written) await moveOver(beside, path);
   } catch (thrown) {
     if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
-    throw new FileError(
-      `a file cannot be written (${String(thrown.code)})`,
-      "Check the folder, and that it may be written to.",
-      {
-        cause: thrown,
-      },
-    );
+    const remedy = "Check the folder, and that it may be written to.";
+    throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
   } finally {
     await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
   }

@@ -1,9 +1,9 @@
 import * as z from "zod";
-import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { toggle } from "../../settings/forms.ts";
+import type { CommandLine } from "../../settings/command-line.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { planWayBack } from "../../tools/plans/planned-way-back.ts";
+import { isOn } from "../settings-input.ts";
 import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, withProject } from "./project.ts";
 
@@ -16,10 +16,9 @@ const planned = z.looseObject({ runId: z.string().optional() });
  */
 export async function runUndo(line: CommandLine): Promise<number> {
   const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
-  const yes = optionOf(line, "yes", toggle) ?? false;
-  return withProject(line, "undo", async (project) => {
-    const { context, settings } = project;
-    if (settings.readOnly) {
+  const yes = isOn(line, "yes");
+  return withProject(line, "undo", async (context) => {
+    if (context.readOnly) {
       throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
     }
     const { text, structured } = await planWayBack(runId, context);
@@ -29,6 +28,6 @@ export async function runUndo(line: CommandLine): Promise<number> {
     if (planId === undefined) return 0;
     if (!(await isAgreed("Take this back?", yes))) return 1;
     const { header } = await plannedRun(planId, context);
-    return printReport(await carriedOut(header, project), project);
+    return printReport(await carriedOut(header, context), context);
   });
 }

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { StoppedError } from "../../api/errors.ts";
+import { hasCode } from "../../platform/file-error.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Sandbox, SandboxOptions } from "../../sandbox/index.ts";
-import type { Seed } from "../../sandbox/seed.ts";
-import type { SandboxSeed } from "../../settings/environment.ts";
+import type { SandboxSeed } from "../../settings/forms.ts";
+import { once } from "../../tools/once.ts";
 
 /** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
 export interface EmbeddedSandbox {
@@ -36,11 +37,9 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
 /** Prepares a sandbox inside this process, which starts to listen on `port` (0 takes a free one) when its address is first asked for. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
-  let reading: Promise<Seed | undefined> | undefined;
-  const seed = (): Promise<Seed | undefined> => {
-    reading ??= seedOf(choice);
-    return reading;
-  };
+  const seed = once(async () =>
+    choice === "none" ? undefined : (await import("../../sandbox/read-seed.ts")).readSeed(choice),
+  );
   return {
     seeded: async () =>
       (await seed())?.targetings.flatMap(({ _id, name }) => (_id === undefined ? [] : [{ _id, name }])) ?? [],
@@ -60,15 +59,9 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
   };
 }
 
-async function seedOf(choice: SandboxSeed): Promise<Seed | undefined> {
-  if (choice === "none") return undefined;
-  const { readSeed } = await import("../../sandbox/read-seed.ts");
-  return readSeed(choice);
-}
-
 /** An API tells of a failed connection in words of ours alone; what is wrong with the file stands in the log. */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
-  if (typeof choice === "string" || isPortTaken(cause)) return cause;
+  if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
   return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
 }
 
@@ -84,7 +77,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       sandbox.unref();
       return sandbox;
     } catch (thrown) {
-      if (!isPortTaken(thrown) || tries === PORT_TRIES) throw thrown;
+      if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
       // The process lives on meanwhile: before the first answer nothing else may keep it alive.
       await delay(PORT_WAIT_MS);
     }
@@ -98,8 +91,4 @@ export function acceptedKeys(managementKey: string, appKey: string): Keys {
     managementKeys: builtIn.includes(managementKey) ? [] : [{ key: managementKey }],
     appKeys: [appKey],
   };
-}
-
-function isPortTaken(thrown: unknown): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === "EADDRINUSE";
 }

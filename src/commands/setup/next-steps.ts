@@ -4,28 +4,25 @@ import { programFound } from "./found.ts";
 import type { Host } from "./hosts.ts";
 import { commandLine, doctorLine } from "./settings.ts";
 
-/** What was written, and where. */
-interface Written {
+/** What is written, and where. */
+export interface Task {
   readonly host: Host;
   readonly file: string;
   readonly entry: Entry;
   readonly input: SettingsInput;
+  /** Whether anything of the host was found on this machine. */
   readonly found: boolean;
-  readonly fields: Fields;
-  /** The keys that were written now. */
-  readonly keys: Fields;
 }
 
-/** What the person does next: what is still missing, then the host, a check, and a first question to the agent. */
-export async function nextSteps({
-  host,
-  file,
-  entry,
-  input,
-  found,
-  fields,
-  keys,
-}: Written): Promise<readonly string[]> {
+/**
+ * What the person does next: what is still missing, then the host, a check, and a first question to the agent. `keys`
+ * are those that were written now.
+ */
+export async function nextSteps(
+  { host, file, entry, input, found }: Task,
+  fields: Fields,
+  keys: Fields,
+): Promise<readonly string[]> {
   const env = tableOf(fields.env) ?? {};
   const names = Object.keys(entry.references);
   const referred = names.filter((variable) => !isFilledIn(env[variable]));

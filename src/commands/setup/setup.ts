@@ -1,11 +1,10 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { redactorFor } from "../../render/redact.ts";
-import { type CommandLine, didYouMean, optionOf } from "../../settings/command-line.ts";
+import { type CommandLine, didYouMean } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
-import { toggle } from "../../settings/forms.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
-import { inputOf } from "../settings-input.ts";
+import { inputOf, isOn } from "../settings-input.ts";
 import {
   bytesOf,
   checkWritable,
@@ -20,10 +19,8 @@ import {
 import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
 import { hostsFound, isHere } from "./found.ts";
 import { HOSTS, type Host } from "./hosts.ts";
-import { launchOf } from "./launch.ts";
-import { nextSteps } from "./next-steps.ts";
-import { type Person, undone } from "./person.ts";
-import { takeOut } from "./remove.ts";
+import { type Launch, launchOf } from "./launch.ts";
+import { nextSteps, type Task } from "./next-steps.ts";
 import { checkAsServer, entryOf, givenKeys, keysHeld } from "./settings.ts";
 import { linesChanged } from "./shown.ts";
 import { askInTerminal, QuestionInterrupted } from "./terminal.ts";
@@ -31,10 +28,21 @@ import { askInTerminal, QuestionInterrupted } from "./terminal.ts";
 /** What a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;
 
+/** How setup reaches the person. */
+interface Person {
+  readonly say: (text: string) => void;
+  /** Asks a question; undefined where no person can answer. */
+  readonly ask: ((question: string) => Promise<boolean>) | undefined;
+  /** The person has agreed to everything but keys. */
+  readonly agreed: boolean;
+  /** How a host starts the command that runs. */
+  readonly launch: Launch;
+}
+
 /** Writes this server into a host's configuration as the command line says; gives the exit code. */
 export async function runSetup(line: CommandLine): Promise<number> {
-  const agreed = optionOf(line, "yes", toggle) ?? false;
-  const isRemoval = optionOf(line, "remove", toggle) ?? false;
+  const agreed = isOn(line, "yes");
+  const isRemoval = isOn(line, "remove");
   const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   const say = (text: string): void => void process.stdout.write(`${text}\n`);
   try {
@@ -64,18 +72,15 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   const file = await fileOf(host, input);
   // A note, and no reason to stop: the host may be installed later, or in another place.
   const found = await isHere(host, input);
-  try {
-    const target = await targetOf(file);
+  const byHand = (): string =>
+    `Put this in by hand:\n${host.list.withFields("", host.list.fieldsOf(entry, undefined))}`;
+  return changeSafely(file, byHand, async (target) => {
     while (true) {
-      const code = await change({ host, file: target, entry, input, person, found });
+      const code = await change({ host, file: target, entry, input, found }, person);
       if (code !== undefined) return code;
       person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
     }
-  } catch (thrown) {
-    if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
-    const block = host.list.withFields("", host.list.fieldsOf(entry, undefined));
-    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. Put this in by hand:\n${block}`);
-  }
+  });
 }
 
 /**
@@ -84,12 +89,58 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
  */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
-  const file = await fileOf(host, input);
+  return changeSafely(
+    await fileOf(host, input),
+    () => "Take the entry out by hand.",
+    (target) => takeOut(host, target, input, person),
+  );
+}
+
+/** Does some work with the file that a path means. Throws a SettingsError, with what to do `byHand`, where it cannot. */
+async function changeSafely(
+  file: string,
+  byHand: () => string,
+  work: (target: string) => Promise<number>,
+): Promise<number> {
   try {
-    return await takeOut(host, await targetOf(file), input, person);
+    return await work(await targetOf(file));
   } catch (thrown) {
     if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
-    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. Take the entry out by hand.`);
+    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. ${byHand()}`);
+  }
+}
+
+/**
+ * Shows what this server's entry in a host's file is, and takes it out when the person agrees; the file as it was is
+ * kept beside it. Gives the exit code: 1 when nothing was taken out for want of a yes. Throws an UnsafeChange where the
+ * file cannot be changed safely.
+ */
+async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
+  const { text: redacted } = redactorFor([...givenKeys(input).values()]);
+  while (true) {
+    const bytes = await bytesOf(file);
+    const content = bytes && textOf(bytes);
+    const old = content === undefined ? undefined : host.list.entryIn(content);
+    if (content === undefined || old === undefined) {
+      person.say(`${file} has no entry of this server.`);
+      return 0;
+    }
+    await checkWritable(file);
+    const after = host.list.without(content);
+    person.say(`${host.title}: ${file}\n\n${redacted(linesChanged(host.list, { old }, person.launch.args))}\n`);
+    if (!person.agreed && (await person.ask?.("Take this out?")) !== true) {
+      person.say(undone(person, "Nothing was taken out", "takes it out without asking"));
+      return 1;
+    }
+    const exchanged = await exchange(file, { before: bytes, after, isPrivate: false });
+    if (exchanged.done) {
+      const held = keysHeld(old);
+      const keys =
+        held.length === 0 ? "" : `, which still holds ${held.join(" and ")}: delete it when you need it no more`;
+      person.say(`Taken out. The file as it was: ${exchanged.kept}${keys}\nRestart ${host.title}.`);
+      return 0;
+    }
+    person.say(`${file} has changed meanwhile, so that nothing was taken out yet.`);
   }
 }
 
@@ -110,19 +161,9 @@ async function hostOf(word: string | undefined, input: SettingsInput): Promise<H
   throw new SettingsError(`setup needs a host; the hosts are ${all.join(", ")}; ${here}`);
 }
 
-interface Task {
-  readonly host: Host;
-  readonly file: string;
-  readonly entry: Entry;
-  readonly input: SettingsInput;
-  readonly person: Person;
-  /** Whether anything of the host was found on this machine. */
-  readonly found: boolean;
-}
-
 /** Shows, asks and writes; gives the exit code, or undefined where the file changed while the person was asked. */
-async function change(task: Task): Promise<number | undefined> {
-  const { host, file, entry, input, person } = task;
+async function change(task: Task, person: Person): Promise<number | undefined> {
+  const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
   const content = bytes && textOf(bytes);
   const old = host.list.entryIn(content ?? "");
@@ -132,7 +173,7 @@ async function change(task: Task): Promise<number | undefined> {
     return { fields, after: host.list.withFields(content ?? "", fields) };
   };
   const show = (fields: Fields): void => {
-    const lines = linesChanged(host.list, old, fields, entry);
+    const lines = linesChanged(host.list, { old, fresh: fields }, entry.args);
     const { text } = redactorFor([...givenKeys(input).values()]);
     person.say(`${host.title}: ${file}\n\n${text(lines)}\n`);
   };
@@ -143,10 +184,10 @@ async function change(task: Task): Promise<number | undefined> {
     await checkWritable(file);
     show(first.fields);
   }
-  const keys = await keysToWrite(task, tableOf(first.fields.env) ?? {});
+  const keys = await keysToWrite(task, person, tableOf(first.fields.env) ?? {});
   const { fields, after } = withKeys(keys);
   const held = keysHeld(fields);
-  if (after === content) return keepPrivate(task, held);
+  if (after === content) return keepPrivate(file, held, person);
   if (isThereAlready) show(fields);
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode !== undefined) {
@@ -163,12 +204,12 @@ async function change(task: Task): Promise<number | undefined> {
   const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
   if (!exchanged.done) return undefined;
   person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
-  for (const line of await nextSteps({ ...task, fields, keys })) person.say(line);
+  for (const line of await nextSteps(task, fields, keys)) person.say(line);
   return 0;
 }
 
 /** Leaves a file that holds keys, and is right as it is, to its owner; gives the exit code. */
-async function keepPrivate({ file, person }: Task, held: readonly string[]): Promise<number> {
+async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
   person.say(`${file} holds ${held.join(" and ")}, and is open to others (${octal(mode)}).`);
@@ -184,7 +225,7 @@ function octal(mode: number): string {
 }
 
 /** The keys that the person wants to have in the file; `env` is what stands there without them. */
-async function keysToWrite({ file, input, person }: Task, env: Fields): Promise<Entry["values"]> {
+async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
   const keys: Record<string, string> = {};
   for (const [variable, key] of givenKeys(input)) {
     const held = env[variable];
@@ -195,4 +236,9 @@ async function keysToWrite({ file, input, person }: Task, env: Fields): Promise<
     if ((await person.ask?.(question)) === true) keys[variable] = key;
   }
   return keys;
+}
+
+/** What is said where nothing was done for want of a yes: where no person could be asked, why, and what `--yes` does. */
+function undone({ ask }: Person, what: string, withYes: string): string {
+  return ask === undefined ? `${what}: there is no terminal to ask on. --yes ${withYes}.` : `${what}.`;
 }

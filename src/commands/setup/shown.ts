@@ -1,5 +1,5 @@
 import { SETTING_LIST } from "../../settings/registry.ts";
-import { type Entry, type Fields, isReference, type ServerList, tableOf } from "./entry.ts";
+import { type Fields, isReference, type ServerList, tableOf } from "./entry.ts";
 
 const HIDDEN = "[redacted]";
 const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
@@ -8,13 +8,19 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * The lines of this server's entry that go and those that come. Nothing else of the file is shown, and of the entry no
- * value that may be a key.
+ * The lines of this server's entry that go and those that come, from `old` fields to `fresh` ones; undefined: no entry.
+ * Nothing else of the file is shown, and of the entry no value that may be a key. `args` are known to be none.
  */
-export function linesChanged(list: ServerList, old: Fields | undefined, fresh: Fields, { args }: Entry): string {
-  const linesOf = (fields: Fields) => list.withFields("", fields).trimEnd().split("\n");
-  const before = old === undefined ? [] : linesOf(shown(old, args, old));
-  const after = linesOf(shown(fresh, args, old));
+export function linesChanged(
+  list: ServerList,
+  { old, fresh }: { readonly old: Fields | undefined; readonly fresh?: Fields },
+  args: readonly string[],
+): string {
+  const linesOf = (fields: Fields | undefined): readonly string[] => {
+    const text = fields && list.withFields("", shown(fields, args, old));
+    return text?.trimEnd().split("\n") ?? [];
+  };
+  const [before, after] = [linesOf(old), linesOf(fresh)];
   const most = Math.min(before.length, after.length);
   let start = 0;
   while (start < most && before[start] === after[start]) start += 1;
@@ -24,15 +30,6 @@ export function linesChanged(list: ServerList, old: Fields | undefined, fresh: F
     ...before.slice(start, before.length - end).map((line) => `- ${line}`),
     ...after.slice(start, after.length - end).map((line) => `+ ${line}`),
   ].join("\n");
-}
-
-/** The lines of this server's entry, as those that go. */
-export function linesRemoved(list: ServerList, old: Fields, args: readonly string[]): string {
-  const lines = list
-    .withFields("", shown(old, args, old))
-    .trimEnd()
-    .split("\n");
-  return lines.map((line) => `- ${line}`).join("\n");
 }
 
 /** The fields as they may be shown; `old` are those that they replace. */

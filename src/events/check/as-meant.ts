@@ -1,3 +1,4 @@
+import { parseJson } from "../../platform/json.ts";
 import { isJsonObject } from "./catalogue.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
@@ -10,7 +11,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 export function asMeant(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;
   const { items } = event;
-  const list = typeof items === "string" ? jsonIn(items) : items;
+  const list = typeof items === "string" ? parseJson(items) : items;
   if (!Array.isArray(list)) return event;
   const entries = list.map(entryAsMeant);
   const isAsGiven = list === items && entries.every((entry, place) => entry === list[place]);
@@ -18,15 +19,6 @@ export function asMeant(event: JsonObject): JsonObject {
 }
 
 function entryAsMeant(entry: unknown): unknown {
-  const held = typeof entry === "string" ? jsonIn(entry) : undefined;
+  const held = typeof entry === "string" ? parseJson(entry) : undefined;
   return isJsonObject(held) ? held : entry;
-}
-
-/** What a text holds as JSON; undefined where it is none. */
-export function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,8 @@
 import { cellReader, needColumn } from "../../files/cells.ts";
 import type { RowShape } from "../../files/rows.ts";
+import { parseJson } from "../../platform/json.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
-import { asMeant, jsonIn } from "../check/as-meant.ts";
+import { asMeant } from "../check/as-meant.ts";
 import { misspelt } from "../check/near-names.ts";
 
 /** An event as a file gives it: whatever it holds is judged later, as the service would. */
@@ -51,7 +52,7 @@ export const mendedEventRows: RowShape<EventRow> = {
 /** The value that a cell means: a number or items; any other text stays a text, and is judged as one. */
 function meantBy(column: string, cell: string): unknown {
   const type = PARAMETERS.get(column)?.type;
-  if (type === "items") return jsonIn(cell) ?? cell;
+  if (type === "items") return parseJson(cell) ?? cell;
   const number = Number(cell);
   return type === "number" && cell.trim() !== "" && Number.isFinite(number) ? number : cell;
 }

@@ -50,118 +50,95 @@ export function subjectOf(eventName: EventName, uid: string, seed: number): Subj
   return { eventName, parameters, minimal, full: { uid, eventName, platform: "web", ...sample } };
 }
 
+function draft(about: string, title: string, body: Body, rule?: RuleName): CaseDraft {
+  return { about, title, body, ...(rule && { rule }) };
+}
+
 /** The cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences span events and stand apart. */
 export const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
-  minimal: ({ minimal }) => [{ about: "required", title: "only what is required", body: minimal }],
-  full: ({ full }) => [{ about: "all", title: "every parameter", body: full }],
+  minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
+  full: ({ full }) => [draft("all", "every parameter", full)],
   missing: missingCases,
   limit: limitCases,
   type: typeCases,
   unknown: ({ minimal }) => [
-    {
-      about: "parameter",
-      title: "a parameter that no event defines",
-      rule: "unknownParameter",
-      body: { ...minimal, not_a_parameter: "x" },
-    },
+    draft("parameter", "a parameter that no event defines", { ...minimal, not_a_parameter: "x" }, "unknownParameter"),
   ],
   misspelt: misspeltCases,
   item: itemCases,
 };
 
 function missingCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
-  const own = requiredNames(parameters).flatMap((name): CaseDraft[] => [
-    { about: name, title: `without ${name}`, rule: "requiredMissing", body: without(minimal, name) },
-    { about: `${name}-null`, title: `${name} null`, rule: "requiredNull", body: { ...minimal, [name]: null } },
+  const own = requiredNames(parameters).flatMap((name) => [
+    draft(name, `without ${name}`, without(minimal, name), "requiredMissing"),
+    draft(`${name}-null`, `${name} null`, { ...minimal, [name]: null }, "requiredNull"),
     ...(parameters[name]?.type === "string"
-      ? [
-          {
-            about: `${name}-empty`,
-            title: `${name} empty`,
-            rule: "requiredEmpty" as const,
-            body: { ...minimal, [name]: "" },
-          },
-        ]
+      ? [draft(`${name}-empty`, `${name} empty`, { ...minimal, [name]: "" }, "requiredEmpty")]
       : []),
   ]);
   return [
     ...own,
-    { about: "uid", title: "without uid", rule: "uidMissing", body: without(minimal, "uid") },
-    { about: "eventName", title: "without eventName", rule: "eventNameMissing", body: without(minimal, "eventName") },
-    { about: "eventName-empty", title: "eventName empty", rule: "eventNameEmpty", body: { ...minimal, eventName: "" } },
+    draft("uid", "without uid", without(minimal, "uid"), "uidMissing"),
+    draft("eventName", "without eventName", without(minimal, "eventName"), "eventNameMissing"),
+    draft("eventName-empty", "eventName empty", { ...minimal, eventName: "" }, "eventNameEmpty"),
   ];
 }
 
 function limitCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
   const strings = ["uid", "platform", ...namesOf(parameters, "string")];
-  const edge = (name: string, length: number, rule?: RuleName): CaseDraft => ({
-    about: `${name}-${length}`,
-    title: `${name} of ${length} multi-byte characters`,
-    ...(rule && { rule }),
-    body: { ...minimal, [name]: WIDE.repeat(length) },
-  });
-  const name = (length: number, rule: RuleName): CaseDraft => ({
-    about: `eventName-${length}`,
-    title: `eventName of ${length} characters`,
-    rule,
-    body: { ...minimal, eventName: "x".repeat(length) },
-  });
+  const edge = (name: string, length: number, rule?: RuleName): CaseDraft => {
+    const body = { ...minimal, [name]: WIDE.repeat(length) };
+    return draft(`${name}-${length}`, `${name} of ${length} multi-byte characters`, body, rule);
+  };
+  const name = (length: number, rule: RuleName): CaseDraft => {
+    const body = { ...minimal, eventName: "x".repeat(length) };
+    return draft(`eventName-${length}`, `eventName of ${length} characters`, body, rule);
+  };
   return [
     ...strings.flatMap((string) => [edge(string, STRING_LIMIT), edge(string, STRING_LIMIT + 1, "stringTooLong")]),
     name(NAME_LIMIT, "eventNameUnsupported"),
     name(NAME_LIMIT + 1, "eventNameTooLong"),
-    {
-      about: "platform-units",
-      title: `platform of ${STRING_LIMIT} characters in twice as many UTF-16 units`,
-      rule: "lengthUnclear",
-      body: { ...minimal, platform: WIDER.repeat(STRING_LIMIT) },
-    },
+    draft(
+      "platform-units",
+      `platform of ${STRING_LIMIT} characters in twice as many UTF-16 units`,
+      { ...minimal, platform: WIDER.repeat(STRING_LIMIT) },
+      "lengthUnclear",
+    ),
     ...(parameters.items === undefined ? [] : itemLimitCases(minimal)),
   ];
 }
 
 function itemLimitCases(minimal: Body): readonly CaseDraft[] {
-  const count = (items: number, rule?: RuleName): CaseDraft => ({
-    about: `items-${items}`,
-    title: `${items} items`,
-    ...(rule && { rule }),
-    body: { ...minimal, items: itemsWithId(items) },
+  const count = (items: number, rule?: RuleName): CaseDraft =>
+    draft(`items-${items}`, `${items} items`, { ...minimal, items: itemsWithId(items) }, rule);
+  const length = STRING_LIMIT + 1;
+  const strings = namesOf(ITEM_FIELDS, "string").map((name) => {
+    const body = withItem(minimal, name, WIDE.repeat(length));
+    return draft(
+      `items-${name}-${length}`,
+      `${name} of an item of ${length} multi-byte characters`,
+      body,
+      "stringTooLong",
+    );
   });
-  const strings = namesOf(ITEM_FIELDS, "string").map(
-    (name): CaseDraft => ({
-      about: `items-${name}-${STRING_LIMIT + 1}`,
-      title: `${name} of an item of ${STRING_LIMIT + 1} multi-byte characters`,
-      rule: "stringTooLong",
-      body: { ...minimal, items: [{ item_id: "item-1", [name]: WIDE.repeat(STRING_LIMIT + 1) }] },
-    }),
-  );
   return [count(ITEM_LIMIT), count(ITEM_LIMIT + 1, "tooManyItems"), ...strings];
 }
 
 function typeCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
   const wrong = (name: string, { type }: Parameter): unknown =>
     type === "string" ? 7 : type === "number" ? "7" : { item_id: name };
-  const own = Object.entries({ platform: EVENT_FIELDS.platform, ...parameters }).map(
-    ([name, parameter]): CaseDraft => ({
-      about: name,
-      title: `${name} of the wrong type`,
-      rule: "wrongType",
-      body: { ...minimal, [name]: wrong(name, parameter) },
-    }),
+  const own = Object.entries({ platform: EVENT_FIELDS.platform, ...parameters }).map(([name, parameter]) =>
+    draft(name, `${name} of the wrong type`, { ...minimal, [name]: wrong(name, parameter) }, "wrongType"),
   );
-  const ofItems = Object.entries(parameters.items === undefined ? {} : ITEM_FIELDS).map(
-    ([name, parameter]): CaseDraft => ({
-      about: `items-${name}`,
-      title: `${name} of an item of the wrong type`,
-      rule: "wrongType",
-      body: { ...minimal, items: [{ item_id: "item-1", [name]: wrong(name, parameter) }] },
-    }),
-  );
+  const ofItems = Object.entries(parameters.items === undefined ? {} : ITEM_FIELDS).map(([name, parameter]) => {
+    const body = withItem(minimal, name, wrong(name, parameter));
+    return draft(`items-${name}`, `${name} of an item of the wrong type`, body, "wrongType");
+  });
   return [
     ...own,
     ...ofItems,
-    { about: "uid", title: "uid a number", rule: "uidNotString", body: { ...minimal, uid: 7 } },
-    { about: "eventName", title: "eventName a number", rule: "eventNameNotString", body: { ...minimal, eventName: 7 } },
+    draft("uid", "uid a number", { ...minimal, uid: 7 }, "uidNotString"),
+    draft("eventName", "eventName a number", { ...minimal, eventName: 7 }, "eventNameNotString"),
   ];
 }
 
@@ -173,23 +150,17 @@ function misspeltCases({ eventName, parameters, minimal, full }: Subject): reado
     hyphen: `${eventName.replaceAll("_", "-")}-`,
     typo: eventName.slice(0, -1),
   };
-  const names = Object.entries(wrongNames).map(
-    ([about, name]): CaseDraft => ({
-      about: `eventName-${about}`,
-      title: `eventName written ${name}`,
-      rule: "eventNameUnsupported",
-      body: { ...minimal, eventName: name },
-    }),
+  const names = Object.entries(wrongNames).map(([about, name]) =>
+    draft(`eventName-${about}`, `eventName written ${name}`, { ...minimal, eventName: name }, "eventNameUnsupported"),
   );
-  const own = Object.entries(parameters).flatMap(([name, { required }]): CaseDraft[] =>
+  const own = Object.entries(parameters).flatMap(([name, { required }]) =>
     [camel(name), `${name}s`, name.toUpperCase()]
       .filter((written) => written !== name)
-      .map((written) => ({
-        about: `${name}-${written}`,
-        title: `${name} written ${written}`,
-        rule: required ? "requiredMissing" : "unknownParameter",
-        body: { ...without(minimal, name), [written]: full[name] },
-      })),
+      .map((written) => {
+        const body = { ...without(minimal, name), [written]: full[name] };
+        const rule = required ? "requiredMissing" : "unknownParameter";
+        return draft(`${name}-${written}`, `${name} written ${written}`, body, rule);
+      }),
   );
   return [...names, ...own];
 }
@@ -197,21 +168,21 @@ function misspeltCases({ eventName, parameters, minimal, full }: Subject): reado
 function itemCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
   if (parameters.items === undefined) {
     const body = { ...minimal, items: itemsWithId(1) };
-    return [{ about: "unused", title: "items on an event that takes none", rule: "itemsUnused", body }];
+    return [draft("unused", "items on an event that takes none", body, "itemsUnused")];
   }
-  const nameless = Object.entries({ first: 0, middle: 2, last: 4 }).map(
-    ([place, position]): CaseDraft => ({
-      about: place,
-      title: `the ${place} item without item_id`,
-      rule: "requiredMissing",
-      body: { ...minimal, items: itemsWithId(5).with(position, { item_name: "mug" }) },
-    }),
-  );
+  const nameless = Object.entries({ first: 0, middle: 2, last: 4 }).map(([place, position]) => {
+    const items = itemsWithId(5).with(position, { item_name: "mug" });
+    return draft(place, `the ${place} item without item_id`, { ...minimal, items }, "requiredMissing");
+  });
   return [
     ...nameless,
-    { about: "none", title: "without items", rule: "itemsMissing", body: without(minimal, "items") },
-    { about: "empty", title: "with an empty list of items", rule: "itemsMissing", body: { ...minimal, items: [] } },
+    draft("none", "without items", without(minimal, "items"), "itemsMissing"),
+    draft("empty", "with an empty list of items", { ...minimal, items: [] }, "itemsMissing"),
   ];
+}
+
+function withItem(minimal: Body, name: string, value: unknown): Body {
+  return { ...minimal, items: [{ item_id: "item-1", [name]: value }] };
 }
 
 function requiredNames(parameters: Readonly<Record<string, Parameter>>): readonly string[] {

@@ -14,19 +14,19 @@ export interface ArrivedEvent {
 export interface Expectation {
   readonly eventName: string;
   /** Parameters the event must have: objects need hold no more than these, each entry of an array must match one. */
-  readonly where?: Readonly<Record<string, unknown>>;
+  readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** Exactly so many; at least one where absent. */
-  readonly count?: number;
+  readonly count?: number | undefined;
   /** The verdict to look for; where absent `recorded`, and then none of the events meant may have been ignored or rejected. */
-  readonly verdict?: Verdict;
+  readonly verdict?: Verdict | undefined;
 }
 
 /** How the expectations hang together. */
 export interface ExpectationOptions {
   /** Each expectation's events come after those of the one before it. */
-  readonly inOrder?: boolean;
+  readonly inOrder?: boolean | undefined;
   /** All expected events come within so many milliseconds of the first. */
-  readonly withinMs?: number;
+  readonly withinMs?: number | undefined;
 }
 
 /** Whether one expectation is met, how many events were found for it, and if not met, why. */
@@ -72,7 +72,7 @@ interface Places {
 function bestStretch(
   events: readonly ArrivedEvent[],
   expect: readonly Expectation[],
-  { inOrder, withinMs }: { readonly inOrder?: boolean; readonly withinMs: number },
+  { inOrder, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
 ): { readonly start: number; readonly end: number } {
   const places = expect.map((expectation) => placesOf(events, expectation));
   let best = { start: 0, end: 0 };

@@ -1,7 +1,7 @@
+import { batch } from "@preact/signals";
 import { PATHS } from "../paths.ts";
-import type { LoginWays, Message } from "../wire.ts";
-import { applyMessages } from "./messages.ts";
-import { hello, link } from "./state.ts";
+import type { EventsMessage, LoginWays, Message, RunsMessage } from "../wire.ts";
+import { coverage, events, faults, hello, link, MOST_EVENTS, notice, runs, targetings, verdicts } from "./state.ts";
 
 const PAUSE_MS = 1000;
 /** How often a server that does not come back by itself is tried before the page says that it has ended. */
@@ -68,7 +68,7 @@ async function readUpdates(answer: Response, from: string | undefined): Promise<
   return position;
 }
 
-/** Applies one update; gives its position, where it has one. */
+/** Writes what an update says into the state, at once; gives its position, where it has one. */
 function applyUpdate(text: string): string | undefined {
   const fields = new Map(
     text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
@@ -76,6 +76,44 @@ function applyUpdate(text: string): string | undefined {
   const data = fields.get("data");
   if (data === undefined) return undefined;
   const messages: readonly Message[] = JSON.parse(data);
-  applyMessages(messages);
+  batch(() => {
+    for (const message of messages) applyMessage(message);
+  });
   return fields.get("id");
+}
+
+function applyMessage(message: Message): void {
+  switch (message.kind) {
+    case "hello":
+      hello.value = message;
+      break;
+    case "notice":
+      notice.value = message.text;
+      break;
+    case "runs":
+      applyRuns(message);
+      break;
+    case "events":
+      applyEvents(message);
+      break;
+    case "targetings":
+      targetings.value = message;
+      break;
+    case "faults":
+      faults.value = message;
+      break;
+  }
+}
+
+function applyRuns({ whole, runs: changed, gone = [] }: RunsMessage): void {
+  const all = new Map(whole ? [] : runs.value);
+  for (const run of changed) all.set(run.runId, run);
+  for (const id of gone) all.delete(id);
+  runs.value = all;
+}
+
+function applyEvents({ whole, events: arrived, counts, coverage: covered }: EventsMessage): void {
+  events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_EVENTS);
+  verdicts.value = counts;
+  if (covered !== undefined) coverage.value = covered;
 }

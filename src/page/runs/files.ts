@@ -5,6 +5,11 @@ import { planTextOf, resultLine } from "../../tools/runs/run-files.ts";
 import { pageAnswer } from "../serve/answers.ts";
 import type { RunFile } from "../wire.ts";
 
+/** Whether a run is one of a plan. */
+export function isPlan(run: Run): boolean {
+  return isChangeRun(run) && run.header.call.tool === "apply_plan";
+}
+
 /** What can be downloaded of a run. */
 export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonly RunFile[]> {
   const { runId } = run.header;
@@ -14,9 +19,8 @@ export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonl
       return [];
     }),
   );
-  const isPlan = isChangeRun(run) && run.header.call.tool === "apply_plan";
   const isBegun = run.state.objects.length > 0 && run.status() !== "needs_confirmation" && run.status() !== "planned";
-  return [...(isBegun ? ["results" as const] : []), ...kept.flat(), ...(isPlan ? ["plan" as const] : [])];
+  return [...(isBegun ? ["results" as const] : []), ...kept.flat(), ...(isPlan(run) ? ["plan" as const] : [])];
 }
 
 /** A file of a run, as a download; undefined where there is none of this name. */
@@ -25,14 +29,14 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   if (known === undefined) return undefined;
   const { runId } = run.header;
   if (known === "plan") return saved(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
-  if (known === "results") return saved(`${runId}-results.ndjson`, streamed(resultsOf(run)));
+  if (known === "results") return saved(`${runId}-results.ndjson`, resultsOf(run));
   const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
-  return saved(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, streamed(services.runs.part(runId, known)()));
+  return saved(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }
 
 /** A browser never shows it, whatever it holds. */
-function saved(name: string, content: string | ReadableStream<Uint8Array>): Response {
-  return pageAnswer(content, {
+function saved(name: string, content: string | AsyncIterable<Uint8Array>): Response {
+  return pageAnswer(typeof content === "string" ? content : ReadableStream.from(content), {
     headers: { "Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="${name}"` },
   });
 }
@@ -46,18 +50,4 @@ async function* resultsOf(run: Run): AsyncGenerator<Uint8Array> {
     const some = Array.from({ length: Math.min(LINES, count - from) }, (_, at) => resultLine(run, from + at));
     yield Buffer.from(some.join(""));
   }
-}
-
-function streamed(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const reading = pieces[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { value, done } = await reading.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    async cancel() {
-      await reading.return?.();
-    },
-  });
 }

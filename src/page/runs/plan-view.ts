@@ -34,7 +34,7 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
   const { _id, name, rename } = plan.targeting;
   const others = wayBack?.rows.filter(({ undo }) => undo !== "exact") ?? [];
   return {
-    targeting: { name, ...(_id !== undefined && { _id }), ...(rename !== undefined && { rename }) },
+    targeting: { name, _id, rename },
     changes,
     conflicts: first("conflicts", plan.conflicts, MOST_DIFFERENCES).map(shownDifference),
     drift: first("drift", plan.drift, MOST_DIFFERENCES).map(shownDifference),
@@ -56,30 +56,11 @@ function changesOfItem(plan: StatePlan, item: PlanItem, groupName: (id: string) 
   return changes.map((change) => shownChange(change, group));
 }
 
-function shownChange(
-  { kind, name, _id, from, to, added, removed, isTargeting }: ListedChange,
-  group: ListedChange["to"] = null,
-): PlanChange {
-  return {
-    kind,
-    name,
-    ...(_id !== undefined && { _id }),
-    ...(group !== null && { group: String(group) }),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && kind !== "created" && { to }),
-    ...(added !== undefined && { added }),
-    ...(removed !== undefined && { removed }),
-    ...(isTargeting && { isTargeting }),
-  };
+function shownChange({ to, ...change }: ListedChange, group: ListedChange["to"] = null): PlanChange {
+  const { kind } = change;
+  return { ...change, to: kind === "created" ? undefined : to, group: group === null ? undefined : String(group) };
 }
 
 function shownDifference({ name, _id, field, base, file, service }: Difference): PlanDifference {
-  return {
-    name,
-    field: FIELD_WORDS[field],
-    ...(_id !== undefined && { _id }),
-    ...(base !== undefined && { base }),
-    ...(file !== undefined && { file }),
-    ...(service !== undefined && { service }),
-  };
+  return { name, _id, field: FIELD_WORDS[field], base, file, service };
 }

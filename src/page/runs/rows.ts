@@ -12,8 +12,8 @@ import { countsOf, didCounts } from "../../runs/report.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
-import type { FailureRow, RunAction, RunDetail, RunRow, Waiting } from "../wire.ts";
-import { downloadOf, filesOf } from "./files.ts";
+import { type FailureRow, RUN_STATUSES, type RunAction, type RunDetail, type RunRow, type Waiting } from "../wire.ts";
+import { downloadOf, filesOf, isPlan } from "./files.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun } from "./seen.ts";
 
@@ -51,28 +51,15 @@ async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readon
 }
 
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
-  const { runId, tool, caller, targetingId, startedAt, updatedAt, status } = listed;
-  const counts = { ...NO_COUNTS, ...listed.counts };
-  const row = {
-    runId,
-    tool,
-    caller: callerName(caller),
-    status: STATUSES.find((one) => one === status) ?? "unknown",
-    counts,
-  };
+  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, status } = listed;
   const run = status === "needs_confirmation" ? await waitingOfAnyKind(runId, shown.services) : undefined;
   return {
-    ...{ ...row, startedAt, updatedAt },
-    ...(targetingId !== undefined && { targeting: targetingOf(targetingId, names) }),
-    ...(run
-      ? await waitingParts(run, shown, notApproved(run, shown))
-      : { actions: actionsOf(row.status, listed.open, shown) }),
+    ...{ runId, tool, caller: callerName(caller), startedAt, updatedAt },
+    status: RUN_STATUSES.find((one) => one === status) ?? "unknown",
+    counts: { ...NO_COUNTS, ...listed.counts },
+    targeting: _id === undefined ? undefined : { _id, name: names.get(_id) },
+    ...(run ? await waitingParts(run, shown, shown) : { actions: actionsOf(status, listed.open, shown) }),
   };
-}
-
-function targetingOf(_id: string, names: ReadonlyMap<string, string>): NonNullable<RunRow["targeting"]> {
-  const name = names.get(_id);
-  return { _id, ...(name !== undefined && { name }) };
 }
 
 /** One run with everything beneath its row; undefined where there is none that this person may see. */
@@ -103,19 +90,15 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const asked = isChangeRun(run) || isApproval(run) ? run.state.facts.asked : undefined;
   const { unknown, unattempted, pending } = state.counts();
   return {
-    ...{
-      runId,
-      caller: callerName(caller),
-      environment,
-      tool: state.facts?.tool ?? header.call.tool,
-      status: run.status(),
-      counts: countsOf(state),
-    },
-    ...{ startedAt: createdAt, updatedAt: changedAt(header, state), requests: state.requests },
-    ...(asked !== undefined && { decided: askedWords(asked) }),
-    ...(await standsStill(run, shown)),
+    ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
+    tool: state.facts?.tool ?? header.call.tool,
+    status: run.status(),
+    counts: countsOf(state),
+    updatedAt: changedAt(header, state),
+    decided: asked && askedWords(asked),
+    standsStill: await standsStill(run, shown),
     ...(waiting
-      ? await waitingParts(waiting, shown, notApproved(run, to))
+      ? await waitingParts(waiting, shown, to)
       : isOwn
         ? await withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
         : { actions: [] }),
@@ -123,14 +106,10 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
 }
 
 /** What is said of a run that no process drives although nothing of this machine stopped it. */
-async function standsStill(run: Run, { services: { runs } }: Shown): Promise<Pick<RunRow, "standsStill">> {
-  if (run.status() !== "interrupted") return {};
-  if (await runs.isToBeTakenUp(run.header.runId)) return { standsStill: STANDS_STILL.onStore };
-  return run.state.stopped === undefined ? { standsStill: STANDS_STILL.onMachine } : {};
-}
-
-function isPlan(run: Run): boolean {
-  return isChangeRun(run) && run.header.call.tool === "apply_plan";
+async function standsStill(run: Run, { services: { runs } }: Shown): Promise<string | undefined> {
+  if (run.status() !== "interrupted") return undefined;
+  if (await runs.isToBeTakenUp(run.header.runId)) return STANDS_STILL.onStore;
+  return run.state.stopped === undefined ? STANDS_STILL.onMachine : undefined;
 }
 
 /**
@@ -155,7 +134,7 @@ async function withUndo(
   const off = isDriven ? [] : all.filter((action) => action === "undo" || action === "resume");
   return {
     actions: all,
-    ...(off.length > 0 && { disabled: Object.fromEntries(off.map((action) => [action, ENDED])) }),
+    disabled: off.length > 0 ? Object.fromEntries(off.map((action) => [action, ENDED])) : undefined,
   };
 }
 
@@ -167,26 +146,26 @@ function mayGoBack(run: Run): boolean {
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
-/** What a row says of a run that waits for a decision; `own` is why this person may not approve it. */
+/** What a row says of a run that waits for a decision to the person who is shown it. */
 async function waitingParts(
   run: ChangeRun | ApprovalRun,
   shown: Shown,
-  own: string | undefined,
+  to: Shown,
 ): Promise<Pick<RunRow, "project" | "waiting" | "actions" | "disabled">> {
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return { actions: [] };
   const isDriven = await canBeDriven(run, shown);
-  const why = waits.stale === undefined ? (isDriven ? own : ENDED) : STALE;
+  const why = waits.stale === undefined ? (isDriven ? notApproved(run, to) : ENDED) : STALE;
   const waiting: Waiting = {
     ...{ effect, parts: waits.parts, expiresAt: waits.until },
     ...lostAndUndoable(waits.parts, shown.services.keep.days),
-    ...(waits.stale !== undefined && { stale: [waits.stale] }),
-    ...(!isDriven && { ended: true }),
+    stale: waits.stale === undefined ? undefined : [waits.stale],
+    ended: isDriven ? undefined : true,
   };
   return {
     ...{ project: isDriven ? shown.project.name : run.header.project, waiting },
     actions: shown.services.readOnly ? [] : ["approve", "decline"],
-    ...(why !== undefined && { disabled: { approve: why } }),
+    disabled: why === undefined ? undefined : { approve: why },
   };
 }
 
@@ -202,7 +181,3 @@ function failureRow({ outcome, count, places, byLine, message, remedy }: ReturnT
 }
 
 const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };
-const STATUSES = [
-  ...(["succeeded", "partial", "failed", "unknown", "running"] as const),
-  ...(["interrupted", "cancelled", "planned", "needs_confirmation"] as const),
-];

@@ -51,10 +51,10 @@ function fits({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern
   return told.some((one) => pattern.test(one));
 }
 
-interface Counted {
+interface Counted extends CoverageRow {
   count: number;
   wrong: number;
-  readonly parameters: Map<string, number>;
+  readonly parameters: Record<string, number>;
 }
 
 /** Counts what arrived of each event of the documents (event-tracking-api 2.2), each event once, as it is asked for. */
@@ -74,24 +74,18 @@ export function coverageCounter(log: EventLog): () => readonly CoverageRow[] {
       entry.count += 1;
       if (event.verdict !== "recorded") entry.wrong += 1;
       for (const name of Object.keys(body)) {
-        const times = entry.parameters.get(name);
-        if (times !== undefined) entry.parameters.set(name, times + 1);
+        if (Object.hasOwn(entry.parameters, name)) entry.parameters[name] = (entry.parameters[name] ?? 0) + 1;
       }
     }
-    return [...counted].map(([name, { count, wrong, parameters }]) => ({
-      name,
-      count,
-      wrong,
-      parameters: Object.fromEntries(parameters),
-    }));
+    return structuredClone([...counted.values()]);
   };
 }
 
 function emptyCoverage(): ReadonlyMap<string, Counted> {
   return new Map(
-    Object.entries<EventSpec>(EVENTS).map(([name, { parameters }]) => [
-      name,
-      { count: 0, wrong: 0, parameters: new Map(Object.keys(parameters).map((parameter) => [parameter, 0])) },
-    ]),
+    Object.entries<EventSpec>(EVENTS).map(([name, { parameters: known }]) => {
+      const parameters = Object.fromEntries(Object.keys(known).map((parameter) => [parameter, 0]));
+      return [name, { name, count: 0, wrong: 0, parameters }];
+    }),
   );
 }

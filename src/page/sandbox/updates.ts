@@ -14,8 +14,6 @@ interface Position {
   readonly faults: number;
 }
 
-const NOWHERE: Position = { newest: -1, cleared: -1, state: -1, faults: -1 };
-
 /** What the pages of a sandbox are told: the events that arrive, its targetings, and its faults. */
 export function sandboxUpdates(world: World): StreamSource<Message> {
   // Positions of a process that has ended mean nothing here.
@@ -57,6 +55,6 @@ export function sandboxUpdates(world: World): StreamSource<Message> {
 
 function positionOf(told: string | undefined, process: string): Position {
   const [of, ...numbers] = (told ?? "").split(".");
-  const [newest = -1, cleared = -1, state = -1, faults = -1] = numbers.map(Number);
-  return of === process ? { newest, cleared, state, faults } : NOWHERE;
+  const [newest = -1, cleared = -1, state = -1, faults = -1] = of === process ? numbers.map(Number) : [];
+  return { newest, cleared, state, faults };
 }

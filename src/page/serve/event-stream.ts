@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { pageAnswer } from "./answers.ts";
 
 /** What a stream of updates tells. */
@@ -77,7 +78,7 @@ export function eventStream<Message>(
   return pageAnswer(stream, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
 }
 
-/** The changes of a source one after another, at most ten a second. */
+/** The changes of a source one after another, at most four a second. */
 function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal | undefined) {
   let isChanged = true;
   let isOver = signal?.aborted ?? false;
@@ -106,9 +107,7 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
     async next(): Promise<boolean> {
       if (!isChanged && !isOver) await woken(SIGN_OF_LIFE_MS);
       const early = last + EVERY_MS - Date.now();
-      if (early > 0 && !isOver) {
-        await new Promise<void>((resolve) => setTimeout(resolve, early).unref());
-      }
+      if (early > 0 && !isOver) await delay(early, undefined, { ref: false });
       last = Date.now();
       isChanged = false;
       return !isOver;

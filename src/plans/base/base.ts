@@ -47,15 +47,7 @@ export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: str
 
 /** An option as a base has it. */
 export function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
-  return {
-    _id,
-    name,
-    parent,
-    type,
-    ...(exposeChildren !== undefined && { exposeChildren }),
-    contexts: contexts.length,
-    digest,
-  };
+  return { _id, name, parent, type, exposeChildren, contexts: contexts.length, digest };
 }
 
 /** The text of a base, piece by piece: a line about the targeting, then one for each option. */

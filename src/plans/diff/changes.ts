@@ -1,24 +1,28 @@
+import * as z from "zod";
+import type { Fixed } from "../../platform/json.ts";
 import type { ParentRef, ShownValue, StatePlan } from "./plan.ts";
+import { shownValue } from "./plan-schema.ts";
 
 /** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
 /** One change of one object, as it is listed. */
-export interface ListedChange {
-  readonly kind: ListedChangeKind;
-  readonly _id?: string | undefined;
+export const listedChange = z.object({
+  _id: z.string().optional(),
   /** The name that it has, or gets where it is created. */
-  readonly name: string;
+  name: z.string(),
+  kind: z.enum(CHANGE_KINDS),
   /** Of renames the names, of moves the names of groups (null: top level), of settings the values. */
-  readonly from?: ShownValue | undefined;
-  readonly to?: ShownValue | undefined;
+  from: shownValue.optional(),
+  to: shownValue.optional(),
   /** How many Context IDs come and go. */
-  readonly added?: number | undefined;
-  readonly removed?: number | undefined;
+  added: z.int().optional(),
+  removed: z.int().optional(),
   /** The targeting itself is meant. */
-  readonly isTargeting?: true | undefined;
-}
+  isTargeting: z.literal(true).optional(),
+});
+export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
 /** Every change of a plan, kind by kind. `groupName` gives the name of a group that is there. */
 export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {

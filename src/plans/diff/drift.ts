@@ -1,8 +1,7 @@
-import type { Base } from "../base/base.ts";
-import type { ServiceTargeting } from "../base/service-targeting.ts";
+import type { Base, BaseOption } from "../base/base.ts";
+import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import type { Desired, Problem } from "../file/desired.ts";
-import type { Difference, StatePlan } from "./plan.ts";
-import { changedSince } from "./since-base.ts";
+import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
 /** What others changed in a targeting since its base was written, object by object. */
 export function driftSince(base: Base, there: ServiceTargeting): readonly Difference[] {
@@ -21,6 +20,35 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
       drift.push({ _id: option._id, name: option.name, field: "added", service: option.name });
   }
   return drift;
+}
+
+/** What others changed on an option since the base, field by field. `groupName` gives the name of a group by its ID. */
+export function changedSince(
+  base: BaseOption,
+  there: ServiceOption,
+  groupName: (id: string) => string,
+): readonly Difference[] {
+  const { _id, name } = there;
+  return differingFields(base, there).map(([field, before, now]) => {
+    const told = (value: ShownValue) => (field === "parent" && typeof value === "string" ? groupName(value) : value);
+    return { _id, name, field, base: told(before), service: told(now) };
+  });
+}
+
+/** The fields in which an option differs from what it was, with both values: of its group the ID. */
+export function differingFields(
+  was: BaseOption | SeenOption,
+  there: ServiceOption,
+): readonly (readonly [field: DifferingField, before: ShownValue, now: ShownValue])[] {
+  const fields = [
+    ["name", was.name, there.name],
+    ["parent", was.parent, there.parent],
+    ["type", was.type, there.type],
+    ["exposeChildren", was.exposeChildren ?? false, there.exposeChildren ?? false],
+  ] as const;
+  const differing = fields.filter(([, before, now]) => before !== now);
+  if (was.digest === there.digest) return differing;
+  return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
 /**
@@ -50,15 +78,8 @@ function planned({ items, targeting }: StatePlan, there: ServiceTargeting): read
   const names = new Map(there.options.map(({ _id, name }) => [_id, name]));
   const parentName = (parent: string | null): string | null => (parent === null ? null : (names.get(parent) ?? parent));
   const drift: Difference[] = [];
-  if (targeting.rename !== undefined) {
-    drift.push({
-      _id: targeting._id,
-      name: targeting.name,
-      field: "name",
-      file: targeting.rename,
-      service: targeting.name,
-    });
-  }
+  const { _id, name, rename } = targeting;
+  if (rename !== undefined) drift.push({ _id, name, field: "name", file: rename, service: name });
   for (const item of items) {
     if (item.kind === "create") {
       drift.push({ name: item.name, field: "deleted", file: item.name, line: item.line });

@@ -1,11 +1,8 @@
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { ContextsWish } from "../file/desired.ts";
-import type { DesiredRow, Service } from "./match.ts";
+import type { DesiredRow, Sides } from "./match.ts";
 import type { WantedPlace, WantedPlaces } from "./places.ts";
-import type { ContextsChange, Difference, DifferingField, ShownValue } from "./plan.ts";
-
-/** The verdict on one field: unchanged, a wanted change, a change of others, or a conflict of both. */
-type FieldVerdict = "same" | "wanted" | "drift" | "conflict";
+import type { ContextsChange, DifferingField, ShownValue } from "./plan.ts";
 
 /** The fields of an option that are to change. */
 export interface FieldChanges {
@@ -15,76 +12,59 @@ export interface FieldChanges {
   contexts?: ContextsChange;
 }
 
-/** The lists that collect differences. */
-export interface Findings {
-  readonly drift: Difference[];
-  readonly conflicts: Difference[];
-}
-
-/** What a comparison needs besides the row. */
-export interface ComparisonContext {
-  readonly wanted: WantedPlaces;
-  readonly service: Service;
-  readonly told: Findings;
-  readonly groupName: (id: string) => string;
-}
-
 /** Compares a row with its option and its base, field by field. Gives what is to change. */
-export function compareRow(
-  row: DesiredRow,
-  there: ServiceOption,
-  { wanted, service, told, groupName }: ComparisonContext,
-): FieldChanges {
+export function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces, sides: Sides): FieldChanges {
+  const { service, conflicts, groupName } = sides;
   const { option, base } = row;
   const changes: FieldChanges = {};
-  const tell = tellerOf(row, there, told);
-  const name = tell("name", {
+  const tell = tellerOf(row, there, sides);
+  const isNamed = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
     base: base && side(base.name),
     service: side(there.name),
   });
-  if (name === "wanted" && option.name !== undefined) changes.name = option.name;
+  if (isNamed && option.name !== undefined) changes.name = option.name;
   const parentSide = (parent: string | null): Side => ({
     key: parent,
     told: parent === null ? null : groupName(parent),
   });
   const place = wanted.place(row);
-  const parent = tell("parent", {
+  const isMoved = tell("parent", {
     file: placeSide(place, groupName),
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
   // A group that is gone cannot take anything in.
   const isLost = place.kind === "there" && !service.byId.has(place._id);
-  if (parent === "wanted" && isLost) {
+  if (isMoved && isLost) {
     const file = groupName(place._id);
-    told.conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
-  } else if (parent === "wanted") changes.place = place;
+    conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
+  } else if (isMoved) changes.place = place;
   if (there.type === "collection") {
-    const expose = tell("exposeChildren", {
+    const isSet = tell("exposeChildren", {
       file: option.exposeChildren === undefined ? undefined : side(option.exposeChildren),
       base: base && side(base.exposeChildren ?? false),
       service: side(there.exposeChildren ?? false),
     });
-    if (expose === "wanted" && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
+    if (isSet && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
   }
   const contexts = compareContexts(option.contexts, row, there, tell);
   if (contexts !== undefined) changes.contexts = contexts;
   return changes;
 }
 
-/** Decides about a field, and notes drift and conflicts. */
-type Teller = (field: DifferingField, values: Sided) => FieldVerdict;
+/** Whether the file wants another value of a field, and may have it. */
+type Teller = (field: DifferingField, values: Sided) => boolean;
 
-function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, told: Findings): Teller {
-  return (field, values) => {
-    const verdict = verdictOf(values);
-    if (verdict !== "drift" && verdict !== "conflict") return verdict;
-    const { file, base, service } = values;
-    const sides = { base: base?.told, ...(file !== undefined && { file: file.told }), service: service.told };
-    const list = verdict === "drift" ? told.drift : told.conflicts;
-    list.push({ _id, name, field, ...sides, line: option.line });
-    return verdict;
+/** Three-way: looks at what the file says against what it was and what it is, and notes drift and conflicts. */
+function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
+  return (field, { file, base, service }) => {
+    if (file?.key === service.key) return false;
+    if (base === undefined || base.key === service.key) return file !== undefined;
+    const told = { base: base.told, file: file?.told, service: service.told };
+    const isDrift = file === undefined || file.key === base.key;
+    (isDrift ? drift : conflicts).push({ _id, name, field, ...told, line: option.line });
+    return false;
   };
 }
 
@@ -113,15 +93,6 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   return { key: place.row, told: place.row.option.name ?? "" };
 }
 
-/** Three-way: what the file says against what it was and what it is. */
-function verdictOf({ file, base, service }: Sided): FieldVerdict {
-  if (file?.key === service.key) return "same";
-  const isDrift = base !== undefined && base.key !== service.key;
-  if (file === undefined) return isDrift ? "drift" : "same";
-  if (!isDrift) return "wanted";
-  return file.key === base.key ? "drift" : "conflict";
-}
-
 function compareContexts(
   wish: ContextsWish | undefined,
   { base }: DesiredRow,
@@ -129,12 +100,12 @@ function compareContexts(
   tell: Teller,
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);
-  const verdict = tell("contexts", {
+  const isWanted = tell("contexts", {
     file: exact === undefined ? undefined : { key: exact, told: wish?.ids.length ?? 0 },
     base: base && { key: base.digest, told: base.contexts },
     service: { key: there.digest, told: there.contexts.length },
   });
-  if (wish === undefined || (exact !== undefined && verdict !== "wanted")) return undefined;
+  if (wish === undefined || (exact !== undefined && !isWanted)) return undefined;
   const held = new Set(there.contexts);
   const add = wish.ids.filter((id) => !held.has(id));
   if (exact === undefined) return add.length === 0 ? undefined : { add, remove: [] };

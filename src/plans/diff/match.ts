@@ -1,14 +1,15 @@
 import type { Base, BaseOption } from "../base/base.ts";
+import { groupedBy } from "../base/grouped-by.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
+import type { Difference } from "./plan.ts";
 
-/** The options of an existing targeting, by ID and by name. */
+/** The options of an existing targeting, by ID, by name, and by group: null for the top level. */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
   readonly byName: ReadonlyMap<string, readonly ServiceOption[]>;
-  /** How many sub-options each group has. */
-  readonly subOptions: ReadonlyMap<string, number>;
+  readonly byParent: ReadonlyMap<string | null, readonly ServiceOption[]>;
 }
 
 /** A row of the file, and the option that it means on the other two sides. */
@@ -23,28 +24,32 @@ export interface DesiredRow {
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
-/** What a file is planned against. */
+/** What a file is planned against, and what is found on the way. */
 export interface Sides {
   readonly desired: Desired;
-  readonly base: Base | undefined;
+  /** The state that the file was exported from; undefined where none is known. */
+  readonly base?: Base | undefined;
   readonly service: Service;
-  /** Names alone are identity. */
+  /** Whether options that stood in the base and are gone from the file are deleted; needs a base. */
+  readonly prune: boolean;
+  /** Whether names alone are identity. */
   readonly byName: boolean;
   readonly problems: Problems;
+  readonly drift: Difference[];
+  readonly conflicts: Difference[];
+  /** The name of a group by its ID. */
+  readonly groupName: (id: string) => string;
 }
 
 /** Indexes the options of a targeting; empty where it is to be created. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
-  const byName = new Map<string, ServiceOption[]>();
-  const subOptions = new Map<string, number>();
-  for (const option of options) {
-    const named = byName.get(option.name);
-    if (named === undefined) byName.set(option.name, [option]);
-    else named.push(option);
-    if (option.parent !== null) subOptions.set(option.parent, (subOptions.get(option.parent) ?? 0) + 1);
-  }
-  return { options, byId: new Map(options.map((one) => [one._id, one])), byName, subOptions };
+  return {
+    options,
+    byId: new Map(options.map((one) => [one._id, one])),
+    byName: groupedBy(options, ({ name }) => name),
+    byParent: groupedBy(options, ({ parent }) => parent),
+  };
 }
 
 /** Finds the option of each row: by `_id` where it has one, else by its name. */

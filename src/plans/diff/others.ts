@@ -1,11 +1,10 @@
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
-import type { Findings } from "./fields.ts";
+import { changedSince } from "./drift.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { nameOf, type WantedPlaces } from "./places.ts";
-import { changedSince } from "./since-base.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
-export function compareGone(row: DesiredRow, wanted: WantedPlaces, told: Findings): void {
+export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
   const place = wanted.place(row);
@@ -17,8 +16,7 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, told: Finding
     (parent !== undefined && parent !== base.parent) ||
     (exposeChildren ?? false) !== (base.exposeChildren ?? false) ||
     (contexts !== undefined && !contexts.atLeast && digestOfContexts(contexts.ids) !== base.digest);
-  const difference = { _id: base._id, name: base.name, field: "deleted" as const, line: option.line };
-  (isChanged ? told.conflicts : told.drift).push(difference);
+  (isChanged ? conflicts : drift).push({ _id: base._id, name: base.name, field: "deleted", line: option.line });
 }
 
 /** Options without a row: those to be deleted, and those that only one side has. */
@@ -31,42 +29,35 @@ export interface Unnamed {
  * Looks at options that no row speaks of. With `prune` those that stood in the base are deleted, unless others changed
  * them since, or gave them sub-options, which is a conflict. What others added is listed, and stays.
  */
-export function compareOthers(
-  rows: readonly DesiredRow[],
-  sides: Sides,
-  {
-    prune,
-    told,
-    groupName,
-  }: { readonly prune: boolean; readonly told: Findings; readonly groupName: (id: string) => string },
-): Unnamed {
-  const { base, service } = sides;
+export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
+  const { base, service, prune, byName, drift, conflicts, groupName } = sides;
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
   const others = service.options.filter(({ _id }) => !named.has(_id));
-  if (base === undefined) return { deleted: [], onlyThere: sides.byName ? others : [] };
+  if (base === undefined) return { deleted: [], onlyThere: byName ? others : [] };
   const deleted: ServiceOption[] = [];
   const since = givenSince(sides);
   for (const there of others) {
-    const before = base.options.get(there._id);
+    const { _id, name } = there;
+    const before = base.options.get(_id);
     if (before === undefined) {
-      const added = { _id: there._id, name: there.name, field: "added" as const, service: there.name };
-      told.drift.push(added);
+      drift.push({ _id, name, field: "added", service: name });
       continue;
     }
     const changes = changedSince(before, there, groupName);
-    if (!prune) {
-      told.drift.push(...changes);
-      continue;
+    const given = since.get(_id) ?? 0;
+    if (!prune) drift.push(...changes);
+    else if (changes.length === 0 && given === 0) deleted.push(there);
+    else {
+      conflicts.push(...changes.map((change) => ({ ...change, file: "deleted" })));
+      if (given > 0) conflicts.push({ _id, name, field: "subOptions", file: "deleted", service: given });
     }
-    const given = since.get(there._id) ?? 0;
-    told.conflicts.push(...changes.map((change) => ({ ...change, file: "deleted" })));
-    if (given > 0) {
-      const about = { _id: there._id, name: there.name, field: "subOptions" as const };
-      told.conflicts.push({ ...about, file: "deleted", service: given });
-    }
-    if (changes.length === 0 && given === 0) deleted.push(there);
   }
-  tellGone(named, rows, sides, prune, told);
+  if (prune) return { deleted, onlyThere: [] };
+  // What is in neither file nor service: unless the file removes it as well, others did.
+  const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
+  for (const { _id, name } of base.options.values()) {
+    if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
+  }
   return { deleted, onlyThere: [] };
 }
 
@@ -77,21 +68,6 @@ function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
     if (parent !== null && base?.options.get(_id)?.parent !== parent) given.set(parent, (given.get(parent) ?? 0) + 1);
   }
   return given;
-}
-
-/** What stood in the base and is in neither file nor service: listed as drift, unless the file removes it as well. */
-function tellGone(
-  named: ReadonlySet<string>,
-  rows: readonly DesiredRow[],
-  { base, service }: Sides,
-  prune: boolean,
-  told: Findings,
-): void {
-  if (prune || base === undefined) return;
-  const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
-  for (const { _id, name } of base.options.values()) {
-    if (!service.byId.has(_id) && !named.has(_id) && !inFile.has(_id)) told.drift.push({ _id, name, field: "deleted" });
-  }
 }
 
 /** Rows that keep their place in a group that is deleted. */

@@ -1,4 +1,4 @@
-import { type Problems, quoted } from "../file/desired.ts";
+import { quoted } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 
 /** Where a row wants its option: not said, the top level, a group that is there, or one that another row creates. */
@@ -107,16 +107,13 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
   if (isGroup && (place.kind === "there" || place.kind === "row")) {
     problems.add(spot, `${nameOf(row)} is a group: it cannot stand below a group`, "Put it at the top level.");
   }
-  checkGroup(row, place, service.byId.get(place.kind === "there" ? place._id : "")?.type, problems);
-}
-
-function checkGroup(row: DesiredRow, place: WantedPlace, type: string | undefined, problems: Problems): void {
-  if (place.kind !== "there" || type !== "atomic") return;
-  problems.add(
-    row.option.spots.parent ?? row.option,
-    `${nameOf(row)} is to go into an option that is no group`,
-    "Only a group, an option of type collection, has sub-options.",
-  );
+  if (place.kind === "there" && service.byId.get(place._id)?.type === "atomic") {
+    problems.add(
+      spot,
+      `${nameOf(row)} is to go into an option that is no group`,
+      "Only a group, an option of type collection, has sub-options.",
+    );
+  }
 }
 
 /** A row in words. */

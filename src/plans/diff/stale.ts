@@ -1,4 +1,5 @@
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base/service-targeting.ts";
+import { differingFields } from "./drift.ts";
 import { type Service, serviceOf } from "./match.ts";
 import type {
   ChangeItem,
@@ -7,6 +8,7 @@ import type {
   Difference,
   DifferingField,
   ParentRef,
+  PlannedTargeting,
   ShownValue,
   StatePlan,
 } from "./plan.ts";
@@ -25,26 +27,9 @@ export interface Looked {
  * differences pass.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {
-  const service = serviceOf(there);
-  const look = new Look(
-    items,
-    service,
-    items.flatMap((item) => (item.kind === "create" ? [] : [item._id])),
-  );
+  const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();
-  if (there !== undefined && targeting._id !== undefined && targeting.rename !== undefined) {
-    const { name } = there.targeting;
-    if (name !== targeting.name && name !== targeting.rename) {
-      look.stale.push({
-        _id: targeting._id,
-        name: targeting.name,
-        field: "name",
-        planned: targeting.name,
-        service: name,
-      });
-    }
-  }
-  if (there !== undefined && targeting.delete) look.deletedTargeting(there, targeting.name);
+  if (there !== undefined) look.targeting(targeting, there);
   for (const [index, item] of items.entries()) {
     const isDone =
       item.kind === "create" ? look.creation(item) : item.kind === "change" ? look.change(item) : look.deletion(item);
@@ -60,15 +45,18 @@ class Look {
   /** What the plan itself changes may free its name. */
   readonly #own: ReadonlySet<string>;
 
-  constructor(items: StatePlan["items"], service: Service, own: readonly string[]) {
+  constructor(items: StatePlan["items"], service: Service) {
     this.#items = items;
     this.#service = service;
-    this.#own = new Set(own);
+    this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /** With a targeting goes only what was planned for. */
-  deletedTargeting({ targeting, options }: ServiceTargeting, name: string): void {
-    if (targeting.name !== name) this.#tell({ _id: targeting._id, name }, "name", name, targeting.name);
+  /** Its name, where the plan changes that or deletes it; with a targeting goes only what was planned for. */
+  targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
+    if (rename === undefined && !isDeleted) return;
+    const isKnown = targeting.name === name || targeting.name === rename;
+    if (!isKnown) this.#tell({ _id: targeting._id, name }, "name", name, targeting.name);
+    if (!isDeleted) return;
     for (const option of options) if (!this.#own.has(option._id)) this.#tell(option, "added");
   }
 
@@ -76,7 +64,7 @@ class Look {
     // What the plan itself changes frees its name, and is not what is to be created, however much it looks like it.
     const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
-    if (holder !== undefined) this.#taken(item.name, holder);
+    if (holder !== undefined) this.#tell({ _id: holder._id, name: item.name }, "name", undefined, item.name);
     this.#group(item.parent, item.name);
     return false;
   }
@@ -120,7 +108,7 @@ class Look {
     if (name !== undefined) {
       field("name", there.name === name, there.name === seen.name, seen.name, there.name);
       const other = this.#service.byName.get(name)?.find((one) => one._id !== _id && !this.#own.has(one._id));
-      if (other !== undefined) this.#taken(name, other);
+      if (other !== undefined) this.#tell({ _id: other._id, name }, "name", undefined, name);
     }
     if (parent !== undefined) {
       const isDone = this.#isIn(parent, there);
@@ -145,13 +133,8 @@ class Look {
   deletion({ _id, seen }: DeleteItem): boolean {
     const there = this.#service.byId.get(_id);
     if (there === undefined) return true;
-    const subOptions = this.#service.subOptions.get(_id) ?? 0;
-    if (there.name !== seen.name) this.#tell(there, "name", seen.name, there.name);
-    if (there.parent !== seen.parent) this.#tell(there, "parent", seen.parent, there.parent);
-    if (there.type !== seen.type) this.#tell(there, "type", seen.type, there.type);
-    const [now, then] = [there.exposeChildren ?? false, seen.exposeChildren ?? false];
-    if (now !== then) this.#tell(there, "exposeChildren", then, now);
-    if (there.digest !== seen.digest) this.#tell(there, "contexts", seen.contexts, there.contexts.length);
+    const subOptions = this.#service.byParent.get(_id)?.length ?? 0;
+    for (const [field, planned, service] of differingFields(seen, there)) this.#tell(there, field, planned, service);
     if (subOptions !== (seen.subOptions ?? 0)) this.#tell(there, "subOptions", seen.subOptions ?? 0, subOptions);
     return false;
   }
@@ -159,18 +142,7 @@ class Look {
   #group(parent: ParentRef, name: string): void {
     if (parent === null || !("_id" in parent)) return;
     const group = this.#service.byId.get(parent._id);
-    if (group?.type === "collection") return;
-    this.stale.push({
-      _id: parent._id,
-      name,
-      field: "parent",
-      planned: parent._id,
-      ...(group !== undefined && { service: group.type }),
-    });
-  }
-
-  #taken(name: string, { _id }: ServiceOption): void {
-    this.stale.push({ _id, name, field: "name", service: name });
+    if (group?.type !== "collection") this.#tell({ _id: parent._id, name }, "parent", parent._id, group?.type);
   }
 
   #tell(
@@ -179,12 +151,6 @@ class Look {
     planned?: ShownValue,
     service?: ShownValue,
   ): void {
-    this.stale.push({
-      _id,
-      name,
-      field,
-      ...(planned !== undefined && { planned }),
-      ...(service !== undefined && { service }),
-    });
+    this.stale.push({ _id, name, field, planned, service });
   }
 }

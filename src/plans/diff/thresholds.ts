@@ -18,24 +18,13 @@ export function exceededThresholds(
 ): readonly ExceededLimit[] {
   const changed = items.filter(({ kind }) => kind === "change").length;
   const deleted = items.filter(({ kind }) => kind === "delete").length;
-  const exceeded: ExceededLimit[] = [];
-  if (deleted > maxDeletes) {
-    exceeded.push({
-      limit: "TARGETING_MCP_MAX_DELETES",
-      of: "deleted options",
-      there: options,
-      wanted: deleted,
-      fits: maxDeletes,
-    });
-  }
-  if (options < LEAST_OPTIONS) return exceeded;
   const fits = Math.floor((maxChangePercent * options) / 100);
-  for (const [of, wanted] of [
-    ["changed options", changed],
-    ["deleted options", deleted],
-  ] as const) {
-    if (wanted * 100 <= maxChangePercent * options) continue;
-    exceeded.push({ limit: "TARGETING_MCP_MAX_CHANGE_PERCENT", of, there: options, wanted, fits });
-  }
-  return exceeded;
+  const limits = [
+    ["TARGETING_MCP_MAX_DELETES", "deleted options", deleted, maxDeletes, 0],
+    ["TARGETING_MCP_MAX_CHANGE_PERCENT", "changed options", changed, fits, LEAST_OPTIONS],
+    ["TARGETING_MCP_MAX_CHANGE_PERCENT", "deleted options", deleted, fits, LEAST_OPTIONS],
+  ] as const;
+  return limits.flatMap(([limit, of, wanted, most, from]) =>
+    options < from || wanted <= most ? [] : [{ limit, of, there: options, wanted, fits: most }],
+  );
 }

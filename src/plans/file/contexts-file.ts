@@ -6,7 +6,7 @@ import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { type Problems, quoted } from "./desired.ts";
 import type { Drafts, NamedFile } from "./draft.ts";
-import { ContextIds } from "./values.ts";
+import { addContextId } from "./values.ts";
 
 /**
  * Reads the files of Context IDs that rows name, one ID a line, and puts them into the rows. `folder` is that of the
@@ -19,12 +19,13 @@ export async function readContextsFiles(folder: string | undefined, drafts: Draf
     const text = read.get(file.path) ?? (await textAt(folder, file, problems));
     if (text === undefined) continue;
     read.set(file.path, text);
-    const ids = new ContextIds(problems);
+    const ids = new Set<string>();
     for (const [index, line] of text.split("\n").entries()) {
-      if (line.trim() !== "") ids.add(line, file.spot, ` (line ${index + 1} of ${quoted(file.path)})`);
+      if (line.trim() === "") continue;
+      addContextId(ids, line, file.spot, problems, ` (line ${index + 1} of ${quoted(file.path)})`);
     }
     const option = options[file.row];
-    if (option !== undefined) options[file.row] = { ...option, contexts: { ids: ids.ids(), atLeast: false } };
+    if (option !== undefined) options[file.row] = { ...option, contexts: { ids: [...ids], atLeast: false } };
   }
 }
 

@@ -6,6 +6,11 @@ export interface Spot {
   readonly column: number;
 }
 
+/** The place of something that is more than a place. */
+export function spotOf({ line, column }: Spot): Spot {
+  return { line, column };
+}
+
 /** A problem of a file, or of what it asks for: the place, the problem, and the remedy. */
 export interface Problem extends Spot {
   /** Every line concerned, where there are several. */
@@ -69,9 +74,9 @@ export interface Desired {
 /** A file that cannot be read any further: only its one problem is reported. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
-  constructor(problem: Problem) {
-    super(problem.message);
-    this.problem = problem;
+  constructor({ line, column }: Spot, message: string, remedy: string) {
+    super(message);
+    this.problem = { line, column, message, remedy };
   }
 }
 

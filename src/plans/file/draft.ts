@@ -1,4 +1,4 @@
-import type { ContextsWish, DesiredOption, ParentWish, Problems, Spot } from "./desired.ts";
+import { type ContextsWish, type DesiredOption, type ParentWish, type Problems, type Spot, spotOf } from "./desired.ts";
 import type { Entry } from "./node.ts";
 import { contextsIn, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
 
@@ -21,6 +21,8 @@ export interface Drafts {
 export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
+  /** Where its parent stands, if the row says that itself. */
+  readonly parentSpot?: Spot | undefined;
   /** Something else than `type` that makes it a group: its children. */
   readonly isGroup?: boolean;
 }
@@ -28,18 +30,26 @@ export interface RowPlace {
 /** The fields that say which Context IDs an option holds; a row has one of them at most. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
+/** The text of a field, and where it stands; undefined where there is none. Another value is a problem. */
+export function textField(
+  fields: ReadonlyMap<string, Entry>,
+  field: string,
+  problems: Problems,
+): { readonly text: string; readonly spot: Spot } | undefined {
+  const entry = fields.get(field);
+  const text = entry && textIn(entry.value, entry, field, problems);
+  return entry === undefined || text === undefined ? undefined : { text, spot: spotOf(entry) };
+}
+
 /** Adds the option that the fields of an object describe; gives its position. */
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
   const { problems, options, files } = drafts;
   const row = options.length;
-  const text = (field: string): { readonly text: string; readonly spot: Spot } | undefined => {
-    const entry = fields.get(field);
-    const found = entry && textIn(entry.value, entry, field, problems);
-    return entry === undefined || found === undefined ? undefined : { text: found, spot: spotOf(entry) };
-  };
+  const text = (field: string) => textField(fields, field, problems);
   const [id, name, type, file] = [text("_id"), text("name"), text("type"), text("contextsFile")];
   const expose = fields.get("exposeChildren");
-  checkOneOf(fields, problems);
+  const [held, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
+  if (held !== undefined && second !== undefined) tellBoth(held, second, problems);
   if (file !== undefined) files.push({ path: file.text, spot: file.spot, row });
   const option: DesiredOption = {
     ...spotOf(place.spot),
@@ -52,9 +62,10 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
     spots: {
       _id: id?.spot,
       name: name?.spot,
+      parent: place.parentSpot,
       type: type?.spot,
       exposeChildren: expose && spotOf(expose),
-      contexts: contextSpot(fields),
+      contexts: held && spotOf(held),
     },
   };
   if (!fields.has("_id") && !fields.has("name")) {
@@ -64,19 +75,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   return row;
 }
 
-function spotOf({ line, column }: Spot): Spot {
-  return { line, column };
-}
-
-function contextSpot(fields: ReadonlyMap<string, Entry>): Spot | undefined {
-  const field = CONTEXT_FIELDS.find((one) => fields.has(one));
-  const entry = field && fields.get(field);
-  return entry && spotOf(entry);
-}
-
-function checkOneOf(fields: ReadonlyMap<string, Entry>, problems: Problems): void {
-  const [first, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
-  if (first === undefined || second === undefined) return;
+function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   problems.add(
     second,
     `an option has both ${first.key} and ${second.key}`,

@@ -42,22 +42,20 @@ export const MOST_DEPTH = 20;
 
 /** The error for a file that nests deeper than is read. */
 export function tooDeep(spot: Spot): UnreadableFile {
-  return new UnreadableFile({
-    line: spot.line,
-    column: spot.column,
-    message: `the file nests more than ${MOST_DEPTH} levels deep here`,
-    remedy: "A desired state needs seven levels: options, their children, and lists of Context IDs.",
-  });
+  return new UnreadableFile(
+    spot,
+    `the file nests more than ${MOST_DEPTH} levels deep here`,
+    "A desired state needs seven levels: options, their children, and lists of Context IDs.",
+  );
 }
 
 /** The error for a file that holds more values than are read. */
 export function tooMany(spot: Spot): UnreadableFile {
-  return new UnreadableFile({
-    line: spot.line,
-    column: spot.column,
-    message: `the file holds more than ${thousands(MOST_NODES)} values up to here, repeated ones included`,
-    remedy: "Put Context IDs into files of their own (contextsFile), or describe each targeting in a file of its own.",
-  });
+  return new UnreadableFile(
+    spot,
+    `the file holds more than ${thousands(MOST_NODES)} values up to here, repeated ones included`,
+    "Put Context IDs into files of their own (contextsFile), or describe each targeting in a file of its own.",
+  );
 }
 
 /** What a node is, in words. */

@@ -63,10 +63,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   const format = BY_ENDING[ending];
   if (format !== undefined) return format;
   if (/^\.(?:xlsx|xlsm|xls|ods|numbers)$/.test(ending)) {
-    throw new FileError(
-      `${JSON.stringify(path)} is a spreadsheet, which is not read`,
-      "Save its sheet as CSV UTF-8 (comma delimited), with all columns formatted as text.",
-    );
+    throw new FileError(`${JSON.stringify(path)} is a spreadsheet, which is not read`, AS_CSV);
   }
   throw new FileError(
     `${JSON.stringify(path)} has an ending that does not say what it holds`,
@@ -118,12 +115,11 @@ async function readRows(
   const targeting = readTree(await yamlNodes(unmarked), drafts);
   const beyond = drafts.options[MOST_YAML_OPTIONS];
   if (beyond !== undefined) {
-    throw new UnreadableFile({
-      line: beyond.line,
-      column: beyond.column,
-      message: `a YAML file may have ${thousands(MOST_YAML_OPTIONS)} options; here one more begins`,
-      remedy: "Save it as JSON, NDJSON or CSV, which may have any number.",
-    });
+    throw new UnreadableFile(
+      beyond,
+      `a YAML file may have ${thousands(MOST_YAML_OPTIONS)} options; here one more begins`,
+      "Save it as JSON, NDJSON or CSV, which may have any number.",
+    );
   }
   return { ...NO_SUSPECTS, targeting };
 }
@@ -131,36 +127,36 @@ async function readRows(
 /** Text of UTF-8 bytes. Throws an UnreadableFile that names the line of the first bytes that are none. */
 function textIn(bytes: Uint8Array): string {
   const foreign = foreignWords(bytes);
-  if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1, ...foreign });
+  if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1 }, ...foreign);
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    const lost = Buffer.from(bytes).toString("utf8").indexOf("\uFFFD");
-    const before = Buffer.from(bytes).toString("utf8").slice(0, Math.max(0, lost));
-    const line = before.split("\n").length;
-    throw new UnreadableFile({
-      line,
-      column: before.length - before.lastIndexOf("\n"),
-      message: "bytes stand here that are not UTF-8",
-      remedy: "Save the file as UTF-8; Korean Excel does so as CSV UTF-8.",
-    });
+    const text = Buffer.from(bytes).toString("utf8");
+    const before = text.slice(0, Math.max(0, text.indexOf("\uFFFD")));
+    throw new UnreadableFile(
+      { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") },
+      "bytes stand here that are not UTF-8",
+      "Save the file as UTF-8; Korean Excel does so as CSV UTF-8.",
+    );
   }
 }
 
-/** Files of other programs, by their first bytes. */
-function foreignWords(bytes: Uint8Array): { readonly message: string; readonly remedy: string } | undefined {
-  const start = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
-  const asCsv = "Save its sheet as CSV UTF-8 (comma delimited), with all columns formatted as text.";
-  if (start.startsWith("PK\u0003\u0004"))
-    return { message: "this is a spreadsheet or an archive, whatever its name says", remedy: asCsv };
-  if (start.startsWith("\u00D0\u00CF\u0011\u00E0"))
-    return { message: "this is an old spreadsheet, whatever its name says", remedy: asCsv };
-  if (start.startsWith("\u00FF\u00FE") || start.startsWith("\u00FE\u00FF")) {
-    return { message: "the file is UTF-16", remedy: "Save it as UTF-8." };
-  }
-  if (start.startsWith("%PDF")) return { message: "this is a PDF", remedy: "Give YAML, JSON, CSV or NDJSON." };
-  if (start.startsWith("\u001F\u008B")) return { message: "the file is compressed", remedy: "Unpack it first." };
-  if (bytes.subarray(0, 1024).includes(0))
-    return { message: "the file holds binary data", remedy: "Give YAML, JSON, CSV or NDJSON." };
-  return undefined;
+const AS_CSV = "Save its sheet as CSV UTF-8 (comma delimited), with all columns formatted as text.";
+const AS_TEXT = "Give YAML, JSON, CSV or NDJSON.";
+
+/** What is told of files of other programs, by their first bytes: the problem, and the remedy. */
+const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
+  ["PK\u0003\u0004", "this is a spreadsheet or an archive, whatever its name says", AS_CSV],
+  ["\u00D0\u00CF\u0011\u00E0", "this is an old spreadsheet, whatever its name says", AS_CSV],
+  ["\u00FF\u00FE", "the file is UTF-16", "Save it as UTF-8."],
+  ["\u00FE\u00FF", "the file is UTF-16", "Save it as UTF-8."],
+  ["%PDF", "this is a PDF", AS_TEXT],
+  ["\u001F\u008B", "the file is compressed", "Unpack it first."],
+];
+
+function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: string] | undefined {
+  const first = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
+  const known = FOREIGN.find(([start]) => first.startsWith(start));
+  if (known !== undefined) return [known[1], known[2]];
+  return bytes.subarray(0, 1024).includes(0) ? ["the file holds binary data", AS_TEXT] : undefined;
 }

@@ -1,8 +1,7 @@
-import type { DesiredTargeting, ParentWish, Problems, Spot } from "./desired.ts";
-import { quoted } from "./desired.ts";
-import { addOption, CONTEXT_FIELDS, type Drafts } from "./draft.ts";
+import { type DesiredTargeting, type ParentWish, type Problems, quoted, type Spot, spotOf } from "./desired.ts";
+import { addOption, CONTEXT_FIELDS, type Drafts, textField } from "./draft.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
-import { entriesOf, idIn, nameIn, textIn } from "./values.ts";
+import { entriesOf, idIn, nameIn } from "./values.ts";
 
 const ROOT_FIELDS = ["version", "targeting", "options"];
 const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
@@ -64,16 +63,13 @@ export function readTargeting(entry: Entry | undefined, problems: Problems): Des
     );
   }
   const fields = entriesOf(entry.value, ["_id", "name"], "targeting", problems);
-  const [id, name] = [fields.get("_id"), fields.get("name")];
-  const idText = id && textIn(id.value, id, "_id", problems);
-  const nameText = name && textIn(name.value, name, "name", problems);
+  const [id, name] = [textField(fields, "_id", problems), textField(fields, "name", problems)];
   if (entry.value.entries.length === 0)
     problems.add(entry, "targeting has neither _id nor name", "Give one of them, or both.");
   return {
-    line: (name ?? id ?? entry).line,
-    column: (name ?? id ?? entry).column,
-    _id: id && idText === undefined ? undefined : idText && id && idIn(idText, id, problems),
-    name: nameText === undefined || name === undefined ? undefined : nameIn(nameText, name, problems),
+    ...spotOf(fields.get("name") ?? fields.get("_id") ?? entry),
+    _id: id?.text && idIn(id.text, id.spot, problems),
+    name: name && nameIn(name.text, name.spot, problems),
   };
 }
 

@@ -69,34 +69,23 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   );
 }
 
-/** Collects Context IDs: trimmed, each once, in the order of their first mention (management-api 8.1). */
-export class ContextIds {
-  readonly #ids = new Set<string>();
-  readonly #problems: Problems;
-
-  constructor(problems: Problems) {
-    this.#problems = problems;
+/**
+ * Adds a Context ID, trimmed, to those before it, which keeps the order of their first mention (management-api 8.1).
+ * `where` is added to the message where the text stands in another file.
+ */
+export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
+  const id = trimContextId(text);
+  const problem = contextIdProblem(id);
+  if (problem === undefined) {
+    ids.add(id);
+    return;
   }
-
-  /** `where` is added to the message where the text stands in another file. */
-  add(text: string, spot: Spot, where = ""): void {
-    const id = trimContextId(text);
-    const problem = contextIdProblem(id);
-    if (problem === undefined) {
-      this.#ids.add(id);
-      return;
-    }
-    const words = {
-      empty: "a Context ID is empty",
-      tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes, and may have ${LIMITS.contextIdBytes.value}`,
-      halfCharacter: `the Context ID ${quoted(id)} holds half of a character, which UTF-8 cannot carry`,
-    };
-    this.#problems.add(spot, words[problem.rule] + where, "Mend it or take it out.");
-  }
-
-  ids(): readonly string[] {
-    return [...this.#ids];
-  }
+  const words = {
+    empty: "a Context ID is empty",
+    tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes, and may have ${LIMITS.contextIdBytes.value}`,
+    halfCharacter: `the Context ID ${quoted(id)} holds half of a character, which UTF-8 cannot carry`,
+  };
+  problems.add(spot, words[problem.rule] + where, "Mend it or take it out.");
 }
 
 /** The Context IDs of a list. Undefined where it is no list, which is a problem. */
@@ -108,12 +97,12 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
       `Write [] for none, or leave ${field} out so that it is not managed.`,
     );
   }
-  const ids = new ContextIds(problems);
+  const ids = new Set<string>();
   for (const item of node.items) {
     const text = textIn(item, item, `each entry of ${field}`, problems);
-    if (text !== undefined) ids.add(text, item);
+    if (text !== undefined) addContextId(ids, text, item, problems);
   }
-  return ids.ids();
+  return [...ids];
 }
 
 /** `exposeChildren`: true or false, without quotes. */

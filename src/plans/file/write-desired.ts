@@ -1,6 +1,7 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { thousands } from "../../platform/thousands.ts";
+import { groupedBy } from "../base/grouped-by.ts";
 import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
@@ -23,16 +24,8 @@ export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Ge
 function* topLevel({
   options,
 }: ServiceTargeting): Generator<{ readonly option: ServiceOption; readonly children: readonly ServiceOption[] }> {
-  const children = new Map<string, ServiceOption[]>();
-  for (const option of options) {
-    if (option.parent === null) continue;
-    const before = children.get(option.parent);
-    if (before === undefined) children.set(option.parent, [option]);
-    else before.push(option);
-  }
-  for (const option of options) {
-    if (option.parent === null) yield { option, children: children.get(option._id) ?? [] };
-  }
+  const inside = groupedBy(options, ({ parent }) => parent);
+  for (const option of inside.get(null) ?? []) yield { option, children: inside.get(option._id) ?? [] };
 }
 
 function sorted({ contexts }: ServiceOption): readonly string[] {

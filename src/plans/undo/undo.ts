@@ -1,4 +1,5 @@
 import type { Done, DoneOption, DoneTargeting } from "../../runs/done.ts";
+import { groupedBy } from "../base/grouped-by.ts";
 import { digestOfContexts } from "../base/service-targeting.ts";
 import {
   itemCount,
@@ -171,16 +172,6 @@ function assembled(
   return [...back, ...rows];
 }
 
-function groupedBy<Value, Key>(values: Iterable<Value>, keyOf: (value: Value) => Key): ReadonlyMap<Key, Value[]> {
-  const groups = new Map<Key, Value[]>();
-  for (const value of values) {
-    const group = groups.get(keyOf(value));
-    if (group === undefined) groups.set(keyOf(value), [value]);
-    else group.push(value);
-  }
-  return groups;
-}
-
 const nothingElse = { adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [] } as const;
 
 /** What is created, groups first; then what changes; then what is deleted, sub-options first. */
@@ -198,17 +189,15 @@ function itemOf(
   refOf: (parent: string | null) => ParentRef,
   subOptions: (id: string) => number,
 ): PlanItem {
-  const expose = exposeChildren === undefined ? {} : { exposeChildren };
   if (kind === "create" || there === undefined) {
-    const place = { name: name ?? "", type, parent: refOf(parent ?? null) };
-    return { kind: "create", line: 0, ...place, ...expose, contexts: add };
+    const fields = { name: name ?? "", type, parent: refOf(parent ?? null), exposeChildren, contexts: add };
+    return { kind: "create", line: 0, ...fields };
   }
   const seen = seenOf(there, subOptions);
   if (kind === "delete") return { kind: "delete", _id: key, seen };
   return {
-    ...{ kind: "change", line: 0, _id: key, seen, ...expose },
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent: refOf(parent) }),
+    ...{ kind: "change", line: 0, _id: key, seen, exposeChildren, name },
+    parent: parent === undefined ? undefined : refOf(parent),
     ...(add.length + remove.length > 0 && { contexts: { add, remove, after: digestAfter(there, add, remove) } }),
   };
 }
@@ -222,10 +211,6 @@ function seenOf(
   { _id, name, parent, type, exposeChildren, contextCount, contexts = [] }: PresentOption,
   subOptions: (id: string) => number,
 ): SeenOption {
-  const isGroup = type === "collection";
-  return {
-    ...{ name, parent, type, contexts: contextCount, digest: digestOfContexts(contexts) },
-    ...(exposeChildren !== undefined && { exposeChildren }),
-    ...(isGroup && { subOptions: subOptions(_id) }),
-  };
+  const seen = { name, parent, type, contexts: contextCount, digest: digestOfContexts(contexts), exposeChildren };
+  return type === "collection" ? { ...seen, subOptions: subOptions(_id) } : seen;
 }

@@ -1,12 +1,15 @@
+import * as z from "zod";
+import type { Fixed } from "../../platform/json.ts";
 import type { OptionType } from "../../spec/records.ts";
-import type { DifferingField, ShownValue, StatePlan } from "../diff/plan.ts";
+import type { StatePlan } from "../diff/plan.ts";
+import { difference, shownValue, ulid } from "../diff/plan-schema.ts";
 
 /** How an object goes back: as it was, with a caveat, not at all since others changed it, or not at all. */
 export const UNDO_LABELS = ["exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
 /** Why an object goes back with a caveat, or not at all. */
-export const UNDO_REASONS = [
+const UNDO_REASONS = [
   /** It comes back under a new ID: what referred to the old one does not. */
   "newId",
   /** It comes back at the top level, since its group is gone. */
@@ -28,22 +31,23 @@ export const UNDO_REASONS = [
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
-/** One object of the undone run, or one field of it that does not go back, and what becomes of it. */
-export interface UndoRow {
-  readonly targeting?: string | undefined;
-  readonly _id?: string | undefined;
-  readonly name: string;
-  readonly undo: RowLabel;
-  readonly reasons?: readonly UndoReason[] | undefined;
+/** One object of the undone run, or one field of it that does not go back, and what becomes of it: as it is written. */
+export const undoRow = z.strictObject({
+  targeting: ulid.optional(),
+  _id: ulid.optional(),
+  name: z.string(),
+  undo: z.enum(UNDO_LABELS),
+  reasons: z.array(z.enum(UNDO_REASONS)).optional(),
   /** What is left alone: the value that the run left, and the one that is there now. */
-  readonly field?: DifferingField | undefined;
-  readonly left?: ShownValue | undefined;
-  readonly now?: ShownValue | undefined;
+  field: difference.shape.field.optional(),
+  left: shownValue.optional(),
+  now: shownValue.optional(),
   /** How many Context IDs it is about. */
-  readonly contextIds?: number | undefined;
+  contextIds: z.int().optional(),
   /** Where its item is: the position of the plan of its targeting, and the one in that plan. */
-  readonly at?: { readonly targeting: number; readonly item: number } | undefined;
-}
+  at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
+});
+export type UndoRow = Fixed<z.infer<typeof undoRow>>;
 
 /** What goes back in one targeting. */
 export interface TargetingBack {

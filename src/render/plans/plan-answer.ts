@@ -7,7 +7,7 @@ import { OPERATION_WORDS } from "../failures/messages.ts";
 import { shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import { firstCursor } from "./plan-page.ts";
-import { changeCounts, changeLine, count, differenceLine, KIND_WORDS, limitLine, problemLine } from "./words.ts";
+import { changeCounts, changeLine, count, KIND_WORDS, linesOf } from "./words.ts";
 
 /** What an answer about a plan may hold in all, data and text together. */
 const ANSWER_TOKENS = 2500;
@@ -32,12 +32,12 @@ export function planAnswer(plan: AnsweredPlan): RenderedReport {
   return fitted((most) => ({ structured: structuredOf(plan, most), text: textOf(plan, most), isError }));
 }
 
-/** The answer that tells most of each of its lists within 2,500 tokens; `make` takes how many of each. */
-export function fitted(make: (most: number) => RenderedReport): RenderedReport {
-  for (const most of TOLD) {
+/** The answer that tells most of each of its lists within 2,500 tokens; `make` takes how many of each, out of `counts`. */
+export function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = TOLD): RenderedReport {
+  for (const most of counts) {
     const answer = make(most);
     const size = tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text);
-    if (size <= ANSWER_TOKENS || most === TOLD.at(-1)) return answer;
+    if (size <= ANSWER_TOKENS || most === counts.at(-1)) return answer;
   }
   throw new RangeError("there is a least answer");
 }
@@ -100,7 +100,8 @@ function undoCounts({ items }: StatePlan): Readonly<Record<string, number>> | un
 
 function textOf({ runId, document, requests, nextSteps }: AnsweredPlan, most: number): string {
   const { plan } = document;
-  const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
+  const { targeting } = plan;
+  const listed = linesOf(plan, "file");
   const changes = changesOf(plan, groupNamesOf(document));
   const where = targeting._id === undefined ? "a new targeting" : targeting._id;
   const section = (title: string, lines: readonly string[], least = 0): readonly string[] => {
@@ -120,18 +121,11 @@ function textOf({ runId, document, requests, nextSteps }: AnsweredPlan, most: nu
       const words = KIND_WORDS[kind];
       return section(`${words.charAt(0).toUpperCase()}${words.slice(1)} (${count(own.length)}):`, own.map(changeLine));
     }),
-    ...section("Conflicts, to be resolved in the file:", conflicts.map(differenceLine), 1),
-    ...section(
-      "Problems:",
-      problems.map((problem) => problemLine("file", problem)),
-      1,
-    ),
-    ...section("Limits:", limits.map(limitLine), 1),
-    ...section("Changed by others since the base, and kept:", drift.map(differenceLine)),
-    ...section(
-      "Only there:",
-      onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
-    ),
+    ...section("Conflicts, to be resolved in the file:", listed.conflicts, 1),
+    ...section("Problems:", listed.problems, 1),
+    ...section("Limits:", listed.limits, 1),
+    ...section("Changed by others since the base, and kept:", listed.drift),
+    ...section("Only there:", listed.onlyThere),
     ...requestLines(requests),
     ...(isApplicable(plan) ? [] : ["As it is, this plan cannot be applied."]),
     ...nextSteps.map((step) => `Next: ${step}`),

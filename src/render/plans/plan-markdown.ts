@@ -1,7 +1,7 @@
 import { changesOf } from "../../plans/diff/changes.ts";
 import { shown } from "../fence.ts";
 import type { ShownPlan } from "./plan-text.ts";
-import { changeCounts, changeLine, count, differenceLine, KIND_WORDS, limitLine, problemLine } from "./words.ts";
+import { changeCounts, changeLine, count, KIND_WORDS, linesOf } from "./words.ts";
 
 /** So many changes of a plan stand in a comment of a pull request, which has its own limit. */
 const MOST_ROWS = 500;
@@ -9,26 +9,21 @@ const MOST_ROWS = 500;
 /** A plan as Markdown for a pull request: what changes as a table, what stops it above. */
 export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
   const changes = changesOf(plan, groupName);
-  const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
+  const { targeting } = plan;
+  const lines = linesOf(plan, file);
   const rows = changes
     .slice(0, MOST_ROWS)
     .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
   const more = changes.length - rows.length;
   return `${[
     `### Plan of ${cell(shown(targeting.name))}: ${changeCounts(changes)}`,
-    ...list(
-      "Problems",
-      problems.map((problem) => problemLine(file, problem)),
-    ),
-    ...list("Conflicts", conflicts.map(differenceLine)),
-    ...list("Limits", limits.map(limitLine)),
+    ...list("Problems", lines.problems),
+    ...list("Conflicts", lines.conflicts),
+    ...list("Limits", lines.limits),
     ...(rows.length === 0 ? [] : ["", "| change | of |", "|---|---|", ...rows]),
     ...(more > 0 ? ["", `And ${count(more)} more.`] : []),
-    ...list("Changed by others since the base, and kept", drift.map(differenceLine)),
-    ...list(
-      "Only there",
-      onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
-    ),
+    ...list("Changed by others since the base, and kept", lines.drift),
+    ...list("Only there", lines.onlyThere),
     "",
     `Plan \`${digest}\``,
   ].join("\n")}\n`;

@@ -79,13 +79,9 @@ export function planPage(
   { environment, runId, tool, from, limit }: PageAsked,
 ): RenderedReport {
   const asked = rows.slice(from, from + limit);
-  const told = asked.slice(
-    0,
-    rowsThatFit(
-      asked.map(({ data }) => data),
-      (data) => asked.find((row) => row.data === data)?.line ?? "",
-    ),
-  );
+  const lines = new Map(asked.map(({ data, line }) => [data, line]));
+  const fitting = rowsThatFit([...lines.keys()], (data) => lines.get(data) ?? "");
+  const told = asked.slice(0, fitting);
   const end = from + told.length;
   const cursor = end < rows.length ? writeCursor(pagesOf(runId), end) : undefined;
   return {

@@ -1,7 +1,7 @@
 import { CHANGE_KINDS, changesOf, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
 import type { StatePlan } from "../../plans/diff/plan.ts";
 import { shown } from "../fence.ts";
-import { changeCounts, changeLine, count, differenceLine, KIND_WORDS, limitLine, problemLine } from "./words.ts";
+import { changeCounts, changeLine, count, KIND_WORDS, linesOf } from "./words.ts";
 
 /** How a line of a plan may be marked: what comes, what changes, what goes, and what stops it. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
@@ -36,29 +36,17 @@ export interface ShownPlan {
 /** A plan in lines for a terminal: everything of it, change by change. */
 export function planLines({ plan, file, digest, groupName }: ShownPlan): readonly TonedLine[] {
   const changes = changesOf(plan, groupName);
-  const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
+  const { targeting } = plan;
+  const lines = linesOf(plan, file);
   const id = targeting._id === undefined ? "a new targeting" : targeting._id;
   return [
     line(`Targeting ${shown(targeting.name)} (${id}): ${changeCounts(changes)}`),
     ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
-    ...section("Changed by others since the base, and kept", drift.map(differenceLine), "plain"),
-    ...section(
-      "Only there",
-      onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
-      "plain",
-    ),
-    ...section(
-      "Conflicts: write the service's value into the file, or renew the base",
-      conflicts.map(differenceLine),
-      "stops",
-    ),
-    ...section("Limits", limits.map(limitLine), "stops"),
-    ...section(
-      "Problems",
-      problems.map((problem) => problemLine(file, problem)),
-      "stops",
-      "",
-    ),
+    ...section("Changed by others since the base, and kept", lines.drift, "plain"),
+    ...section("Only there", lines.onlyThere, "plain"),
+    ...section("Conflicts: write the service's value into the file, or renew the base", lines.conflicts, "stops"),
+    ...section("Limits", lines.limits, "stops"),
+    ...section("Problems", lines.problems, "stops", ""),
     line(""),
     line(`Plan ${digest.slice(0, 16)}`),
   ];

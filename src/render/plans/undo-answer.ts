@@ -3,14 +3,11 @@ import { itemCount } from "../../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../../plans/plan-document.ts";
 import { countsOfRows, type UndoRow } from "../../plans/undo/way-back.ts";
 import type { RenderedReport } from "../changes/report.ts";
-import { tokensOf } from "../page.ts";
-import { allAt, planUri } from "./plan-answer.ts";
+import { allAt, fitted, planUri } from "./plan-answer.ts";
 import { firstCursor, inOrder, rowOfWayBack } from "./plan-page.ts";
 import { undoCounts } from "./undo-text.ts";
 import { count } from "./words.ts";
 
-/** What an answer about a way back may hold in all, data and text together. */
-const ANSWER_TOKENS = 2500;
 /** How many objects are told: as many as fit, the first of these that does. */
 const TOLD = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 
@@ -32,12 +29,12 @@ export interface AnsweredWayBack {
 /** Tells a way back within 2,500 tokens, what does not go back first; all of it is in the resource of its run. */
 export function undoAnswer(answer: AnsweredWayBack): RenderedReport {
   const rows = inOrder(answer.rows);
-  for (const most of TOLD) {
-    const told = { structured: structuredOf(answer, rows, most), text: textOf(answer, rows, most), isError: false };
-    const size = tokensOf(JSON.stringify(told.structured)) + tokensOf(told.text);
-    if (size <= ANSWER_TOKENS || most === TOLD.at(-1)) return told;
-  }
-  throw new RangeError("there is a least answer");
+  const told = (most: number): RenderedReport => ({
+    structured: structuredOf(answer, rows, most),
+    text: textOf(answer, rows, most),
+    isError: false,
+  });
+  return fitted(told, TOLD);
 }
 
 function structuredOf(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {

@@ -1,5 +1,5 @@
 import { CHANGE_KINDS, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
-import type { Difference, ExceededLimit, ShownValue } from "../../plans/diff/plan.ts";
+import type { Difference, ExceededLimit, ShownValue, StatePlan } from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { thousands } from "../../platform/thousands.ts";
 import { plain, shown } from "../fence.ts";
@@ -19,6 +19,17 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
+}
+
+/** What a plan of a file says besides its changes, each on a line. */
+export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
+  return {
+    drift: drift.map(differenceLine),
+    conflicts: conflicts.map(differenceLine),
+    onlyThere: onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
+    limits: limits.map(limitLine),
+    problems: problems.map((problem) => problemLine(file, problem)),
+  };
 }
 
 /** A change on one line, without its kind. */

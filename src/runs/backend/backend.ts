@@ -32,7 +32,7 @@ export interface Backend {
 }
 
 /** How the names of targetings are remembered. */
-interface NamesOptions {
+export interface NamesOptions {
   /** Whether names outlive this process: those of a sandbox inside this process end with it. */
   readonly lasting: boolean;
   /** Targetings that are known from the beginning. Read once, when the memory is first used. */

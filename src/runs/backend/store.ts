@@ -1,6 +1,8 @@
+import type * as z from "zod";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import type { Intent, Lease, Turn } from "../turn.ts";
+import type { keptHeader, keptSummary, Line } from "./kept.ts";
 
 /** Runs cannot be kept or read: what is wrong, and what to do. */
 export class RunStoreError extends Error {
@@ -17,42 +19,13 @@ export class LostEntriesError extends RunStoreError {}
 /** The store cannot be reached now; nothing was sent for the call that needed it. */
 export class StoreUnavailableError extends RunStoreError {}
 
-/** The header of a run: all that is needed to finish it without its caller. Written before it starts. */
-export interface RunHeader<Call = unknown> {
-  readonly runId: string;
-  /** The name of its kind. Versions before wrote none: then the tool of the call says it. */
-  readonly kind?: string;
+/** The header of a run, with its call as its kind reads it. Written before it starts. */
+export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof keptHeader>, "version" | "call">> {
   readonly call: Call;
-  /** The project behind the key: what the write lock is held for. */
-  readonly project: string;
-  /** Who made the call; only they see the run. */
-  readonly caller: string;
-  readonly environment: "live" | "sandbox";
-  /** Milliseconds since 1970. */
-  readonly createdAt: number;
-  /** The same for the same call of the same caller. */
-  readonly fingerprint: string;
-  /** Its call had answered before it was planned, so that no person was asked to confirm it yet. */
-  readonly unplanned?: true;
 }
 
 /** A run in short, written whenever it comes to rest. */
-export interface RunSummary {
-  readonly tool: string;
-  readonly caller: string;
-  readonly fingerprint: string;
-  readonly status: string;
-  readonly counts: Readonly<Record<string, number>>;
-  /** The one targeting that it changes, where that is known. */
-  readonly targetingId?: string;
-  readonly startedAt: number;
-  readonly updatedAt: number;
-  /** Whether `resume_run` could continue the run. */
-  readonly open: boolean;
-}
-
-/** An entry of a journal as its kind writes it: JSON without a line break, in pieces. */
-export type Line = readonly (string | Uint8Array)[];
+export interface RunSummary extends Readonly<z.infer<typeof keptSummary>> {}
 
 /** The journal of one run, open for writing by the lease of the run. */
 export interface RunJournal {
@@ -194,10 +167,7 @@ export interface LeftRuns {
 }
 
 /** A run that nobody drives. */
-export interface LeftRun {
-  readonly runId: string;
-  readonly project: string;
-}
+export type LeftRun = Pick<RunHeader, "runId" | "project">;
 
 /** Runs of one call, or of one caller in one project. */
 export type Which =

@@ -31,12 +31,11 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
     runs: withEarlier(runs, fileRunStore(earlier, clock, keep), earlier),
     lock: machineLock(projectFolder, clock),
     suites: fileSuites(join(stateDir, "suites")),
-    names: (project, { lasting, known, onProblem }) =>
+    names: (project, { lasting, ...options }) =>
       targetingMemory({
+        ...options,
         file: lasting ? join(projectFolder(project), "targetings.json") : undefined,
         now: () => clock.now(),
-        ...(known && { known }),
-        onProblem,
       }),
     contents: (project, onProblem) =>
       fileContentsStore({ file: join(projectFolder(project), "contents.ndjson"), onProblem }),

@@ -1,7 +1,7 @@
 import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../../platform/file-error.ts";
-import { isRunId, mark, namesIn, unmark } from "./run-folder.ts";
+import { isRunId } from "../backend/kept.ts";
+import { mark, namesIn, unlessMissing, unmark } from "./files.ts";
 
 /** A run of a caller. */
 export interface KeptMark {
@@ -12,16 +12,6 @@ export interface KeptMark {
 
 /** What happened to a run of a caller. */
 type MarkChange = "kept" | "removed" | "gone";
-
-/** Which runs a caller has. */
-export interface CallerRuns {
-  /** Notes that a run exists, that it keeps what it took away, or that it was removed. */
-  note(caller: string, runId: string, change: MarkChange): Promise<void>;
-  /** The runs of a caller, the newest first. */
-  of(caller: string): Promise<readonly KeptMark[]>;
-  /** The names of the callers' folders. */
-  callers(): Promise<readonly string[]>;
-}
 
 const REMOVED = "removed";
 /** The log beside the marks of a caller: one line for each change of a mark, in the order of time. */
@@ -48,7 +38,7 @@ interface LogAt {
  * Keeps a folder for each caller below `place`, with an empty file for each run: `<run>`, or `<run>.removed`. Listing
  * thousands of files takes long, so a process that has a list reads only the new lines of the log.
  */
-export function callerRuns(place: string): CallerRuns {
+export function callerRuns(place: string) {
   const cached = new Map<string, Listed>();
   const remember = (caller: string, listed: Listed): void => {
     cached.delete(caller);
@@ -57,14 +47,16 @@ export function callerRuns(place: string): CallerRuns {
     if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
   };
   return {
-    async note(caller, runId, change) {
+    /** Notes that a run exists, that it keeps what it took away, or that it was removed. */
+    async note(caller: string, runId: string, change: MarkChange): Promise<void> {
       const folder = join(place, caller);
       if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
       if (change !== "kept") await unmark(join(folder, runId));
       if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
       await appendFile(join(folder, LOG), `${runId} ${change}\n`, { mode: 0o600 });
     },
-    async of(caller) {
+    /** The runs of a caller, the newest first. */
+    async of(caller: string): Promise<readonly KeptMark[]> {
       const folder = join(place, caller);
       const log = await logAt(folder);
       const known = cached.get(caller);
@@ -80,6 +72,7 @@ export function callerRuns(place: string): CallerRuns {
       if (log.bytes > LONGEST_LOG) await unmark(join(folder, LOG));
       return marks;
     },
+    /** The names of the callers' folders. */
     callers: () => namesIn(place),
   };
 }
@@ -116,13 +109,8 @@ function newestFirst(marks: ReadonlyMap<string, boolean>): readonly KeptMark[] {
 }
 
 async function logAt(folder: string): Promise<LogAt> {
-  try {
-    const { ino, size } = await stat(join(folder, LOG), { bigint: true });
-    return { file: ino, bytes: Number(size) };
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return { file: 0n, bytes: 0 };
-    throw thrown;
-  }
+  const found = await unlessMissing(stat(join(folder, LOG), { bigint: true }));
+  return { file: found?.ino ?? 0n, bytes: Number(found?.size ?? 0) };
 }
 
 async function linesOf(folder: string, from: number, to: number): Promise<readonly string[]> {

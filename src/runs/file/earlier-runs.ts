@@ -1,25 +1,23 @@
 import { hasCode } from "../../platform/file-error.ts";
 import type { RunStore } from "../backend/store.ts";
+import { onceDone } from "../processes/same-call.ts";
+import { usable } from "./files.ts";
 import { runsIn } from "./run-folder.ts";
-import { usable } from "./run-store.ts";
 
 /**
  * A store beside which a version before kept some runs in a folder of their own: these stay there, and new ones go to
  * `main`. The IDs of the earlier runs are read once.
  */
 export function withEarlier(main: RunStore, earlier: RunStore, folder: string): RunStore {
-  let known: Promise<ReadonlySet<string>> | undefined;
-  const ids = (): Promise<ReadonlySet<string>> => {
-    known ??= usable(folder, () => runsIn(folder))
-      .catch((thrown: unknown) => {
-        // Where the state folder is no folder, the main store throws the error for it.
-        if (thrown instanceof Error && hasCode(thrown.cause, "ENOTDIR")) return [];
-        known = undefined;
-        throw thrown;
-      })
-      .then((found) => new Set(found));
-    return known;
-  };
+  const ids = onceDone(async (): Promise<ReadonlySet<string>> => {
+    try {
+      return new Set(await usable(folder, () => runsIn(folder)));
+    } catch (thrown) {
+      // Where the state folder is no folder, the main store throws the error for it.
+      if (thrown instanceof Error && hasCode(thrown.cause, "ENOTDIR")) return new Set();
+      throw thrown;
+    }
+  });
   const of = async (runId: string): Promise<RunStore> => ((await ids()).has(runId) ? earlier : main);
   const both = async (list: (store: RunStore) => Promise<readonly string[]>): Promise<readonly string[]> => {
     if ((await ids()).size === 0) return list(main);

@@ -1,12 +1,11 @@
 import { createReadStream } from "node:fs";
 import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { hasCode } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
-import type { Line, RunJournal } from "../backend/store.ts";
+import { lineBytes } from "../backend/kept.ts";
+import type { RunJournal } from "../backend/store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
-
-const NEWLINE = Buffer.from("\n");
+import { unlessMissing } from "./files.ts";
 
 /**
  * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.
@@ -41,7 +40,7 @@ export async function openJournal(
   };
   return {
     append(line) {
-      for (const piece of bytesOf(line)) waiting.push(piece);
+      for (const piece of lineBytes(line)) waiting.push(piece);
     },
     // The next flush throws what goes wrong here.
     write: () => void write().catch(() => undefined),
@@ -65,7 +64,7 @@ export async function openJournal(
     async appendLate(line) {
       const now = await open(file, "a", 0o600);
       try {
-        await now.appendFile(Buffer.concat(bytesOf(line)));
+        await now.appendFile(Buffer.concat(lineBytes(line)));
         await now.datasync();
       } finally {
         await now.close();
@@ -81,22 +80,14 @@ export async function openJournal(
   };
 }
 
-function bytesOf(line: Line): Uint8Array[] {
-  return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE];
-}
-
 /**
  * Replaces a journal by a copy, so that what other processes append to the open old file is lost. A last line that was
  * cut off is left out.
  */
 export async function partJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
-  try {
-    await copyFile(file, fresh);
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return;
-    throw thrown;
-  }
+  const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
+  if (!isThere) return;
   const handle = await open(fresh, "a+", 0o600);
   try {
     await handle.truncate(await endOfLastLine(handle));
@@ -133,16 +124,9 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
 
 /** The lines of a journal; the last one may be cut off. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
-  if ((await openOrUndefined(file)) === undefined) return;
+  // Opened before, since the reader of lines would pass over that it is not there.
+  const handle = await unlessMissing(open(file, "r"));
+  if (handle === undefined) return;
+  await handle.close();
   yield* createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity });
-}
-
-async function openOrUndefined(file: string): Promise<true | undefined> {
-  try {
-    await (await open(file, "r")).close();
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
 }

@@ -1,10 +1,11 @@
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { hasCode } from "../../platform/file-error.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
+import { isUnfinished } from "../backend/kept.ts";
 import type { KeptMark } from "./caller-runs.ts";
+import { readText, unlessMissing } from "./files.ts";
 import { isLeased } from "./leases/lease.ts";
-import { FILES, isUnfinished, readHeader, readSummary, readText, runsIn } from "./run-folder.ts";
+import { FILES, readHeader, readSummary, runsIn } from "./run-folder.ts";
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,31 +24,28 @@ export interface Retention {
 /** The settings' defaults. */
 export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
-/** Removes runs that need not be kept any longer; in the background, since no call waits for it. */
-export interface Sweeper {
-  /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
-  sweepCaller(caller: string): void;
-  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
-  sweepAll(): Promise<void>;
+/** A folder of runs, and its index. */
+interface RunsFolder {
+  readonly folder: string;
+  readonly index: RunIndex;
+  readonly now: () => number;
 }
 
 /**
  * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what they
  * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
- * does.
+ * does. In the background, since no call waits for it.
  */
-export function sweeper(
-  { folder, index, keep }: { readonly folder: string; readonly index: RunIndex; readonly keep: Retention },
-  now: () => number,
-): Sweeper {
+export function sweeper(of: RunsFolder, keep: Retention) {
+  const { index, now } = of;
   const waiting = new Set<string>();
   let going = false;
   let lastAll = now();
   const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
-    const open = new Set((await index.open()).map(({ runId }) => runId));
+    const open = new Set(await index.open());
     for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
       // A run that cannot be read or removed must not keep the others from being removed.
-      await removeIfUseless({ folder, index, now }, runId, name).catch(() => undefined);
+      await removeIfUseless(of, runId, name).catch(() => undefined);
     }
   };
   const sweepWaiting = async (): Promise<void> => {
@@ -56,13 +54,15 @@ export function sweeper(
       await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
     }
   };
+  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     for (const [name, marks] of await index.all()) await sweep(name, marks, true);
-    await forgetGone({ folder, index, now });
+    await forgetGone(of);
   };
   return {
-    sweepCaller(caller) {
+    /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
+    sweepCaller(caller: string): void {
       waiting.add(caller);
       if (going) return;
       going = true;
@@ -96,18 +96,12 @@ function surplus(
   return found.reverse();
 }
 
-interface RunsFolder {
-  readonly folder: string;
-  readonly index: RunIndex;
-  readonly now: () => number;
-}
-
 async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
   const told = await readSummary(folder, runId);
   const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
   const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
-  const isMarkedOpen = (await index.open()).some((mark) => mark.runId === runId);
+  const isMarkedOpen = (await index.open()).includes(runId);
   // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
   if (isStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
@@ -164,18 +158,9 @@ export async function adoptRuns(folder: string, index: RunIndex): Promise<void> 
 export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
   const told = await readSummary(folder, runId);
   if (told === undefined) return;
-  if (await isThere(join(folder, runId, FILES.removed))) await index.markHoldsRemoved(runId, told.caller);
+  const holdsRemoved = await unlessMissing(stat(join(folder, runId, FILES.removed)));
+  if (holdsRemoved !== undefined) await index.markHoldsRemoved(runId, told.caller);
   if (!isUnfinished(told)) await index.markAtRest(runId);
-}
-
-async function isThere(file: string): Promise<boolean> {
-  try {
-    await stat(file);
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return false;
-    throw thrown;
-  }
 }
 
 async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {

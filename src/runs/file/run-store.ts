@@ -3,33 +3,23 @@ import { mkdir, open, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import { hasCode } from "../../platform/file-error.ts";
 import { parseJson } from "../../platform/json.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import {
-  type Line,
-  type Revision,
-  type RunHeader,
-  type RunStore,
-  RunStoreError,
-  type StoredRun,
-  type Which,
-} from "../backend/store.ts";
+import { groupOf, headerIn, inLines, isRunId, isUnfinished, VERSION } from "../backend/kept.ts";
+import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import type { Lease } from "../turn.ts";
+import { onceDone } from "../processes/same-call.ts";
+import { by, type Lease } from "../turn.ts";
+import { isCreated, namesIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal } from "./journal.ts";
 import { isLeased, tryLease } from "./leases/lease.ts";
 import { machineLock } from "./leases/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
-import { FILES, isRunId, isUnfinished, keptHeader, namesIn, readSummary, readText } from "./run-folder.ts";
-import { INDEX_FOLDER, isOfCall, type OpenMark, runIndex, scopeOf } from "./run-index.ts";
+import { FILES, readSummary } from "./run-folder.ts";
+import { INDEX_FOLDER, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
 
-/** Journals of this form are read; those of a newer version of the server are left alone. */
-const VERSION = 1;
-/** The number of groups in which calls take turns: calls of one group wait for each other. */
-const TURNS = 64;
 const NEVER = new AbortController().signal;
 
 const versioned = z.looseObject({ version: z.number() });
@@ -42,10 +32,11 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
-  const old = sweeper({ folder, index, keep }, now);
+  const old = sweeper({ folder, index, now }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
   /** The index knows every run once this process has looked for those without a mark. */
   const known = onceDone(() => adoptRuns(folder, index));
+  const withIndex = <T>(work: () => Promise<T>) => usable(folder, () => known().then(work));
   return {
     async create(given) {
       await usable(folder, async () => {
@@ -61,7 +52,8 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         await removeFile(at(header.runId, FILES.summary));
       }),
     propose: (runId, lines) => usable(folder, () => keepPart(at(runId, FILES.proposed), inLines(lines))),
-    start: (runId) => usable(folder, () => createMarker(at(runId, FILES.started))),
+    start: (runId) =>
+      usable(folder, () => isCreated(writeFile(at(runId, FILES.started), "", { flag: "wx", mode: 0o600 }))),
     journal: (runId, lease) =>
       usable(folder, () =>
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
@@ -71,23 +63,14 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
     list: (caller, before) =>
-      usable(folder, async () => {
-        await known();
+      withIndex(async () => {
         const ids = (await index.of(caller)).map(({ runId }) => runId);
         return before === undefined ? ids : ids.filter((runId) => runId < before);
       }),
-    unfinished: (which) =>
-      usable(folder, async () => {
-        await known();
-        return (await index.open()).filter(isAskedFor(which)).map(({ runId }) => runId);
-      }),
-    last: (fingerprint) =>
-      usable(folder, async () => {
-        await known();
-        return index.last(fingerprint);
-      }),
+    unfinished: (which) => withIndex(() => index.open(which)),
+    last: (fingerprint) => withIndex(() => index.last(fingerprint)),
     async alone(fingerprint, work) {
-      const hold = () => turns.hold(turnOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
+      const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
       const [done] = await usable(folder, hold);
       if (done.status === "rejected") throw done.reason;
       return done.value;
@@ -104,12 +87,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     async forgetStop(runId, asked) {
       await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
     },
-    async tidy() {
-      await usable(folder, async () => {
-        await known();
-        await old.sweepAll();
-      });
-    },
+    tidy: () => withIndex(() => old.sweepAll()),
   };
 }
 
@@ -134,18 +112,6 @@ function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "plan
   };
 }
 
-/** The work is done once for all callers; after a failure the next caller starts it again. */
-function onceDone(work: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined;
-  return () => {
-    done ??= work().catch((thrown: unknown) => {
-      done = undefined;
-      throw thrown;
-    });
-    return done;
-  };
-}
-
 /** The prefix of the files that ask the driver of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
@@ -153,44 +119,10 @@ const STOP_ASKED = "stop-asked.";
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
-  try {
+  return by(lease, async () => {
     await partJournal(join(place, FILES.journal));
     return lease;
-  } catch (thrown) {
-    await lease.release();
-    throw thrown;
-  }
-}
-
-function turnOf(fingerprint: string): string {
-  return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS);
-}
-
-function isAskedFor(which: Which | undefined): (mark: OpenMark) => boolean {
-  if (which === undefined) return () => true;
-  if ("fingerprint" in which) return (mark) => isOfCall(mark, which.fingerprint);
-  const scope = scopeOf(which);
-  return (mark) => mark.scope === scope;
-}
-
-/** Does some work in a folder of runs. Throws a RunStoreError where the operating system refuses something. */
-export async function usable<T>(folder: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (thrown) {
-    // The content to be kept may come from a source of its own, whose errors are passed on.
-    if (!isSystemError(thrown)) throw thrown;
-    throw new RunStoreError(
-      `runs cannot be kept in ${folder} (${thrown.message}); nothing was sent`,
-      "Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written.",
-      { cause: thrown },
-    );
-  }
-}
-
-/** Whether the operating system refused something. */
-function isSystemError(thrown: unknown): thrown is Error {
-  return thrown instanceof Error && "syscall" in thrown;
+  });
 }
 
 async function writeDurably(file: string, text: string): Promise<void> {
@@ -207,16 +139,6 @@ async function writeDurably(file: string, text: string): Promise<void> {
 async function replaceDurably(file: string, text: string): Promise<void> {
   await writeDurably(`${file}.new`, text);
   await moveOver(`${file}.new`, file);
-}
-
-async function createMarker(file: string): Promise<boolean> {
-  try {
-    await (await open(file, "wx", 0o600)).close();
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "EEXIST")) return false;
-    throw thrown;
-  }
 }
 
 async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
@@ -236,32 +158,15 @@ function parseHeader(runId: string, text: string): RunHeader {
   if (data !== undefined && data.version > VERSION) {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
-  const parsed = keptHeader.safeParse(value);
-  if (!parsed.success) throw damaged(runId);
-  const { version: _, call, ...found } = parsed.data;
-  return { ...found, call };
+  const header = headerIn(value);
+  if (header === undefined) throw damaged(runId);
+  return header;
 }
 
 /** Replaced files have another inode or time, and a journal that grew has another size. */
 async function revisionOf(place: string): Promise<Revision> {
   const files = [FILES.header, FILES.started, FILES.proposed, FILES.journal];
-  const stats = await Promise.all(files.map((file) => statOrUndefined(join(place, file))));
+  const stats = await Promise.all(files.map((file) => unlessMissing(stat(join(place, file), { bigint: true }))));
   const text = stats.map((stats) => (stats ? [stats.ino, stats.size, stats.mtimeNs].join(":") : "")).join(" ");
   return { text, bytes: stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0) };
-}
-
-async function statOrUndefined(file: string) {
-  try {
-    return await stat(file, { bigint: true });
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
-}
-
-function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
-  for (const line of lines) {
-    yield* line;
-    yield "\n";
-  }
 }

@@ -4,11 +4,11 @@ import { type SharedLeases, sharedLock } from "../file/leases/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
 import { targetingMemory } from "../file/seen/targeting-names.ts";
 import { storedContents } from "./contents.ts";
-import { type DatabaseOptions, openDatabase } from "./database/database.ts";
+import { type DatabaseOptions, ONCE, openDatabase } from "./database/database.ts";
 import { memberOf } from "./database/member.ts";
 import { checkTables, tablesOf } from "./database/migrate.ts";
 import { keptSealKey } from "./database/seal-key.ts";
-import { type LeasesOf, StoredLease, takeLease } from "./lease.ts";
+import { type LeasesOf, type StoredLease, takeLease } from "./lease.ts";
 import { type DrivingOptions, leftRuns } from "./left-runs.ts";
 import { storedNames } from "./names.ts";
 import { sweeper } from "./retention.ts";
@@ -17,9 +17,6 @@ import { storedSuites } from "./suites.ts";
 
 /** How often a process that waits for the turn to write looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
-
-/** Has a statement made once, also where the database is away. */
-const ONCE = AbortSignal.abort();
 
 interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
   readonly clock: Clock;
@@ -40,10 +37,10 @@ export function postgresBackend(options: PostgresOptions): Backend {
     runs: storedRuns(of, lock, { left: leftRuns(of, { drives, parallelProjects }), sweeper: swept }),
     lock,
     suites: storedSuites(database),
-    names: (project, { lasting, known, onProblem }) =>
-      lasting
-        ? storedNames(database, project, () => clock.now())
-        : targetingMemory({ now: () => clock.now(), ...(known && { known }), onProblem }),
+    names: (project, { lasting, ...options }) => {
+      const now = () => clock.now();
+      return lasting ? storedNames(database, project, now) : targetingMemory({ ...options, now });
+    },
     contents: (project, onProblem) => storedContents(database, project, onProblem),
     async audit(line) {
       await database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]);
@@ -58,19 +55,14 @@ export function postgresBackend(options: PostgresOptions): Backend {
   };
 }
 
-function leasesIn(of: LeasesOf): SharedLeases {
+function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
   const nameOf = (project: string): string => (project.startsWith("turn:") ? project : `project:${project}`);
   return {
     take: (project) => takeLease(of, nameOf(project)),
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    async asked(project, lease) {
-      // The taking and each append tell of it, so that it costs no statement of its own.
-      if (lease instanceof StoredLease) return Number(lease.asked);
-      const query = "select asked from targeting_mcp.lease where name = $1";
-      const [told] = await of.database.rows<{ asked: string }>(query, [nameOf(project)]);
-      return Number(told?.asked ?? Number.NaN);
-    },
+    // The taking and each append tell of it, so that it costs no statement of its own.
+    asked: async (_, lease) => Number(lease.asked),
   };
 }

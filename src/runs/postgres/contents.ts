@@ -1,15 +1,12 @@
 import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import type { ContentsStore, SeenOption } from "../backend/contents-store.ts";
-import type { Database } from "./database/database.ts";
+import { type Database, ONCE } from "./database/database.ts";
 
 /** Longer contents are read anew each time, in characters of JSON: a statement with more of them takes too long. */
 const MOST_CHARACTERS = 4 * 1_048_576;
 /** So many options in one statement. */
 const AT_ONCE = 100;
-
-/** Has a statement made once, also where the database is away: reading again costs less than waiting. */
-const ONCE = AbortSignal.abort();
 
 const contextIds = z.array(z.string());
 
@@ -33,6 +30,7 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
+        // Reading again costs less than waiting.
         ONCE,
       )
       .catch(onProblem);

@@ -1,7 +1,7 @@
-import type { Line, RunJournal } from "../backend/store.ts";
-import { LostEntriesError } from "../backend/store.ts";
-import { type Intent, type Lease, readClocks, type Turn } from "../turn.ts";
-import { driverOf, isFresh, type LeasesOf, StoredLease, TTL } from "./lease.ts";
+import { lineBytes } from "../backend/kept.ts";
+import { LostEntriesError, type RunJournal } from "../backend/store.ts";
+import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
+import { driverOf, type LeasesOf, StoredLease, TTL } from "./lease.ts";
 
 const APPEND = "select * from targeting_mcp.append($1, $2, $3, $4, $5, $6, $7, $8)";
 interface Appended {
@@ -56,7 +56,7 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
     return done;
   };
   return {
-    append: (line) => void waiting.push(bytesOf(line)),
+    append: (line) => void waiting.push(Buffer.concat(lineBytes(line))),
     // The next flush throws what goes wrong here.
     write: () => void inTurn().catch(() => undefined),
     flush: async () => void (await inTurn()),
@@ -77,7 +77,7 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
       await of.database.rows(
         `with at as (update targeting_mcp.run set late = late + 1, changes = changes + 1 where id = $1 returning seq, late)
          insert into targeting_mcp.entry (run, seq, late, epoch, body) select $1, seq, late, $2, $3 from at`,
-        [runId, lease.epoch, bytesOf(line)],
+        [runId, lease.epoch, Buffer.concat(lineBytes(line))],
       );
     },
     async close() {
@@ -91,12 +91,6 @@ function storedLease(lease: Lease): StoredLease {
   if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
   return lease;
 }
-
-function bytesOf(line: Line): Buffer {
-  return Buffer.concat([...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE]);
-}
-
-const NEWLINE = Buffer.from("\n");
 
 /** After a failover that lost entries, the journal no longer holds what was acknowledged. */
 function behind(runId: string): LostEntriesError {

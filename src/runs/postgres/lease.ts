@@ -1,7 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../platform/clock.ts";
 import { HeldBackError } from "../../platform/fence.ts";
-import { agoOf, checkFresh, type Intent, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
+import {
+  agoOf,
+  checkFresh,
+  type Intent,
+  isFresh,
+  type Lease,
+  LeaseLostError,
+  readClocks,
+  TAKE_OVER_WAIT_MS,
+} from "../turn.ts";
 import type { Database } from "./database/database.ts";
 import type { Member } from "./database/member.ts";
 
@@ -12,7 +21,7 @@ export const TTL = "6 seconds";
 /** What leases are kept by. */
 export interface LeasesOf {
   readonly database: Database;
-  readonly member: Pick<Member, "number" | "changed">;
+  readonly member: Member;
   readonly clock: Clock;
 }
 
@@ -30,30 +39,18 @@ export function plannerOf(runId: string): string {
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
-  const [taken] = await of.database.rows<Taken & { [column: string]: unknown }>(
-    "select * from targeting_mcp.take($1, $2, $3, $4)",
-    [name, number, token, TTL],
-  );
-  if (taken === undefined) return undefined;
-  const epoch = BigInt(taken.new_epoch);
-  const lease = new StoredLease(of, { name, token, epoch, isTakenOver: taken.taken_over }, taken.was_unsettled);
-  lease.asked = BigInt(taken.asked_before);
-  return lease;
+  const query = "select * from targeting_mcp.take($1, $2, $3, $4)";
+  const [taken] = await of.database.rows<Taken>(query, [name, number, token, TTL]);
+  return taken && new StoredLease(of, { name, token }, taken);
 }
 
-interface Taken {
+/** What the database says of a lease that was taken. */
+type Taken = {
   readonly new_epoch: string;
   readonly taken_over: boolean;
   readonly was_unsettled: boolean;
   readonly asked_before: string;
-}
-
-interface Holding {
-  readonly name: string;
-  readonly token: string;
-  readonly epoch: bigint;
-  readonly isTakenOver: boolean;
-}
+};
 
 /** A lease in the database that this process holds. The journal renews it together with what it appends. */
 export class StoredLease implements Lease {
@@ -67,18 +64,19 @@ export class StoredLease implements Lease {
   readonly #beat: NodeJS.Timeout;
   #renewedAt: Intent;
   /** How often others had asked for it when it was renewed last. */
-  asked = 0n;
+  asked: bigint;
 
-  constructor(of: LeasesOf, { name, token, epoch, isTakenOver }: Holding, isUnsettled: boolean) {
+  constructor(of: LeasesOf, { name, token }: Pick<StoredLease, "name" | "token">, taken: Taken) {
     this.name = name;
     this.token = token;
-    this.epoch = epoch;
-    this.isTakenOver = isTakenOver;
+    this.epoch = BigInt(taken.new_epoch);
+    this.isTakenOver = taken.taken_over;
+    this.asked = BigInt(taken.asked_before);
     this.#of = of;
     this.#renewedAt = readClocks(of.clock);
-    this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
+    this.#settledAt = taken.was_unsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
     // Where the lease cannot be renewed now, it is renewed again before a request leaves by it.
-    this.#beat = setInterval(() => void this.#keepAlive().catch(() => undefined), BEAT_MS).unref();
+    this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
   get lost(): AbortSignal {
@@ -97,6 +95,7 @@ export class StoredLease implements Lease {
     for (;;) {
       const intent = readClocks(this.#of.clock);
       await this.check();
+      // Where the database was away meanwhile, the readings are too old by now.
       if (isFresh(intent, this.#of.clock)) return intent;
     }
   }
@@ -104,11 +103,8 @@ export class StoredLease implements Lease {
   async check(recentMs = 0): Promise<void> {
     this.#losing.signal.throwIfAborted();
     if (agoOf(this.#renewedAt, this.#of.clock) < recentMs) return;
-    const [renewed] = await this.#of.database.rows<{ asked: string }>("select * from targeting_mcp.renew($1, $2, $3)", [
-      this.name,
-      this.token,
-      TTL,
-    ]);
+    const query = "select * from targeting_mcp.renew($1, $2, $3)";
+    const [renewed] = await this.#of.database.rows<{ asked: string }>(query, [this.name, this.token, TTL]);
     if (renewed === undefined) throw this.lose();
     this.wasRenewed(BigInt(renewed.asked));
   }
@@ -136,24 +132,7 @@ export class StoredLease implements Lease {
     clearInterval(this.#beat);
     if (this.#losing.signal.aborted) return;
     const { database, clock } = this.#of;
-    await database.rows(
-      "update targeting_mcp.lease set released = true, unsettled = $3 where name = $1 and token = $2",
-      [this.name, this.token, clock.monotonic() < this.#settledAt],
-    );
-  }
-
-  async #keepAlive(): Promise<void> {
-    await this.check(BEAT_MS / 2);
-  }
-}
-
-/** Whether a request may still be announced with these readings: the database may have been away meanwhile. */
-export function isFresh(intent: Intent, clock: Clock): boolean {
-  try {
-    checkFresh(intent, clock);
-    return true;
-  } catch (thrown) {
-    if (thrown instanceof HeldBackError) return false;
-    throw thrown;
+    const query = "update targeting_mcp.lease set released = true, unsettled = $3 where name = $1 and token = $2";
+    await database.rows(query, [this.name, this.token, clock.monotonic() < this.#settledAt]);
   }
 }

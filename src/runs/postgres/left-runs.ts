@@ -1,5 +1,4 @@
 import type { LeftRuns } from "../backend/store.ts";
-import type { Member } from "./database/member.ts";
 import { driverOf, type LeasesOf } from "./lease.ts";
 
 /** The processes that show life by their advisory locks. */
@@ -44,8 +43,6 @@ const FOUND = `
   where not u.driven
   order by coalesce(b.projects, 0) + n.place, u.id limit $2`;
 
-type StoredLeftRuns = Pick<LeasesOf, "database"> & { readonly member: Member };
-
 /** What this process does with runs. */
 export interface DrivingOptions {
   /** Whether it drives any. */
@@ -55,7 +52,10 @@ export interface DrivingOptions {
 }
 
 /** Runs that the processes of a database leave to each other. */
-export function leftRuns({ database, member }: StoredLeftRuns, { drives, parallelProjects }: DrivingOptions): LeftRuns {
+export function leftRuns(
+  { database, member }: Pick<LeasesOf, "database" | "member">,
+  { drives, parallelProjects }: DrivingOptions,
+): LeftRuns {
   /** How many runs of each project this process drives. */
   const driven = new Map<string, number>();
   /** The projects whose runs others may drive, too. */

@@ -1,9 +1,5 @@
-import { NameIndex } from "../../spec/name-match.ts";
-import type { SeenTargeting, TargetingMemory } from "../backend/targeting-names.ts";
+import { MOST_REMEMBERED, namedAmong, type SeenTargeting, type TargetingMemory } from "../backend/targeting-names.ts";
 import type { Database } from "./database/database.ts";
-
-const MOST_REMEMBERED = 2000;
-const CANDIDATES = 5;
 
 /** The targetings of a project that any process has seen. */
 export function storedNames(database: Database, project: string, now: () => number): TargetingMemory {
@@ -27,12 +23,6 @@ export function storedNames(database: Database, project: string, now: () => numb
     async forget(ids) {
       await database.rows("delete from targeting_mcp.name where project = $1 and id = any($2)", [project, ids]);
     },
-    async resolve(name) {
-      const seen = await recent();
-      const found = new NameIndex(seen).find(name);
-      if (found.kind !== "unknown") return found;
-      const near = new Set([...found.candidates, ...seen]);
-      return { kind: "unknown", candidates: [...near].slice(0, CANDIDATES) };
-    },
+    resolve: async (name) => namedAmong(await recent(), name),
   };
 }

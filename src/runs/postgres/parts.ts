@@ -9,7 +9,8 @@ const PIECES_AT_ONCE = 4;
 /** Keeps a part of a run in place of the one before, which is there until the last piece of the new one is kept. */
 export async function keepPart(
   database: Database,
-  { runId, name }: { readonly runId: string; readonly name: string },
+  runId: string,
+  name: string,
   pieces: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
 ): Promise<void> {
   const version = randomUUID();
@@ -43,10 +44,7 @@ export async function keepPart(
 }
 
 /** Opens a part of a run; empty where none was kept. */
-export function partOf(
-  database: Database,
-  { runId, name }: { readonly runId: string; readonly name: string },
-): ByteSource {
+export function partOf(database: Database, runId: string, name: string): ByteSource {
   return async function* () {
     const [now] = await database.rows<{ version: string }>(
       "select version from targeting_mcp.part where run = $1 and name = $2",

@@ -60,17 +60,11 @@ const CALLERS = `
     from known k where k.caller is not null
   ) select caller from known where caller is not null`;
 
-/** Removes runs that need not be kept any longer, and what belongs to them; in the background, in small steps. */
-export interface Sweeper {
-  /** Removes superfluous runs of a caller, one of whose runs has come to rest, a little later. */
-  rested(caller: string): void;
-  /** Removes superfluous runs of all callers. */
-  all(): Promise<void>;
-  close(): void;
-}
+/** What removes the superfluous runs of a database. */
+export type Sweeper = ReturnType<typeof sweeper>;
 
-/** Makes the sweeper of a database. */
-export function sweeper(database: Database, keep: Retention, clock: Clock): Sweeper {
+/** Removes runs that need not be kept any longer, and what belongs to them; in the background, in small steps. */
+export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -79,6 +73,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock): Swee
     while (!isClosed && (await database.rows(statement, values)).length === atOnce);
   };
   const of = (caller: string): Promise<void> => inSteps(BEYOND, [caller, keep.runs - 1]);
+  /** Removes superfluous runs of all callers. */
   const all = async (): Promise<void> => {
     sweptAt = clock.now();
     await inSteps(OLD, [ulidAt(sweptAt - keep.days * DAY_MS)]);
@@ -100,13 +95,14 @@ export function sweeper(database: Database, keep: Retention, clock: Clock): Swee
     if (clock.now() - sweptAt >= DAY_MS) await all();
   };
   return {
-    rested(caller) {
+    /** Removes superfluous runs of a caller, one of whose runs has come to rest, a little later. */
+    rested(caller: string): void {
       waiting.add(caller);
       // What cannot be removed now is removed after a later run.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,
-    close() {
+    close(): void {
       isClosed = true;
       clearTimeout(timer);
     },

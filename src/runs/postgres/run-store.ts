@@ -1,20 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { parseJson } from "../../platform/json.ts";
+import { groupOf, headerIn, inLines, isRunId, isUnfinished, keptSummary, VERSION } from "../backend/kept.ts";
 import type { ProjectLock } from "../backend/project-lock.ts";
-import type { LeftRuns, Line, RunHeader, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
+import type { LeftRuns, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import { isRunId, isUnfinished, keptHeader, keptSummary } from "../file/run-folder.ts";
 import type { Database } from "./database/database.ts";
-import { type Member, STOPS } from "./database/member.ts";
+import { STOPS } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
 
-/** Headers of this form are read. */
-const VERSION = 1;
-/** The number of groups in which calls take turns: calls of one group wait for each other. */
-const TURNS = 64;
 const ENTRIES_AT_ONCE = 50;
 /** How many runs are listed at once. */
 const LISTED_AT_ONCE = 200;
@@ -26,16 +22,11 @@ const AFTER_ALL = "~";
 /** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
-interface StoredRunsOptions {
-  readonly left: LeftRuns;
-  readonly sweeper: Sweeper;
-}
-
 /** Keeps runs in a database that several processes share, on whatever machines. */
 export function storedRuns(
-  of: LeasesOf & { readonly member: Member },
+  of: LeasesOf,
   turns: ProjectLock,
-  { left, sweeper }: StoredRunsOptions,
+  { left, sweeper }: { readonly left: LeftRuns; readonly sweeper: Sweeper },
 ): RunStore {
   const { database } = of;
   return {
@@ -53,11 +44,11 @@ export function storedRuns(
         [runId],
       );
     },
-    propose: (runId, lines) => keepPart(database, { runId, name: "proposed" }, inLines(lines)),
+    propose: (runId, lines) => keepPart(database, runId, "proposed", inLines(lines)),
     start: (runId) => startOnce(database, runId),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
-    keep: (runId, part, pieces) => keepPart(database, { runId, name: part }, pieces),
-    part: (runId, part) => partOf(database, { runId, name: part }),
+    keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
+    part: (runId, part) => partOf(database, runId, part),
     read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
     async revision(runId) {
       const [found] = await database.rows<{ changes: string; bytes: string }>(
@@ -75,11 +66,7 @@ export function storedRuns(
       const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
       return (await idsOf(database, query, [fingerprint]))[0];
     },
-    async alone(fingerprint, work) {
-      const [done] = await turns.hold(turnOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
-      if (done.status === "rejected") throw done.reason;
-      return done.value;
-    },
+    alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, NEVER),
     async summarise(runId, given) {
       await database.rows("update targeting_mcp.run set summary = $2, open = $3, changes = changes + 1 where id = $1", [
         runId,
@@ -93,12 +80,8 @@ export function storedRuns(
     lease: (runId) => takeLease(of, driverOf(runId)),
     planLease: (runId) => takeLease(of, plannerOf(runId)),
     async isDriven(runId) {
-      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, [
-        runId,
-        driverOf(runId),
-        SEEN_WITHIN,
-        plannerOf(runId),
-      ]);
+      const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId)];
+      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
     ...stopWishes(database),
@@ -174,19 +157,14 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
     [runId],
   );
   if (found === undefined) return undefined;
+  const header = headerIn(parseJson(found.header));
+  if (header === undefined) throw damaged(runId);
   return {
-    header: headerOf(runId, found.header),
+    header,
     started: found.started,
-    proposed: again(() => linesOf(partOf(database, { runId, name: "proposed" })())),
+    proposed: again(() => linesOf(partOf(database, runId, "proposed")())),
     entries: again(() => linesOf(entryBodies(database, runId))),
   };
-}
-
-function headerOf(runId: string, text: string): RunHeader {
-  const parsed = keptHeader.safeParse(parseJson(text));
-  if (!parsed.success) throw damaged(runId);
-  const { version: _, call, ...found } = parsed.data;
-  return { ...found, call };
 }
 
 async function summaryOf(database: Database, runId: string): Promise<RunSummary | undefined> {
@@ -231,15 +209,4 @@ const LINE_END = 0x0a;
 
 function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
   return { [Symbol.asyncIterator]: open };
-}
-
-function turnOf(fingerprint: string): string {
-  return `turn:${[...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % TURNS}`;
-}
-
-function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
-  for (const line of lines) {
-    yield* line;
-    yield "\n";
-  }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
-import { countsOf, type ReportCounts, type ReportedState } from "../report.ts";
+import type { RunWatcher } from "../kind.ts";
+import { countsOf, type ReportedState } from "../report.ts";
 
 /** How often this process checks whether another one still drives a run, in milliseconds. */
 const LOOK_MS = 100;
@@ -9,16 +10,6 @@ const LOOK_IF_TOLD_MS = 500;
 const READ_SHARE = 10;
 const READ_SHARE_IF_TOLD = 4;
 const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
-
-/** A run that another process drives. */
-export interface FollowedRun<S> {
-  /** As it was read last. */
-  state(): S;
-  isDriven(): boolean;
-  /** Resolves when no process drives it any more. The checks begin when this is first called. */
-  rest(): Promise<void>;
-  watch(watcher: (counts: ReportCounts, waitingMs: number) => void): () => void;
-}
 
 /** What following a run needs. */
 interface Following<S> {
@@ -36,8 +27,8 @@ interface Following<S> {
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
-): FollowedRun<S> {
-  const watchers = new Set<(counts: ReportCounts, waitingMs: number) => void>();
+) {
+  const watchers = new Set<RunWatcher>();
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
@@ -68,10 +59,14 @@ export function followedRun<S extends ReportedState>(
     }
   };
   return {
+    /** As it was read last. */
     state: () => state,
     isDriven: () => driven,
-    // An error of reading ends the following; the next read of the run throws it.
-    rest: () => {
+    /**
+     * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
+     * the following; the next read of the run throws it.
+     */
+    rest(): Promise<void> {
       if (resting === undefined) {
         const hint = hintOf(clock, signal);
         const off = changes?.(hint.give);
@@ -82,30 +77,26 @@ export function followedRun<S extends ReportedState>(
       }
       return resting;
     },
-    watch: (watcher) => {
+    watch(watcher: RunWatcher): () => void {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
   };
 }
 
-/** That a run may have changed. */
-interface Hint {
-  isGiven: boolean;
-  readonly give: () => void;
-  /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
-  orSleep(ms: number): Promise<void>;
-}
+type Hint = ReturnType<typeof hintOf>;
 
-function hintOf(clock: Clock, signal: AbortSignal): Hint {
+/** That a run may have changed. */
+function hintOf(clock: Clock, signal: AbortSignal) {
   let wake = (): void => {};
-  const hint: Hint = {
+  const hint = {
     isGiven: false,
-    give: () => {
+    give: (): void => {
       hint.isGiven = true;
       wake();
     },
-    async orSleep(ms) {
+    /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
+    async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
         // One that was given before is waited for until it may be acted on.

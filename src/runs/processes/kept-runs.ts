@@ -17,7 +17,7 @@ const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") }
 const LOOK_AGAIN_MS = 20;
 
 /** A run of a kind as it was read. */
-interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
+export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly header: RunHeader<Call>;
   readonly started: boolean;
 }

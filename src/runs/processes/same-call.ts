@@ -43,7 +43,8 @@ export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: 
     const told = await store.summary(runId);
     const isRecent = told !== undefined && ways.now() - told.updatedAt < SAME_CALL_MS;
     const isMeant = told === undefined || ways.isMeant(told, isRecent);
-    if (isMeant && (await mayGoOn(store, { runId, fingerprint }, ways))) {
+    const stored = isMeant ? await orUnreadable(store.read(runId)) : undefined;
+    if (stored?.header.fingerprint === fingerprint && (stored.started || !ways.unstartedWaits)) {
       const going = await ways.takeUp(runId);
       if (going !== undefined) return { going };
     }
@@ -78,11 +79,14 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return told === undefined || told.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-async function mayGoOn(
-  store: AnyStore,
-  { runId, fingerprint }: { readonly runId: string; readonly fingerprint: string },
-  { unstartedWaits }: Pick<Ways<unknown>, "unstartedWaits">,
-): Promise<boolean> {
-  const stored = await orUnreadable(store.read(runId));
-  return stored?.header.fingerprint === fingerprint && (stored.started || !unstartedWaits);
+/** Does some work once for all callers; after a failure the next caller starts it again. */
+export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () => {
+    done ??= work().catch((thrown: unknown) => {
+      done = undefined;
+      throw thrown;
+    });
+    return done;
+  };
 }

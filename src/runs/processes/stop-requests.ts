@@ -8,21 +8,7 @@ const LOOK_MS = 100;
 const LOOK_IF_TOLD_MS = 1000;
 
 /** The requests to stop a driven run, from this process and from others. */
-export interface StopRequests {
-  /** Aborted when nothing new may start. */
-  readonly signal: AbortSignal;
-  /** Why the run was stopped. */
-  readonly cause: () => "cancelled" | "interrupted";
-  readonly stop: (cause: "cancelled" | "interrupted") => void;
-  /**
-   * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
-   * request that leaves after a caller was told that the run stops had its intent on the disk before. `asked`: what the
-   * store said when it took the intent.
-   */
-  readonly mayLeave: (asked?: boolean) => Promise<boolean>;
-  /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
-  readonly end: () => Promise<void>;
-}
+export type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
  * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the
@@ -32,7 +18,7 @@ export function stopRequestsOf(
   store: Pick<RunStore, "stopAsked" | "forgetStop" | "watchStops">,
   runId: string,
   lease: () => Pick<Lease, "check"> | undefined,
-): StopRequests {
+) {
   const controller = new AbortController();
   let cause: "cancelled" | "interrupted" = "interrupted";
   const stop = (why: "cancelled" | "interrupted"): void => {
@@ -40,6 +26,11 @@ export function stopRequestsOf(
     controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
   };
   const isAsked = async (): Promise<boolean> => (await store.stopAsked(runId)).length > 0;
+  /**
+   * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
+   * request that leaves after a caller was told that the run stops had its intent on the disk before. `asked`: what the
+   * store said when it took the intent.
+   */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
     return !controller.signal.aborted;
@@ -52,11 +43,14 @@ export function stopRequestsOf(
   const notWatched = store.watchStops?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? LOOK_MS : LOOK_IF_TOLD_MS).unref();
   return {
+    /** Aborted when nothing new may start. */
     signal: controller.signal,
+    /** Why the run was stopped. */
     cause: () => cause,
     stop,
     mayLeave,
-    async end() {
+    /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
+    async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
       // Requests to stop a run that another process has taken over are left for that process.

@@ -29,54 +29,21 @@ type Preparer = (parts: RequestParts) => Prepared;
 
 /** Every operation of the management API: validates a request and says how it is applied. */
 export const OPERATIONS = {
-  createTargetings: write("createTargetings", ({ items }) => (project, sources, interference) => ({
-    body: bulkBody(createTargetings(project, items, sources, interference)),
-  })),
-  renameTargetings: write("renameTargetings", ({ items }) => (project, sources, interference) => ({
-    body: bulkBody(renameTargetings(project, items, sources, interference)),
-  })),
-  deleteTargetings: write("deleteTargetings", ({ ids }) => (project, _, interference) => ({
-    body: bulkBody(deleteTargetings(project, ids, interference)),
-  })),
-  addOptions: write("addOptions", ({ items }) => (project, sources, interference) => ({
-    body: bulkBody(addOptions(project, items, sources, interference)),
-  })),
-  updateOptions: write("updateOptions", ({ items }) => (project, sources, interference) => ({
-    body: bulkBody(updateOptions(project, items, sources, interference)),
-  })),
-  deleteOptions: write("deleteOptions", ({ ids }) => (project, _, interference) => {
+  createTargetings: write("createTargetings", ({ items }) => bulk(createTargetings, items)),
+  renameTargetings: write("renameTargetings", ({ items }) => bulk(renameTargetings, items)),
+  deleteTargetings: write("deleteTargetings", ({ ids }) => bulk(deleteTargetings, ids)),
+  addOptions: write("addOptions", ({ items }) => bulk(addOptions, items)),
+  updateOptions: write("updateOptions", ({ items }) => bulk(updateOptions, items)),
+  deleteOptions: write("deleteOptions", ({ ids }) => (project, sources, interference) => {
     const error = treeItemsError(project, ids);
-    return error === undefined ? { body: bulkBody(deleteOptions(project, ids, interference)) } : { error };
+    return error === undefined ? bulk(deleteOptions, ids)(project, sources, interference) : { error };
   }),
-  createTargeting: write(
-    "createTargeting",
-    (item) => (project, sources, interference) => single(createTargetings(project, [item], sources, interference)),
-  ),
-  renameTargeting: withPathId((pathId) =>
-    write(
-      "renameTargeting",
-      ({ name }) =>
-        (project, sources, interference) =>
-          single(renameTargetings(project, [{ _id: pathId, name }], sources, interference)),
-    ),
-  ),
-  deleteTargeting: withPathId((pathId) => () => ({
-    apply: (project, _, interference) => single(deleteTargetings(project, [pathId], interference)),
-  })),
-  addOption: write(
-    "addOption",
-    (item) => (project, sources, interference) => single(addOptions(project, [item], sources, interference)),
-  ),
-  updateOption: withPathId((pathId) =>
-    write(
-      "updateOption",
-      (changes) => (project, sources, interference) =>
-        single(updateOptions(project, [{ _id: pathId, ...changes }], sources, interference)),
-    ),
-  ),
-  deleteOption: withPathId((pathId) => () => ({
-    apply: (project, _, interference) => single(deleteOptions(project, [pathId], interference)),
-  })),
+  createTargeting: write("createTargeting", (item) => single(createTargetings, item)),
+  renameTargeting: withPathId((_id) => write("renameTargeting", ({ name }) => single(renameTargetings, { _id, name }))),
+  deleteTargeting: withPathId((id) => () => ({ apply: single(deleteTargetings, id) })),
+  addOption: write("addOption", (item) => single(addOptions, item)),
+  updateOption: withPathId((_id) => write("updateOption", (changes) => single(updateOptions, { _id, ...changes }))),
+  deleteOption: withPathId((id) => () => ({ apply: single(deleteOptions, id) })),
   getTargeting: withPathId((pathId) => read(QUERIES.getTargeting, () => (project) => getTargeting(project, pathId))),
   listOptions: withPathId((pathId) =>
     read(QUERIES.listOptions, (query) => (project) => listOptions(project, pathId, query)),
@@ -113,8 +80,23 @@ function withPathId(preparer: (pathId: string) => Preparer): Preparer {
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
 
+/** Checks and changes items, and gives one outcome for each (management-api 4.1). */
+type ItemsRule<Item> = (
+  project: Project,
+  items: readonly Item[],
+  interference: Interference | undefined,
+  sources: Sources,
+) => readonly ItemOutcome[];
+
+function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
+  return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
+}
+
 /** A single-item endpoint gives its item's data or error as the answer (management-api 4 rule 5). */
-function single([outcome]: readonly ItemOutcome[]): Outcome {
-  if (outcome === undefined) return { error: businessError("UNCATCHED") };
-  return "data" in outcome ? { body: outcome.data } : outcome;
+function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
+  return (project, sources, interference) => {
+    const [outcome] = rule(project, [item], interference, sources);
+    if (outcome === undefined) return { error: businessError("UNCATCHED") };
+    return "data" in outcome ? { body: outcome.data } : outcome;
+  };
 }

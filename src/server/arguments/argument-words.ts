@@ -43,10 +43,12 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   switch (issue.code) {
     case "unrecognized_keys":
       return unknownWords(issue.keys, issue.path, schema);
-    case "invalid_type":
+    case "invalid_type": {
+      const expected = EXPECTED[issue.expected] ?? issue.expected;
       return value === undefined
-        ? `${where} is missing: ${expectedWords(issue.expected)} is needed`
-        : `${where} must be ${expectedWords(issue.expected)}, not ${kindOf(value)}`;
+        ? `${where} is missing: ${expected} is needed`
+        : `${where} must be ${expected}, not ${kindOf(value)}`;
+    }
     case "invalid_value":
       return `${where} must be one of ${issue.values.map((one) => JSON.stringify(one)).join(", ")}, not ${kindOf(value)}`;
     case "too_big":
@@ -114,10 +116,6 @@ const EXPECTED: Readonly<Record<string, string>> = {
   object: "an object",
   null: "null",
 };
-
-function expectedWords(expected: string): string {
-  return EXPECTED[expected] ?? expected;
-}
 
 function kindOf(value: unknown): string {
   if (typeof value === "string") return `the text ${shownBriefly(value)}`;

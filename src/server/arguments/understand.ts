@@ -1,9 +1,17 @@
 import { ToolError } from "../../tools/definition.ts";
-import { isTooDeep } from "./depth.ts";
 import { isSchema, type JsonSchema } from "./json-schema.ts";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-values.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
+
+/** How many objects and arrays may stand in one another: far more than any tool takes. */
+export const DEEPEST = 64;
+
+/** Whether data is nested so deep, in more than so many levels, that walking through it is a danger. */
+export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
+  if (typeof given !== "object" || given === null) return false;
+  return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
+}
 
 /** One reading of arguments. */
 interface Reading {

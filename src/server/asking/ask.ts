@@ -45,17 +45,20 @@ const capabilities = z.object({ elicitation: withForms.optional() });
 
 /** Whether the client can show a form to a person. An empty capability means forms. */
 export function canAsk(call: ServerContext, server: McpServer): boolean {
-  const envelope: Readonly<Record<string, unknown>> = { ...call.mcpReq.envelope };
-  const announced = envelope[CLIENT_CAPABILITIES_META_KEY] ?? server.server.getClientCapabilities();
-  const { data } = capabilities.safeParse(announced);
+  const { data } = capabilities.safeParse(declaredIn(call) ?? server.server.getClientCapabilities());
   if (data?.elicitation === undefined) return false;
   return data.elicitation.form !== undefined || data.elicitation.url === undefined;
 }
 
 /** Whether a call is one of the 2026-07-28 era: it is answered with its question, and made again with the reply. */
 export function isModern(call: ServerContext): boolean {
-  const envelope: Readonly<Record<string, unknown>> = { ...call.mcpReq.envelope };
-  return envelope[CLIENT_CAPABILITIES_META_KEY] !== undefined;
+  return declaredIn(call) !== undefined;
+}
+
+/** The capabilities that a call of the 2026-07-28 era declares. */
+function declaredIn({ mcpReq }: ServerContext): unknown {
+  const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
+  return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
 /** How a form was answered: yes, no, or closed without a decision, as hosts without a person do. */
@@ -119,13 +122,9 @@ export async function asking(
   call: ServerContext,
   asked: AskedCall,
 ): Promise<InputRequiredResult> {
+  const question = inputRequired.elicit({ message: ask.message, requestedSchema: FORM });
   return inputRequired({
-    inputRequests: {
-      [CONFIRM]: inputRequired.elicit({
-        message: ask.message,
-        requestedSchema: FORM,
-      }),
-    },
+    inputRequests: { [CONFIRM]: question },
     requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
   });
 }

@@ -5,17 +5,15 @@ import type { Reply, ToolContext, ToolServices } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
 import { mayDecideInView } from "../../tools/writing/confirmation/in-view.ts";
 import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
-import { DEEPEST, isTooDeep } from "../arguments/depth.ts";
 import { upToMisfits } from "../arguments/misfits.ts";
-import { understood } from "../arguments/understand.ts";
+import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
 import { asking, canAsk, isModern, replyTo } from "../asking/ask.ts";
 import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
 import { auditCall, isAudited } from "./audit.ts";
-import { toldToClient } from "./client-log.ts";
-import { failureAnswer } from "./failure-answer.ts";
+import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
@@ -54,6 +52,7 @@ export async function answerCall(
     structuredContent: redactor.record(structured),
     isError,
   });
+  const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (!isAudited(tool)) return;
     auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
@@ -64,8 +63,7 @@ export async function answerCall(
     checkNotHalf(tool.toolset, services);
     const prepared = await checked(listed, given, redactor);
     if (!prepared.fits) {
-      const message = `${tool.name}: ${prepared.words}`;
-      return resultOf(failureAnswer({ message }, services.environment));
+      return failed({ message: `${tool.name}: ${prepared.words}` });
     }
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
@@ -95,11 +93,8 @@ export async function answerCall(
   } catch (thrown) {
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
-    if (call.mcpReq.signal.aborted)
-      return resultOf(failureAnswer({ message: "the call was cancelled" }, services.environment));
-    return resultOf(
-      failureAnswer(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)), services.environment),
-    );
+    if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
+    return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
   }
 }
 
@@ -112,6 +107,25 @@ function needsOther({ page }: ToolServices): boolean {
 function decidedByWhom(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
+}
+
+/**
+ * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
+ * `logging/setLevel`, clients of 2026-07-28 in each call). Details stay in the server's own log.
+ */
+function toldToClient(log: Log, call: ServerContext): Log {
+  return {
+    ...log,
+    error(message, fields = {}) {
+      log.error(message, fields);
+      // The client sees the tool, and the ID of the fault in the server's own log.
+      const { tool, fault } = fields;
+      call.mcpReq
+        .log("error", { message, tool, fault }, "targeting-mcp")
+        .catch((error: unknown) => log.debug("an error could not be told to the client", { error }));
+    },
+    with: (fields) => toldToClient(log.with(fields), call),
+  };
 }
 
 /** Reports progress to clients that gave a token for it. A notification that cannot be sent is only logged. */

@@ -68,33 +68,27 @@ export interface AuditedCall {
  */
 export async function auditCall(
   audit: Audit,
-  { tool, caller, requestId, services }: AuditedCall,
+  { tool, caller, requestId, services: { environment, runs } }: AuditedCall,
   answer: Readonly<Record<string, unknown>> | undefined,
 ): Promise<void> {
-  if (tool.effect === "tests") return auditTests(audit, { tool, caller, requestId, services }, answer);
-  const line = { requestId, caller, environment: services.environment, tool: tool.name };
+  const line = { requestId, caller, environment, tool: tool.name };
+  if (tool.effect === "tests") {
+    // Event tests change an API only in live mode. A failed call may have sent some.
+    if (environment !== "live") return;
+    const { data } = tests.safeParse(answer);
+    if (data !== undefined) {
+      const { target, status: outcome, ...counts } = data;
+      audit({ ...line, outcome, counts });
+    } else if (answer === undefined) audit({ ...line, outcome: "error" });
+    return;
+  }
   const { data: told } = report.safeParse(answer);
   if (told?.status === "planned") return;
   const { runId } = told ?? {};
   audit({ ...line, runId, outcome: told?.status ?? "error", counts: told?.counts });
   if (told?.status !== "running" || runId === undefined) return;
-  const run = await services.runs.find(runId);
+  const run = await runs.find(runId);
   if (run === undefined) return;
   await run.rest;
   audit({ ...line, runId, outcome: run.status(), counts: run.state.counts() });
-}
-
-/** Event tests change an API only in live mode. A failed call is written down as well, since it may have sent some. */
-function auditTests(
-  audit: Audit,
-  { tool, caller, requestId, services: { environment } }: AuditedCall,
-  answer: Readonly<Record<string, unknown>> | undefined,
-): void {
-  if (environment !== "live") return;
-  const line = { requestId, caller, environment, tool: tool.name };
-  const { data } = tests.safeParse(answer);
-  if (data !== undefined) {
-    const { target, status: outcome, ...counts } = data;
-    audit({ ...line, outcome, counts });
-  } else if (answer === undefined) audit({ ...line, outcome: "error" });
 }

@@ -14,12 +14,10 @@ import type { ToldFailure } from "./failure-answer.ts";
  * class is a fault of this server: its details go only to the log, under an ID that the answer names.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): ToldFailure {
-  if (thrown instanceof ToolError) return { message: thrown.message, remedy: thrown.remedy };
-  if (thrown instanceof FileError) return { message: thrown.message, remedy: thrown.remedy };
-  if (thrown instanceof StoreUnavailableError) {
-    return { errorCode: "STORE_UNAVAILABLE", message: thrown.message, remedy: thrown.remedy };
+  if (thrown instanceof ToolError || thrown instanceof FileError || thrown instanceof RunStoreError) {
+    const { message, remedy } = thrown;
+    return { ...(thrown instanceof StoreUnavailableError && { errorCode: "STORE_UNAVAILABLE" }), message, remedy };
   }
-  if (thrown instanceof RunStoreError) return { message: thrown.message, remedy: thrown.remedy };
   if (thrown instanceof UnsupportedEventError) {
     return { message: thrown.message, remedy: "list_event_types says what each event needs." };
   }

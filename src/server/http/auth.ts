@@ -3,6 +3,7 @@ import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelc
 import { type Access, type AccessToken, callsTools, type ProjectKeys } from "../../settings/access.ts";
 import { headerKey } from "../../settings/forms.ts";
 import type { AccessClaims, JwtVerifier } from "./auth-jwt.ts";
+import { httpError } from "./guards.ts";
 import { IssuerUnreachable } from "./issuer-keys.ts";
 
 /** Who calls over HTTP: under which name, with whose keys, and what they may do. */
@@ -23,7 +24,7 @@ export interface Caller {
   /** Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
   /** A caller who may only read could be given this scope; undefined where no scope would change that. */
-  readonly missingScope?: string;
+  readonly missingScope?: string | undefined;
 }
 
 /** Authenticates a request: gives its caller, or the answer that refuses it. */
@@ -62,11 +63,10 @@ export function authenticator(options: AuthOptions): Authenticate {
   return async (request) => {
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
+      if (caller instanceof Response) return caller;
       return withOwnKeys(caller, request, options, !needsToken && options.ownKeys);
     } catch (thrown) {
-      if (thrown instanceof IssuerUnreachable) return refusal(503, thrown.message, { "retry-after": "5" });
-      if (thrown instanceof NoAccess) return refusal(thrown.status, thrown.message);
-      if (thrown instanceof NoToken) return bareChallenge(options.resourceMetadataUrl);
+      if (thrown instanceof IssuerUnreachable) return httpError(503, thrown.message, { "retry-after": "5" });
       if (!(thrown instanceof OAuthError)) throw thrown;
       return challenge(thrown, SCOPES.read, options.resourceMetadataUrl);
     }
@@ -81,25 +81,13 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** A request that is refused with any token. */
-class NoAccess extends Error {
-  readonly status: 401 | 403;
-  constructor(status: 401 | 403, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** A request that brings no token at all, where one is needed. */
-class NoToken extends Error {}
-
 /**
  * The answer to a request without a token: what it needs, and no error, since nothing that it brought was wrong
  * (RFC 6750, 3.1).
  */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
-  return refusal(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
+  return httpError(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
     "www-authenticate": `Bearer scope="${SCOPES.read}"${metadata}`,
   });
 }
@@ -111,28 +99,24 @@ function challenge(error: OAuthError, scope: string, resourceMetadataUrl: string
   });
 }
 
-function refusal(status: number, message: string, headers: Record<string, string> = {}): Response {
-  return Response.json({ jsonrpc: "2.0", error: { code: -32_000, message }, id: null }, { status, headers });
-}
-
 async function tokenCaller(
   request: Request,
   findToken: (token: string) => AccessToken | undefined,
-  { access, jwt }: AuthOptions,
-): Promise<Caller> {
+  { access, jwt, resourceMetadataUrl }: AuthOptions,
+): Promise<Caller | Response> {
   const [, token] = /^bearer +([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-  if (token === undefined) throw new NoToken();
+  if (token === undefined) return bareChallenge(resourceMetadataUrl);
   const known = findToken(token);
   if (known !== undefined) {
-    if (!callsTools(known)) throw new NoAccess(403, "this token approves on the page, and calls no tool");
+    if (!callsTools(known)) return httpError(403, "this token approves on the page, and calls no tool");
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);
     return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
   }
-  if (jwt === undefined) throw invalid("the bearer token is not known");
+  if (jwt === undefined) throw new OAuthError(OAuthErrorCode.InvalidToken, "the bearer token is not known");
   return claimedCaller(await jwt.verify(token), access);
 }
 
-function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Access): Caller {
+function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Access): Caller | Response {
   const writes = scopes.includes(SCOPES.write);
   if (!writes && !scopes.includes(SCOPES.read)) {
     throw new OAuthError(
@@ -141,7 +125,7 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
     );
   }
   const keys = project === undefined ? undefined : projects.get(project);
-  if (project !== undefined && keys === undefined) throw new NoAccess(403, "the token's project is not known here");
+  if (project !== undefined && keys === undefined) return httpError(403, "the token's project is not known here");
   const caller = named(name, { readOnly: !writes, folders: [], keys });
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
@@ -151,8 +135,7 @@ export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => 
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
     const digest = digestOf(token);
-    const found = known.filter((candidate) => timingSafeEqual(candidate.digest, digest));
-    return found[0]?.one;
+    return known.filter((candidate) => timingSafeEqual(candidate.digest, digest))[0]?.one;
   };
 }
 
@@ -160,12 +143,13 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-function invalid(message: string): OAuthError {
-  return new OAuthError(OAuthErrorCode.InvalidToken, message);
-}
-
 /** Replaces the configured keys by those in the headers; a caller without a token is named after these keys. */
-function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions, isKnownByKeys: boolean): Caller {
+function withOwnKeys(
+  caller: Caller,
+  { headers }: Request,
+  options: AuthOptions,
+  isKnownByKeys: boolean,
+): Caller | Response {
   const { ownKeys, addresses } = options;
   const keys: ProjectKeys = {
     targetingApiKey: headers.get(KEY_HEADERS.targetingApiKey) ?? undefined,
@@ -174,12 +158,12 @@ function withOwnKeys(caller: Caller, { headers }: Request, options: AuthOptions,
   const given = [keys.targetingApiKey, keys.eventAppKey].filter((key) => key !== undefined);
   const names = Object.values(KEY_HEADERS).join(" or ");
   if (given.length === 0) {
-    if (isKnownByKeys) throw new NoAccess(401, `your own key is needed, in the header ${names}`);
+    if (isKnownByKeys) return httpError(401, `your own key is needed, in the header ${names}`);
     return caller;
   }
-  if (!ownKeys) throw new NoAccess(403, `this server takes no keys of callers: leave out ${names}`);
+  if (!ownKeys) return httpError(403, `this server takes no keys of callers: leave out ${names}`);
   if (given.some((key) => headerKey.read(key) === undefined)) {
-    throw new NoAccess(403, `a key in ${names} must be ${headerKey.words}`);
+    return httpError(403, `a key in ${names} must be ${headerKey.words}`);
   }
   if (!isKnownByKeys) return named(caller.name, { ...caller, keys });
   const name = `key:${hashOf([...addresses, ...keyTexts(keys)])}`;

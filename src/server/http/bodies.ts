@@ -58,32 +58,29 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>): BodyReader {
     for (const claim of [arriving, bytes, values]) whenOver(outgoing, claim.end);
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
-    if (typeof read === "string") return UNREAD[read]();
+    if (typeof read === "string") return httpError(...UNREAD[read]);
     const count = valuesIn(read, MOST_VALUES);
     if (count > MOST_VALUES)
       return httpError(413, `the body holds more than ${MOST_VALUES} values: send the items in several calls`);
     if (membersIn(read, MOST_MEMBERS) > MOST_MEMBERS)
       return httpError(413, `an object in the body has more than ${MOST_MEMBERS} members`);
-    if (!values.more(count)) return crowded("too much is being worked on");
+    if (!values.more(count)) return httpError(...UNREAD.noRoom);
     return parsed(read, toolsWithLists);
   };
 }
 
 type Unread = "broken" | "late" | "tooLarge" | "noRoom" | "tooMany";
 
-const UNREAD: Readonly<Record<Unread, () => Response>> = {
-  broken: () => httpError(400, "the body did not arrive whole"),
-  late: () => httpError(408, `the body did not arrive whole within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING),
-  tooLarge: () => {
-    const message = `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`;
-    return httpError(413, message, CLOSING);
-  },
-  noRoom: () => crowded("too much is being worked on"),
-  tooMany: () => crowded("too many bodies are still on their way"),
+const UNREAD: Readonly<Record<Unread, Parameters<typeof httpError>>> = {
+  broken: [400, "the body did not arrive whole"],
+  late: [408, `the body did not arrive whole within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING],
+  tooLarge: [413, `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`, CLOSING],
+  noRoom: crowded("too much is being worked on"),
+  tooMany: crowded("too many bodies are still on their way"),
 };
 
-function crowded(why: string): Response {
-  return httpError(503, `${why}; try again`, { ...CLOSING, "retry-after": "1" });
+function crowded(why: string): Parameters<typeof httpError> {
+  return [503, `${why}; try again`, { ...CLOSING, "retry-after": "1" }];
 }
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server as HttpServer, type ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import { type AuthInfo, createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
+import { createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
 import { SettingsError } from "../../settings/error.ts";
 import type { Log } from "../log.ts";
@@ -11,7 +11,7 @@ import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.t
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
 import { type Probed, probes } from "./probes.ts";
-import { httpSessions } from "./sessions.ts";
+import { httpSessions, type SessionCall } from "./sessions.ts";
 import { shares } from "./shares.ts";
 
 /** Where MCP is served. */
@@ -64,18 +64,14 @@ interface CallerParts extends ServerParts {
 export interface HttpFace {
   readonly server: HttpServer;
   /** Ends the streams and sessions that are still open. */
-  close(): Promise<void>;
+  close(): Promise<unknown>;
 }
 
 type Env = { Bindings: HttpBindings };
 
 /** A request that passed all checks: its caller, the parts of its MCP servers, and its body. */
-interface Admitted extends ReadBody {
-  readonly request: Request;
-  readonly outgoing: ServerResponse;
-  readonly caller: Caller;
+interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
   readonly parts: CallerParts;
-  readonly authInfo: AuthInfo;
 }
 
 /**
@@ -128,7 +124,7 @@ function mcpRoute(options: HttpOptions) {
   const subscriptions = shares(MOST_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists);
   /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
-  const refusedFor = (outgoing: ServerResponse, { name }: Caller, messages: readonly Message[]) => {
+  const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     whenOver(outgoing, claim.end);
     const count = messages.length;
@@ -137,28 +133,31 @@ function mcpRoute(options: HttpOptions) {
     if (claim.more(count)) return undefined;
     return httpError(503, "too many requests are under way; try again", { "retry-after": "1" });
   };
+  const admitted = async (request: Request, at: HttpBindings): Promise<Admitted | Response> => {
+    const { outgoing } = at;
+    const caller = await options.authenticate(request);
+    if (caller instanceof Response) return caller;
+    const { name, missingScope } = caller;
+    const held = await read(request, at, name);
+    if (held instanceof Response) return held;
+    const refused = refusedFor(outgoing, name, held.messages);
+    if (refused !== undefined) return refused;
+    const parts = partsOrRefusal(options, caller);
+    if (parts instanceof Response) return parts;
+    if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
+    const authInfo = { token: "", clientId: caller.owner, scopes: [caller.readOnly ? SCOPES.read : SCOPES.write] };
+    return { request, outgoing, caller: name, missingScope, authInfo, forgotten: parts.forgotten, parts, ...held };
+  };
   return {
     async answer(request: Request, at: HttpBindings): Promise<Response> {
-      const { outgoing } = at;
       if (stopping.aborted)
         return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
-      const caller = await options.authenticate(request);
-      if (caller instanceof Response) return logged(caller, log);
-      const held = await read(request, at, caller.name);
-      if (held instanceof Response) return logged(held, log);
-      const refused = refusedFor(outgoing, caller, held.messages);
-      if (refused !== undefined) return logged(refused, log);
-      const parts = partsOrRefusal(options, caller);
-      if (parts instanceof Response) return logged(parts, log);
-      if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
-      const scopes = [caller.readOnly ? SCOPES.read : SCOPES.write];
-      const authInfo = { token: "", clientId: caller.owner, scopes };
-      log.debug("a request", { caller: caller.name, method: request.method });
-      return pass({ request, outgoing, caller, parts, authInfo, ...held });
+      const call = await admitted(request, at);
+      if (call instanceof Response) log.info("a request was refused", { status: call.status });
+      else log.debug("a request", { caller: call.caller, method: request.method });
+      return call instanceof Response ? call : pass(call);
     },
-    async close() {
-      await close();
-    },
+    close,
   };
 }
 
@@ -176,15 +175,12 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
   const pass = async (admitted: Admitted): Promise<Response> => {
-    const { request, outgoing, caller, authInfo, body, messages } = admitted;
+    const { request, authInfo, body, messages, missingScope: scope } = admitted;
     const parts = showsViews(body) ? { ...admitted.parts, views: await admitted.parts.loadViews?.() } : admitted.parts;
-    const { missingScope: scope } = caller;
     const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
     if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
-      const { forgotten } = parts;
-      const call = { request, outgoing, body, authInfo, caller: caller.name, forgotten };
-      return sessions.answer(call, () => makeServer(parts));
+      return sessions.answer(admitted, () => makeServer(parts));
     }
     const only = Array.isArray(body) ? undefined : messages[0]?.tool;
     serverOf.set(request, () => makeServer(parts, only));
@@ -201,11 +197,6 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
     if (!(thrown instanceof SettingsError)) throw thrown;
     return httpError(403, "a key was given for an API of which this server has no address");
   }
-}
-
-function logged(response: Response, log: Log): Response {
-  log.info("a request was refused", { status: response.status });
-  return response;
 }
 
 /** The request ID of the client or proxy where its form is safe for a log, else a new one. */

@@ -1,3 +1,5 @@
+import { setTimeout } from "node:timers/promises";
+import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 
 /** What the probes of a process ask. */
@@ -18,10 +20,6 @@ export interface ServedFigures {
   refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
 }
 
-interface Env {
-  Bindings: { readonly incoming: { readonly socket: { readonly remoteAddress?: string | undefined } } };
-}
-
 /** How long a store may take to answer a probe, in milliseconds: less than most platforms wait for it. */
 const PATIENCE_MS = 800;
 
@@ -29,8 +27,8 @@ const PATIENCE_MS = 800;
  * Answers `/healthz` (the process lives), `/readyz` (its store can be used, too) and, where that is set, `/metrics`.
  * The first two say nothing that a stranger must not know.
  */
-export function probes({ stopping, ready, metrics }: Probed): Hono<Env> {
-  const app = new Hono<Env>();
+export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>();
   const answer = (status: string, code: 200 | 503): Response => Response.json({ status }, { status: code });
   app.get("/healthz", () => (stopping.aborted ? answer("stopping", 503) : answer("ok", 200)));
   app.get("/readyz", async () => {
@@ -46,15 +44,9 @@ export function probes({ stopping, ready, metrics }: Probed): Hono<Env> {
 }
 
 async function isReady(ready: () => Promise<void>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), PATIENCE_MS);
-  });
   const asked = ready().then(
     () => true,
     () => false,
   );
-  const isThere = await Promise.race([asked, late]);
-  clearTimeout(timer);
-  return isThere;
+  return Promise.race([asked, setTimeout(PATIENCE_MS, false, { ref: false })]);
 }

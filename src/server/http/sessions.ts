@@ -17,12 +17,11 @@ const MOST_OF_ONE = MOST_SESSIONS / 2;
 
 const HEADER = "mcp-session-id";
 
-interface Session {
+/** A session, and the caller that owns it. */
+interface Session extends Pick<SessionCall, "caller" | "authInfo"> {
+  readonly id: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
-  /** The caller that owns it. */
-  readonly caller: string;
-  readonly authInfo: AuthInfo;
   /** Called once it has ended. */
   readonly release: () => void;
   /** Requests under way. */
@@ -31,7 +30,7 @@ interface Session {
 }
 
 /** A request of a 2025-era client. */
-interface SessionCall {
+export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
@@ -57,19 +56,19 @@ function sessionTable(onerror: (error: Error) => void) {
     sessions.get(id)?.release();
     sessions.delete(id);
   };
-  const end = async (id: string, { transport, server }: Session): Promise<void> => {
+  const end = async ({ id, transport, server }: Session): Promise<void> => {
     remove(id);
     await Promise.all([transport.close(), server.close()]);
   };
   const sweep = setInterval(() => {
-    for (const [id, session] of sessions) {
-      if (session.requests === 0 && Date.now() - session.usedAt > IDLE_MS) end(id, session).catch(onerror);
+    for (const session of sessions.values()) {
+      if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
   /** The sessions of which one has to end before this caller opens another; none where there is room. */
-  const crowd = (caller: string): readonly (readonly [id: string, session: Session])[] => {
-    const all = [...sessions];
-    const own = all.filter(([, session]) => session.caller === caller);
+  const crowd = (caller: string): readonly Session[] => {
+    const all = [...sessions.values()];
+    const own = all.filter((session) => session.caller === caller);
     if (own.length >= MOST_OF_ONE) return own;
     return all.length >= MOST_SESSIONS ? all : [];
   };
@@ -81,20 +80,23 @@ function sessionTable(onerror: (error: Error) => void) {
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
     /** Adds a session; where there is no room, the session that has been idle longest is ended. */
-    add(id: string, session: Session): void {
-      const [oldest] = crowd(session.caller).filter(isIdle);
-      if (oldest !== undefined) end(...oldest).catch(onerror);
-      sessions.set(id, session);
+    add(session: Session): void {
+      const oldest = crowd(session.caller).find(isIdle);
+      if (oldest !== undefined) end(oldest).catch(onerror);
+      sessions.set(session.id, session);
     },
-    find: (id: string) => sessions.get(id),
-    use(id: string, session: Session): void {
+    /** The session of this ID, used now; undefined where there is none that was opened with the same rights. */
+    use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
+      const session = sessions.get(id);
+      if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
       session.usedAt = Date.now();
       sessions.delete(id);
       sessions.set(id, session);
+      return session;
     },
     async close() {
       clearInterval(sweep);
-      await Promise.all([...sessions].map(([id, session]) => end(id, session)));
+      await Promise.all([...sessions.values()].map(end));
     },
   };
 }
@@ -121,14 +123,14 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       onsessioninitialized: () => {
-        table.add(id, session);
+        table.add(session);
         forgotten?.addEventListener("abort", endNow, { once: true });
       },
       onsessionclosed: table.remove,
     });
-    const endNow = (): void => void table.end(id, session).catch(onerror);
+    const endNow = (): void => void table.end(session).catch(onerror);
     const release = (): void => forgotten?.removeEventListener("abort", endNow);
-    const session: Session = { transport, server, caller, authInfo, release, requests: 0, usedAt: Date.now() };
+    const session: Session = { id, transport, server, caller, authInfo, release, requests: 0, usedAt: Date.now() };
     transport.onerror = onerror;
     await server.connect(transport);
     return answerIn(session, call);
@@ -141,21 +143,14 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
         if (isInitializeRequest(call.body)) return open(call, createServer());
         return httpError(400, `the header ${HEADER} is missing: a session begins with initialize`);
       }
-      const session = table.find(id);
-      if (session === undefined || !isOfSame(session.authInfo, call.authInfo)) {
-        return httpError(404, "there is no such session: begin a new one with initialize", {}, -32_001);
-      }
-      table.use(id, session);
-      return answerIn(session, call);
+      const session = table.use(id, call.authInfo);
+      if (session !== undefined) return answerIn(session, call);
+      return httpError(404, "there is no such session: begin a new one with initialize", {}, -32_001);
     },
     close: table.close,
   };
 }
 
-function isIdle([, { requests }]: readonly [id: string, session: Session]): boolean {
+function isIdle({ requests }: Session): boolean {
   return requests === 0;
-}
-
-function isOfSame(one: AuthInfo, other: AuthInfo): boolean {
-  return one.clientId === other.clientId && one.scopes.join() === other.scopes.join();
 }

@@ -140,7 +140,7 @@ function measuredLock(figures: Figures, monotonic: () => number): (lock: Project
     };
   };
   return (lock) => ({
-    async hold(project, work, signal, caller) {
+    async hold(project, work, signal, ...asked) {
       const over = begin(project);
       try {
         return await lock.hold(
@@ -150,7 +150,7 @@ function measuredLock(figures: Figures, monotonic: () => number): (lock: Project
             return work(turn);
           },
           signal,
-          caller,
+          ...asked,
         );
       } finally {
         over();

@@ -11,10 +11,14 @@ export function matching(typed: string, values: readonly string[]): string[] {
 
 /** Names and IDs of targetings seen before. */
 export async function targetingsLike(typed: string, { memory }: Pick<ToolServices, "memory">): Promise<string[]> {
-  return matching(
-    typed,
-    (await memory.recent()).flatMap(({ _id, name }) => [name, _id]),
-  );
+  const known = (await memory.recent()).flatMap(({ _id, name }) => [name, _id]);
+  return matching(typed, known);
+}
+
+/** IDs of targetings seen before. */
+export async function targetingIdsLike(typed: string, { memory }: Pick<ToolServices, "memory">): Promise<string[]> {
+  const known = (await memory.recent()).map(({ _id }) => _id);
+  return matching(typed, known);
 }
 
 /** IDs of the caller's runs, the newest first. */

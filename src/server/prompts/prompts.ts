@@ -4,7 +4,6 @@ import { shown } from "../../render/fence.ts";
 import type { Redactor } from "../../render/redact.ts";
 import type { ResourceContext } from "../resources/definition.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
-import { skillPrompt } from "./skills.ts";
 
 /** An argument of a prompt, and how what a person typed is completed. */
 interface PromptArgument {
@@ -20,9 +19,9 @@ export interface PromptDefinition {
   readonly description: string;
   /** The prompt is listed only with this tool. */
   readonly tool: string;
-  readonly arguments: Readonly<Record<string, PromptArgument>>;
-  /** The text by the arguments, or the skill whose text it is. */
-  readonly text: ((given: Readonly<Record<string, string | undefined>>) => string) | { readonly skill: string };
+  readonly arguments?: Readonly<Record<string, PromptArgument>>;
+  /** The text by the arguments; absent: that of the skill with the same name. */
+  readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 
 const TARGETING = { meaning: "Name or ID of the targeting", needed: true, complete: targetingsLike } as const;
@@ -95,32 +94,24 @@ export const PROMPTS: readonly PromptDefinition[] = [
     title: "Spreadsheet to targetings",
     description: "Turns a spreadsheet or a list into options of a targeting: export, edit, plan, review, apply, undo.",
     tool: "apply_plan",
-    arguments: {},
-    text: { skill: "spreadsheet-to-targetings" },
   },
   {
     name: "clean_up_safely",
     title: "Clean up safely",
     description: "Cleans up a targeting without losing anything: looks, saves, lists, and asks before it changes.",
     tool: "delete_options",
-    arguments: {},
-    text: { skill: "clean-up-safely" },
   },
   {
     name: "why_conversions_are_missing",
     title: "Why are my conversions missing",
     description: "Finds out why events of an app do not count, and what the app would have to send.",
     tool: "list_event_types",
-    arguments: {},
-    text: { skill: "why-conversions-are-missing" },
   },
   {
     name: "test_my_tracking",
     title: "Test my tracking",
     description: "Tests against a sandbox whether an app sends its events right, and writes tests for its repository.",
     tool: "inspect_events",
-    arguments: {},
-    text: { skill: "test-my-tracking" },
   },
 ];
 
@@ -132,21 +123,28 @@ export function registerPrompts(
   context: () => Promise<ResourceContext>,
   redactor: Redactor,
 ): void {
-  for (const { name, title, description, tool, arguments: given, text } of prompts) {
+  for (const prompt of prompts) {
+    const { name, title, description, tool, arguments: given = {} } = prompt;
     if (!tools.has(tool)) continue;
     const fields = Object.entries(given).map(([field, argument]) => [field, schemaOf(argument, context)] as const);
     server.registerPrompt(
       name,
       { title, description, argsSchema: z.object(Object.fromEntries(fields)) },
       async (values) => ({
-        messages: [{ role: "user", content: { type: "text", text: redactor.text(await textOf(text, values)) } }],
+        messages: [{ role: "user", content: { type: "text", text: redactor.text(await promptText(prompt, values)) } }],
       }),
     );
   }
 }
 
-async function textOf(text: PromptDefinition["text"], values: Readonly<Record<string, string | undefined>>) {
-  return typeof text === "function" ? text(values) : skillPrompt(text.skill);
+/** What a prompt says with these arguments: a skill without its head, where it has no text of its own. */
+export async function promptText(
+  { name, text }: PromptDefinition,
+  values: Readonly<Record<string, string | undefined>>,
+): Promise<string> {
+  if (text !== undefined) return text(values);
+  const { SKILL_TEXTS } = await import("./skill-texts.ts");
+  return (SKILL_TEXTS[name.replaceAll("_", "-")] ?? "").replace(/^---\n[\s\S]*?\n---\n+/, "");
 }
 
 function schemaOf({ meaning, needed, complete }: PromptArgument, context: () => Promise<ResourceContext>) {

@@ -1,5 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import type { Skill, SkillSource } from "@modelcontextprotocol/server/ext/skills";
+import { once } from "../../tools/once.ts";
 
 /** The skills of this server, ready to be served. */
 export interface Skills {
@@ -27,16 +28,11 @@ const MARKDOWN = "text/markdown";
 
 /** The skills as they are asked for. Made at the start, their digests would take a twentieth of the start. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
-  let making: Promise<readonly ServedSkill[]> | undefined;
-  const served = async (): Promise<readonly ServedSkill[]> => {
+  const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");
     const texts = Object.entries(SKILL_TEXTS);
     return Promise.all(texts.map(async ([name, text]) => ({ skill: await entryOf(name, { [FILE]: text }), text })));
-  };
-  const all = (): Promise<readonly ServedSkill[]> => {
-    making ??= served();
-    return making;
-  };
+  });
   const at = async (uri: string): Promise<ServedSkill | undefined> =>
     (await all()).find(({ skill }) => skill.uri === uri);
   return {
@@ -61,10 +57,4 @@ function sourceOf(entryOf: (name: string, files: Record<string, string>) => Prom
 /** The file of a skill as a resource without a name. */
 function fileOf({ skill, text }: ServedSkill) {
   return { uri: skill.uri, mimeType: MARKDOWN, size: Buffer.byteLength(text) };
-}
-
-/** What a person who chooses a skill as a prompt says to the model: its text without the head. */
-export async function skillPrompt(name: string): Promise<string> {
-  const { SKILL_TEXTS } = await import("./skill-texts.ts");
-  return (SKILL_TEXTS[name] ?? "").replace(/^---\n[\s\S]*?\n---\n+/, "");
 }

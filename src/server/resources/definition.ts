@@ -1,4 +1,4 @@
-import type { CacheHint } from "@modelcontextprotocol/server";
+import type { CacheHint, Resource } from "@modelcontextprotocol/server";
 import type { ToolServices } from "../../tools/context.ts";
 
 /** What a resource is read with. */
@@ -18,7 +18,7 @@ export interface ResourceDefinition {
     context: ResourceContext,
   ) => Promise<ResourceContent | undefined>;
   /** Lists the resources of this template; absent where lists leave them out. */
-  readonly list?: (context: ResourceContext) => Promise<readonly ListedResource[]>;
+  readonly list?: (context: ResourceContext) => Promise<Resource[]>;
   /** By variable: completes what a person typed. */
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
   /** How long clients may keep it; absent: they ask again. */
@@ -29,11 +29,4 @@ export interface ResourceDefinition {
 export interface ResourceContent {
   readonly mimeType: string;
   readonly text: string;
-}
-
-/** A resource as lists show it. */
-interface ListedResource {
-  readonly uri: string;
-  readonly name: string;
-  readonly mimeType: string;
 }

@@ -10,68 +10,57 @@ const NDJSON = "application/x-ndjson";
 /** What reads runs. Only reading one loads it, so that starting stays fast. */
 const reads = () => import("./run-reads.ts");
 
-/** Every resource template. */
-export const RESOURCES: readonly ResourceDefinition[] = [
+/** What is kept of a run, and read in parts: the first part that is cut names the next one. */
+const IN_PARTS = [
   {
-    name: "run-results",
+    part: "results",
+    mimeType: NDJSON,
     title: "Results of a run",
     description:
       "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
-    uriTemplate: "targeting://runs/{runId}/results",
-    complete: { runId: runsLike },
-    read: async ({ runId = "" }, context) => ndjson(await (await reads()).readResults(runId, 0, context)),
+    further: { title: "Further results of a run", description: "The results of a run from an item on." },
   },
   {
-    name: "run-results-part",
-    title: "Further results of a run",
-    description: "The results of a run from an item on.",
-    uriTemplate: "targeting://runs/{runId}/results/{from}",
-    read: async ({ runId = "", from = "" }, context) =>
-      ndjson(await (await reads()).readResults(runId, Number(from), context)),
-  },
-  {
-    name: "run-removed",
+    part: "removed",
+    mimeType: NDJSON,
     title: "What a run took away",
     description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
-    uriTemplate: "targeting://runs/{runId}/removed",
-    complete: { runId: runsLike },
-    read: async ({ runId = "" }, context) => ndjson(await (await reads()).readPart(runId, "removed", 0, context)),
+    further: { title: "Further things that a run took away", description: "What a run took away from a byte on." },
   },
   {
-    name: "run-removed-part",
-    title: "Further things that a run took away",
-    description: "What a run took away from a byte on.",
-    uriTemplate: "targeting://runs/{runId}/removed/{from}",
-    complete: { runId: runsLike },
-    read: async ({ runId = "", from = "" }, context) =>
-      ndjson(await (await reads()).readPart(runId, "removed", Number(from), context)),
-  },
-  {
-    name: "run-rejects",
+    part: "rejects",
+    mimeType: "text/plain",
     title: "Rows of a run's file that failed",
     description:
       "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are mended. " +
       "A last line with `next` names the next part.",
-    uriTemplate: "targeting://runs/{runId}/rejects",
-    complete: { runId: runsLike },
-    read: async ({ runId = "" }, context) => plainText(await (await reads()).readPart(runId, "rejects", 0, context)),
+    further: {
+      title: "Further rows that failed",
+      description: "The rows of a run's file that failed, from a byte on.",
+    },
   },
-  {
-    name: "run-rejects-part",
-    title: "Further rows that failed",
-    description: "The rows of a run's file that failed, from a byte on.",
-    uriTemplate: "targeting://runs/{runId}/rejects/{from}",
-    complete: { runId: runsLike },
-    read: async ({ runId = "", from = "" }, context) =>
-      plainText(await (await reads()).readPart(runId, "rejects", Number(from), context)),
-  },
+] as const;
+
+/** Every resource template. */
+export const RESOURCES: readonly ResourceDefinition[] = [
+  ...IN_PARTS.flatMap(({ part, mimeType, further, ...whole }): readonly ResourceDefinition[] => {
+    const name = `run-${part}`;
+    const uriTemplate = `targeting://runs/{runId}/${part}`;
+    const read: ResourceDefinition["read"] = async ({ runId = "", from = "0" }, context) =>
+      content(mimeType, await (await reads()).readPart(runId, part, Number(from), context));
+    return [
+      { name, ...whole, uriTemplate, complete: { runId: runsLike }, read },
+      { name: `${name}-part`, ...further, uriTemplate: `${uriTemplate}/{from}`, read },
+    ];
+  }),
   {
     name: "run-plan",
     title: "Plan of a run",
     description: "All of a planned desired state or way back, as targeting-mcp plan --json prints it.",
     uriTemplate: "targeting://runs/{runId}/plan",
     complete: { runId: runsLike },
-    read: async ({ runId = "" }, context) => json(await (await reads()).readPlanned(runId, context)),
+    read: async ({ runId = "" }, context) =>
+      content("application/json", await (await reads()).readPlanned(runId, context)),
   },
   ...SUITE_RESOURCES,
   ...TARGETING_RESOURCES,
@@ -103,21 +92,13 @@ export function registerResources(
       ([variable, find]) => [variable, async (typed: string) => find(typed, await context())] as const,
     );
     const template = new ResourceTemplate(uriTemplate, {
-      list: list && (async () => ({ resources: [...(await list(await context()))] })),
+      list: list && (async () => ({ resources: await list(await context()) })),
       complete: Object.fromEntries(completions),
     });
     server.registerResource(name, template, about, answer);
   }
 }
 
-function ndjson(text: string | undefined): ResourceContent | undefined {
-  return text === undefined ? undefined : { mimeType: NDJSON, text };
-}
-
-function json(text: string | undefined): ResourceContent | undefined {
-  return text === undefined ? undefined : { mimeType: "application/json", text };
-}
-
-function plainText(text: string | undefined): ResourceContent | undefined {
-  return text === undefined ? undefined : { mimeType: "text/plain", text };
+function content(mimeType: string, text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType, text };
 }

@@ -13,21 +13,25 @@ async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise
 }
 
 /**
- * What is kept of a run beside its journal, from a byte on, cut behind a line where it is too long for one message;
- * undefined where there is no such run of the caller.
+ * The results of a run from an object on, one JSON object a line, or what is kept of it beside its journal, from a byte
+ * on; cut behind a line where it is too long for one message. Undefined where there is no such run of the caller.
  */
 export async function readPart(
   runId: string,
-  part: RunPart,
+  part: RunPart | "results",
   from: number,
   context: ResourceContext,
 ): Promise<string | undefined> {
   const run = await ownRun(runId, context);
   if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+  return part === "results" ? resultsFrom(run, from) : keptFrom(runId, part, from, context);
+}
+
+async function keptFrom(runId: string, part: RunPart, from: number, { runs }: ResourceContext): Promise<string> {
   const chunks: Uint8Array[] = [];
   let passed = 0;
   let size = 0;
-  for await (const chunk of context.runs.part(runId, part)()) {
+  for await (const chunk of runs.part(runId, part)()) {
     const wanted = chunk.subarray(Math.max(0, from - passed));
     passed += chunk.length;
     if (wanted.length === 0) continue;
@@ -38,19 +42,15 @@ export async function readPart(
   const bytes = Buffer.concat(chunks);
   if (size <= PART_CHARACTERS) return bytes.toString("utf8");
   const end = bytes.lastIndexOf("\n") + 1;
-  const next = JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from + end}` });
-  return `${bytes.subarray(0, end).toString("utf8")}${next}\n`;
+  return `${bytes.subarray(0, end).toString("utf8")}${nextLine(runId, part, from + end)}`;
 }
 
-/** The results of a run from an object on, one JSON object a line; undefined where there is no such run of the caller. */
-export async function readResults(runId: string, from: number, context: ResourceContext): Promise<string | undefined> {
-  const run = await ownRun(runId, context);
-  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
+function resultsFrom(run: Run, from: number): string {
   const lines: string[] = [];
   let size = 0;
   for (let object = from; object < run.state.objects.length; object += 1) {
     if (size > PART_CHARACTERS) {
-      lines.push(`${JSON.stringify({ next: `targeting://runs/${runId}/results/${object}` })}\n`);
+      lines.push(nextLine(run.header.runId, "results", object));
       break;
     }
     const line = resultLine(run, object);
@@ -58,6 +58,10 @@ export async function readResults(runId: string, from: number, context: Resource
     size += line.length;
   }
   return lines.join("");
+}
+
+function nextLine(runId: string, part: string, from: number): string {
+  return `${JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from}` })}\n`;
 }
 
 /** The plan of a planned run as JSON; undefined where there is no such run of the caller. */

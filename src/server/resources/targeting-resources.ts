@@ -1,55 +1,17 @@
 import { isUlid } from "../../spec/ulid.ts";
-import { matching } from "../prompts/completion.ts";
-import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
+import { targetingIdsLike } from "../prompts/completion.ts";
+import type { ResourceDefinition } from "./definition.ts";
 
 const NDJSON = "application/x-ndjson";
 /** A part ends at the first of these: so many characters, or so much time. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 
-const complete = {
-  targetingId: async (value: string, { memory }: ResourceContext) =>
-    matching(
-      value,
-      (await memory.recent()).map(({ _id }) => _id),
-    ),
-};
-
-/** The options of a targeting, as they are now. */
-export const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
-  {
-    name: "targeting-options",
-    title: "Options of a targeting",
-    description:
-      "Every option of a targeting, each group followed by its sub-options, one JSON object a line. " +
-      "A last line with `next` names the next part.",
-    uriTemplate: "targeting://targetings/{targetingId}/options",
-    complete,
-    read: ({ targetingId = "" }, context) => readOptions(targetingId, { top: 0 }, context),
-  },
-  {
-    name: "targeting-options-part",
-    title: "Further options of a targeting",
-    description: "The options of a targeting from a place on.",
-    uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
-    read: async ({ targetingId = "", from = "" }, context) => {
-      const [, top, , inside] = /^(\d{1,6})(-(\d{1,6}))?$/.exec(from) ?? [];
-      if (top === undefined) return undefined;
-      return readOptions(
-        targetingId,
-        { top: Number(top), inside: inside === undefined ? undefined : Number(inside) },
-        context,
-      );
-    },
-  },
-];
-
-async function readOptions(
-  targetingId: string,
-  from: { readonly top: number; readonly inside?: number | undefined },
-  { management, clock, waitMs, stopping }: ResourceContext,
-): Promise<ResourceContent | undefined> {
-  if (management === undefined || !isUlid(targetingId)) return undefined;
+const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from = "0" }, context) => {
+  const { management, clock, waitMs, stopping } = context;
+  const [, top, , inside] = /^(\d{1,6})(-(\d{1,6}))?$/.exec(from) ?? [];
+  if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
+  const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
   const end = clock.now() + PART_MS;
   // Loaded late, with the first of these resources that is read.
   const { managementOf } = await import("../../tools/apis.ts");
@@ -61,7 +23,7 @@ async function readOptions(
     const lines: string[] = [];
     let size = 0;
     const list = { targetingId, signal: stopping, ...walk };
-    for await (const { option, next } of walkOptions(api, list, from)) {
+    for await (const { option, next } of walkOptions(api, list, start)) {
       const line = JSON.stringify(optionRow(option, "detailed"));
       lines.push(line);
       size += line.length;
@@ -73,4 +35,25 @@ async function readOptions(
     return lines.map((line) => `${line}\n`).join("");
   });
   return { mimeType: NDJSON, text };
-}
+};
+
+/** The options of a targeting, as they are now. */
+export const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
+  {
+    name: "targeting-options",
+    title: "Options of a targeting",
+    description:
+      "Every option of a targeting, each group followed by its sub-options, one JSON object a line. " +
+      "A last line with `next` names the next part.",
+    uriTemplate: "targeting://targetings/{targetingId}/options",
+    complete: { targetingId: targetingIdsLike },
+    read: readOptions,
+  },
+  {
+    name: "targeting-options-part",
+    title: "Further options of a targeting",
+    description: "The options of a targeting from a place on.",
+    uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
+    read: readOptions,
+  },
+];

@@ -1,11 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer, Transport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { parseJson } from "../../platform/json.ts";
 import type { CallsUnderWay } from "../calls-under-way.ts";
 import type { Log } from "../log.ts";
 import { showsViews } from "../shows-views.ts";
-import { Face } from "./face.ts";
 import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 
 /** The longest message that is read, in bytes: twice what one request to the API may hold. */
@@ -39,24 +39,7 @@ export interface StdioConnection {
  * Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself.
  */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
-  const { output, createServer, log } = options;
-  const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
-  const closing: (() => Promise<void>)[] = [];
-  const lines = new LineConnection(options, (face, isWithViews) => {
-    closing.push(serveStdio(() => createServer(isWithViews), { transport: face, onerror }).close);
-  });
-  const ended = new Promise<void>((resolve) => {
-    lines.whenOver = resolve;
-    output.once("error", () => resolve());
-  });
-  lines.start();
-  return {
-    ended,
-    async close() {
-      await Promise.all(closing.map((close) => close()));
-      lines.close();
-    },
-  };
+  return new LineConnection(options);
 }
 
 /**
@@ -64,40 +47,45 @@ export function serveOverStdio(options: StdioOptions): StdioConnection {
  * long, and drop running calls when the input ends. A client of the 2026 era says with each request whether it shows
  * views: these requests and the others are answered by a server each, which are made with their first request.
  */
-class LineConnection {
-  whenOver: (() => void) | undefined;
+class LineConnection implements StdioConnection {
+  readonly ended: Promise<void>;
+  #over = (): void => undefined;
   readonly #options: StdioOptions;
-  readonly #serve: (face: Face, isWithViews: boolean) => void;
   readonly #lines: Lines;
-  readonly #faces = new Map<boolean, Face>();
+  readonly #faces = new Map<boolean, Transport>();
+  readonly #closing: (() => Promise<void>)[] = [];
   /** Which of the two servers the last message was for that says so. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
 
-  constructor(options: StdioOptions, serve: (face: Face, isWithViews: boolean) => void) {
-    const { output, log } = options;
+  constructor(options: StdioOptions) {
+    const { input, output, log } = options;
     this.#options = options;
-    this.#serve = serve;
     this.#lines = new Lines({
       mostBytes: LONGEST_LINE,
       onLine: (line) => this.#read(line),
       onLongLine: (line) => refuseLine(line, output, log),
     });
-  }
-
-  start(): void {
-    const { input, output } = this.#options;
+    this.ended = new Promise((resolve) => {
+      this.#over = resolve;
+    });
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
     // One that was destroyed only closes.
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
+      this.#over();
       if (!this.#closed) for (const face of this.#faces.values()) face.onerror?.(error);
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await Promise.all(this.#closing.map((close) => close()));
+    this.#endMessages();
+  }
+
+  #endMessages(): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#options.input.removeAllListeners("data").pause();
@@ -115,18 +103,21 @@ class LineConnection {
     this.#faceFor(this.#last).onmessage?.(message);
   }
 
-  #faceFor(isWithViews: boolean): Face {
+  #faceFor(isWithViews: boolean): Transport {
     const known = this.#faces.get(isWithViews);
     if (known !== undefined) return known;
-    const face = new Face(this.#options.output, () => this.close());
-    this.#faces.set(isWithViews, face);
-    this.#serve(face, isWithViews);
-    return face;
+    const { output, createServer, log } = this.#options;
+    const transport = faceOver(output, () => this.#endMessages());
+    this.#faces.set(isWithViews, transport);
+    const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
+    this.#closing.push(serveStdio(() => createServer(isWithViews), { transport, onerror }).close);
+    return transport;
   }
 
   #read(line: string): void {
-    const message = parsed(line);
-    if (message !== undefined) this.#deliver(message);
+    // The SDK checks the kind of message.
+    const message = parseJson(line);
+    if (isMessage(message)) this.#deliver(message);
     else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
   }
 
@@ -137,7 +128,7 @@ class LineConnection {
     this.#options.onInputEnd();
     this.#answerLast()
       .catch((error: unknown) => this.#options.log.error("the connection could not be closed", { error }))
-      .finally(() => this.whenOver?.());
+      .finally(this.#over);
   }
 
   async #answerLast(): Promise<void> {
@@ -145,18 +136,18 @@ class LineConnection {
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
-    this.close();
+    this.#endMessages();
   }
 }
 
-/** Parses a line; undefined where it is no JSON-RPC message. The SDK checks the kind of message. */
-function parsed(line: string): JSONRPCMessage | undefined {
-  try {
-    const message: unknown = JSON.parse(line);
-    return isMessage(message) ? message : undefined;
-  } catch {
-    return undefined;
-  }
+/** A server's way to the client of a connection, which it may share with another server. */
+function faceOver(output: Writable, closed: () => void): Transport {
+  return {
+    start: async () => {},
+    // An error of the stream is an error of the output, too.
+    send: (message) => new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve())),
+    close: async () => closed(),
+  };
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {

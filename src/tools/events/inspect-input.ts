@@ -30,6 +30,3 @@ export const inspectInput = () =>
 
 /** What an inspection is asked for. */
 export type InspectInput = z.output<ReturnType<typeof inspectInput>>;
-
-/** An expectation as it is given. */
-export type GivenExpectation = z.output<ReturnType<typeof expectation>>;

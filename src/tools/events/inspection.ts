@@ -18,7 +18,7 @@ import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
 import { sandboxOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import type { GivenExpectation, InspectInput } from "./inspect-input.ts";
+import type { InspectInput } from "./inspect-input.ts";
 
 /** The most that a sandbox gives at once. */
 const LOOKED_AT = 100_000;
@@ -70,8 +70,8 @@ const UNSUPPORTED_TOLD = 5;
 
 /** What is told of all that arrived: expectations, their order, and which events and parameters came. */
 function checkedOf(arrived: readonly ArrivedEvent[], given: InspectInput) {
-  const expect = (given.expect ?? []).map(withoutAbsent);
-  const expectations = checkExpectations(arrived, expect, pickOptions(given));
+  const { expect = [] } = given;
+  const expectations = checkExpectations(arrived, expect, given);
   const order = given.inOrder && expect.length > 0 ? checkOrder(arrived, expect) : undefined;
   const summary = coverageOf(arrived);
   const coverage = given.coverage ? eventCoverageOf(arrived) : undefined;
@@ -138,19 +138,6 @@ function instant(since: string | number | undefined): number | undefined {
 
 function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
   return { body, verdict, arrivedAt: Date.parse(at) };
-}
-
-function withoutAbsent({ eventName, where, count, verdict }: GivenExpectation) {
-  return {
-    eventName,
-    ...(where !== undefined && { where }),
-    ...(count !== undefined && { count }),
-    ...(verdict !== undefined && { verdict }),
-  };
-}
-
-function pickOptions({ inOrder, withinMs }: InspectInput) {
-  return { ...(inOrder !== undefined && { inOrder }), ...(withinMs !== undefined && { withinMs }) };
 }
 
 /** Where older events go on: before the event with this number, as long as no more were forgotten. */

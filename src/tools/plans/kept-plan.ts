@@ -1,12 +1,12 @@
 import * as z from "zod";
 import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader } from "../../changes/changes.ts";
 import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
-import { requestsOf } from "../../changes/plan/desired/planned-requests.ts";
+import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
-import { asPlanned, textOf } from "../../plans/look-again.ts";
+import { asPlanned, readKeptPlan } from "../../plans/look-again.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { readPlan } from "../../plans/plan-form.ts";
 import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";
@@ -16,7 +16,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 
 /** The plan of a planned run, as it was kept. Throws a FileError where it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
-  return readPlan(await textOf(runs.part(runId, "input")), "the kept plan");
+  return readKeptPlan(runs.part(runId, "input"));
 }
 
 /**
@@ -41,17 +41,24 @@ const MOST_ROWS = 1000;
 
 /** A planned run that was not started, as `get_run` shows it. */
 export async function shownPlan({ header, state }: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
-  const { environment, readOnly } = context;
-  const { runId, call } = header;
-  const document = await documentOf(runId, context);
+  return toldPlan(await documentOf(header.runId, context), header, state, context);
+}
+
+/** The answer about a plan that is kept as a run, with what is known of it. */
+export function toldPlan(
+  document: PlanDocument,
+  { runId, call }: ChangeHeader,
+  known: Pick<ChangeRun["state"], "facts">,
+  { environment, readOnly }: Pick<ToolContext, "environment" | "readOnly">,
+): ToolAnswer {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) {
-    const planned = { runId, document, requests: requestsFor(document, state) };
+    const planned = { runId, document, requests: requestsFor(document, known) };
     return undoAnswer({ environment, undoes: wayBack.undoes, rows: wayBack.rows, readOnly, planned });
   }
   return planAnswer({
-    ...{ environment, runId, tool: state.facts.tool ?? call.tool, status: "planned", document },
-    requests: isApplicable(plan) ? requestsFor(document, state) : [],
+    ...{ environment, runId, tool: known.facts.tool ?? call.tool, status: "planned", document },
+    requests: isApplicable(plan) ? requestsFor(document, known) : [],
     nextSteps: nextStepsOf(plan, runId, readOnly),
   });
 }
@@ -71,7 +78,7 @@ export function changesOfDocument({ plan, wayBack }: PlanDocument): DesiredChang
 }
 
 /** What can be done with a plan next. */
-export function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
+function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   if (!isApplicable(plan)) return ["mend the state as said above, and plan it again"];
   if (itemCount(plan) === 0) return [];
   if (readOnly) return ["this server only reads: a caller who may write applies it"];

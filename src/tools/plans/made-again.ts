@@ -2,7 +2,7 @@ import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { textOf } from "../../plans/look-again.ts";
-import { readPlan } from "../../plans/plan-form.ts";
+import { readPlan } from "../../plans/plan-document.ts";
 import { parseJson } from "../../platform/json.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";

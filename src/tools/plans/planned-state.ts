@@ -1,12 +1,9 @@
 import { dirname } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
-import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
-import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import { isApplicable } from "../../plans/diff/plan.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { asPlanned, textOf } from "../../plans/look-again.ts";
@@ -15,12 +12,11 @@ import { planBytes } from "../../plans/plan-document.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt } from "../../platform/bytes.ts";
-import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { nextStepsOf } from "./kept-plan.ts";
+import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 
 /** The arguments of `plan_targeting`. */
@@ -66,34 +62,18 @@ export async function planDesiredState(
             read: (id) => readRemembering(api, id, signal, context, given.fresh),
           },
         ),
-      textOf: ({ document, there }) => ({
-        changes: asPlanned(document.plan, there),
-        text: planBytes(document),
-      }),
-      answer: (made) => keptPlan(made, context, beside, earlier),
+      textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
+      async answer({ document, there }) {
+        const { caller } = context;
+        // The base is renewed when the run ends that apply_plan starts.
+        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, caller } as const;
+        const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
+        return toldPlan(document, header, plan, context);
+      },
     },
     context,
     earlier,
   );
-}
-
-/** Keeps a plan as a run that `apply_plan` starts, and answers it. `base` is renewed when that run ends. */
-async function keptPlan(
-  { document, there }: MadePlan,
-  context: ToolContext,
-  base: BaseFile | undefined,
-  earlier: ChangeHeader | undefined,
-): Promise<ToolAnswer> {
-  const { caller, environment } = context;
-  const kept = { text: planBytes(document), plannedBy: "plan_targeting", base, caller } as const;
-  const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-  const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  const { runId } = header;
-  return planAnswer({
-    ...{ environment, runId, tool: "plan_targeting", status: "planned", document },
-    requests: isApplicable(document.plan) ? requests : [],
-    nextSteps: nextStepsOf(document.plan, runId, context.readOnly),
-  });
 }
 
 /** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */

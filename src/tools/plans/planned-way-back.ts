@@ -3,7 +3,6 @@ import type { ChangeHeader } from "../../changes/changes.ts";
 import { doneBy } from "../../changes/done.ts";
 import type { MadeText } from "../../changes/kept-plan.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
-import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
@@ -11,17 +10,17 @@ import { asPlanned } from "../../plans/look-again.ts";
 import { type PlanDocument, planBytes, planDocument } from "../../plans/plan-document.ts";
 import { readPresent } from "../../plans/read-present.ts";
 import { targetingsIn, wayBack } from "../../plans/undo/undo.ts";
-import type { Present, PresentOption, WayBack } from "../../plans/undo/way-back.ts";
-import { type AnsweredWayBack, undoAnswer } from "../../render/plans/undo-answer.ts";
+import type { Present, WayBack } from "../../plans/undo/way-back.ts";
+import { undoAnswer } from "../../render/plans/undo-answer.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { notKept } from "../runs/way-back-note.ts";
+import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 
-/** A way back as it was kept: what it answers, and its run where anything goes back. */
-interface KeptWayBack {
-  readonly told: AnsweredWayBack;
+/** A way back as it was kept: what becomes of each object, and its run where anything goes back. */
+interface KeptWayBack extends Pick<WayBack, "rows"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
@@ -36,7 +35,12 @@ export async function planWayBack(runId: string, context: ToolContext, earlier?:
     {
       ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
       textOf: (made) => textOf(runId, made, context),
-      answer: async (made) => undoAnswer((await keptWayBack(runId, made, context, earlier)).told),
+      async answer(made) {
+        const { environment, readOnly } = context;
+        const { rows, kept } = await keptWayBack(runId, made, context, earlier);
+        if (kept === undefined) return undoAnswer({ environment, undoes: runId, rows, readOnly });
+        return toldPlan(kept.document, kept.header, kept.plan, context);
+      },
     },
     context,
     earlier,
@@ -75,16 +79,11 @@ async function keptWayBack(
   context: ToolContext,
   earlier?: ChangeHeader,
 ): Promise<KeptWayBack> {
-  const { environment, readOnly, caller } = context;
-  const about = { environment, undoes: runId, rows: made.back.rows, readOnly };
-  if (earlier === undefined && made.back.targetings.length === 0) return { told: about };
+  const { rows, targetings } = made.back;
+  if (earlier === undefined && targetings.length === 0) return { rows };
   const { document, changes, text } = textOf(runId, made, context);
-  const { header, plan } = await changesOf(context).keepPlan(changes, { ...byUndo(runId), text, caller }, earlier);
-  const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  return {
-    told: { ...about, planned: { runId: header.runId, document, requests } },
-    kept: { header, plan, document },
-  };
+  const kept = { ...byUndo(runId), text, caller: context.caller };
+  return { rows, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
 }
 
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
@@ -149,15 +148,8 @@ function nothingOf(_id: string | undefined, present: Planned["present"]): StateP
 
 /** Options as plans have them; Context IDs that were not read are left out, since nothing depends on them. */
 function optionsIn(present: Present | undefined): DesiredChanges["there"] {
-  const options = new Map<string, PresentOption & { readonly contexts: readonly string[] }>();
-  for (const [_id, option] of present?.options ?? []) {
-    options.set(_id, isRead(option) ? option : { ...option, contexts: [] });
-  }
-  return options;
-}
-
-function isRead(option: PresentOption): option is PresentOption & { readonly contexts: readonly string[] } {
-  return option.contexts !== undefined;
+  const options = [...(present?.options.values() ?? [])];
+  return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
 /** The names of groups, by ID. */

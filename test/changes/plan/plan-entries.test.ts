@@ -8,8 +8,8 @@ import { optionRows } from "../../../src/changes/rows/option-rows.ts";
 import { requestItems } from "../../../src/changes/send/request-items.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { InputFile } from "../../../src/files/rows.ts";
-import { objectResults } from "../../../src/runs/report.ts";
 import { contentOf } from "../../files/content.ts";
+import { objectResults } from "../../support/object-results.ts";
 import { startService } from "../service.ts";
 
 const targetingId = "01ARZ3NDEKTSV4RRFFQ69G5FAV";

@@ -4,7 +4,7 @@ import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { Reason } from "../../../src/runs/outcome.ts";
-import { objectResults } from "../../../src/runs/report.ts";
+import { objectResults } from "../../support/object-results.ts";
 
 const T = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const O = "01BX5ZZKBKACTAV9WEVGEMMVRZ";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { CHANGE_FORM } from "../../../src/changes/change-run.ts";
 import { requestItems } from "../../../src/changes/send/request-items.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
-import { objectResults } from "../../../src/runs/report.ts";
+import { objectResults } from "../../support/object-results.ts";
 
 const T = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const O = "01BX5ZZKBKACTAV9WEVGEMMVRZ";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { callerRuns } from "../../../src/runs/file/caller-runs.ts";
-import { isOfCall, runIndex, scopeOf } from "../../../src/runs/file/run-index.ts";
+import { runIndex } from "../../../src/runs/file/run-index.ts";
 import { keepPart, partIn } from "../../../src/runs/file/run-parts.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 
@@ -74,14 +74,16 @@ describe("the index", () => {
     const [first, second] = [newRunId(), newRunId()];
     await index.add(run(first));
     await index.add(run(second, "other"));
-    const open = await index.open();
-    expect(idsOf(open)).toEqual([second, first]);
-    expect(open.map((mark) => isOfCall(mark, "call"))).toEqual([false, true]);
-    expect(open[0]?.scope).toBe(scopeOf(run(second)));
+    expect(await index.open()).toEqual([second, first]);
+    expect(await index.open({ fingerprint: "call" })).toEqual([first]);
+    const scope = { caller: "ann", project: "p", environment: "sandbox" };
+    expect(await index.open(scope)).toEqual([second, first]);
+    for (const other of [{ caller: "bob" }, { project: "q" }, { environment: "live" }])
+      expect(await index.open({ ...scope, ...other })).toEqual([]);
     await index.markAtRest(second);
-    expect(idsOf(await index.open())).toEqual([first]);
+    expect(await index.open()).toEqual([first]);
     await index.reopen(run(second, "other"));
-    expect(idsOf(await index.open())).toEqual([second, first]);
+    expect(await index.open()).toEqual([second, first]);
     expect(idsOf(await index.of("ann"))).toEqual([second, first]);
   });
 

@@ -6,22 +6,23 @@ import type { StaleField } from "../../rows/entries.ts";
 /** Where an option will be: null for the top level, a group that is there, or one that is created (its item). */
 export type DesiredPlace = null | { readonly _id: string } | { readonly item: number };
 
-/** An option as it was when the change was planned. */
-interface SeenOption {
+/** An option as it is now. */
+interface OptionNow {
   readonly name: string;
+  readonly type: OptionType;
   readonly parent: string | null;
-  readonly type: OptionType;
-}
-
-/** An option to create. A group stands before the options that go into it. */
-export interface DesiredCreation {
-  readonly kind: "create";
-  readonly line: number;
-  readonly name: string;
-  readonly type: OptionType;
-  readonly parent: DesiredPlace;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts: readonly string[];
+}
+
+/** An option as it was when the change was planned. */
+type SeenOption = Pick<OptionNow, "name" | "parent" | "type">;
+
+/** An option to create. A group stands before the options that go into it. */
+export interface DesiredCreation extends Omit<OptionNow, "parent"> {
+  readonly kind: "create";
+  readonly line: number;
+  readonly parent: DesiredPlace;
 }
 
 /** An option to change; fields that stay are absent. */
@@ -44,15 +45,6 @@ export interface DesiredDeletion {
 }
 
 export type DesiredItem = DesiredCreation | DesiredUpdate | DesiredDeletion;
-
-/** An option as it is now. */
-interface OptionNow {
-  readonly name: string;
-  readonly type: OptionType;
-  readonly parent: string | null;
-  readonly exposeChildren?: boolean | undefined;
-  readonly contexts: readonly string[];
-}
 
 /** The changes of a planned desired state of one targeting, and what is there now. */
 export interface DesiredChanges {

@@ -1,9 +1,12 @@
 import type { PlacedOption } from "../../../reading/saved-options.ts";
 import type { KnownChange, OptionPlace } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
+import { plannedRequests, weighed } from "../../pack/requests.ts";
+import type { PlannedRequest } from "../../rows/entries.ts";
 import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
+import { push } from "./emptying.ts";
 
 /** How many of the things that have changed since are kept for the report. */
 const MOST_STALE = 20;
@@ -26,6 +29,12 @@ export function planDesired(changes: DesiredChanges, purpose: "start" | "show" =
     for (const { one, from } of placed) failStale(plan, one, from);
   } else for (const { one, from } of placed) addChanges(plan, one, { ...from, keeps });
   return plan;
+}
+
+/** The requests that the changes of a desired state need, if every answer is a success. */
+export function requestsOf(changes: DesiredChanges): readonly PlannedRequest[] {
+  const { steps } = planDesired(changes, "show");
+  return weighed(steps, plannedRequests(steps));
 }
 
 /** Where the objects of a targeting are: its own, where it has one, and that of its first item. */
@@ -143,12 +152,7 @@ function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }:
 /** The sub-options of each group. */
 function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, string[]> {
   const inside = new Map<string, string[]>();
-  for (const [id, { parent }] of there) {
-    if (parent === null) continue;
-    const group = inside.get(parent);
-    if (group === undefined) inside.set(parent, [id]);
-    else group.push(id);
-  }
+  for (const [id, { parent }] of there) if (parent !== null) push(inside, parent, id);
   return inside;
 }
 

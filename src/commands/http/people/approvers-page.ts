@@ -2,11 +2,11 @@ import { PATHS } from "../../../page/paths.ts";
 import { answerRuns, type StreamWatch } from "../../../page/runs/runs-page.ts";
 import { dataAnswer, refusalAnswer } from "../../../page/serve/answers.ts";
 import { pageAsset, pageFile } from "../../../page/serve/assets.ts";
-import { bodyOf, refusedPost } from "../../../page/serve/guard.ts";
 import { type PageSessions, pageSessions } from "../../../page/serve/sessions.ts";
 import type { LoginWays } from "../../../page/wire.ts";
 import type { Log } from "../../../server/log.ts";
 import type { Settings } from "../../../settings/settings.ts";
+import { postedText } from "../../page/linked-page.ts";
 import type { Viewers } from "./viewers.ts";
 
 /** What the page over HTTP is made of. */
@@ -36,16 +36,10 @@ export function approversPage(parts: PageParts) {
   const sessions = pageSessions({ cookieName: `targeting-page-${suffix}`, key, secure: protocol === "https:" });
   const hasIssuer = settings.http.oauth?.clientId !== undefined;
   const ways: LoginWays = { message: MESSAGE, token: true, ...(hasIssuer && { issuer: PATHS.issuer }) };
-  const throughIssuer = hasIssuer
-    ? issuerRoutes(parts, { cookieName: `targeting-login-${suffix}`, ways, sessions })
-    : undefined;
+  const throughIssuer = hasIssuer ? issuerRoutes(parts, `targeting-login-${suffix}`, ways, sessions) : undefined;
   const login = async (request: Request): Promise<Response> => {
-    const refused = refusedPost(request);
-    if (refused !== undefined) return refused;
-    const body = await bodyOf(request);
-    if (body instanceof Response) return body;
-    const { data } = body;
-    const token = typeof data === "object" && data !== null && "token" in data ? String(data.token) : "";
+    const token = await postedText(request, "token");
+    if (token instanceof Response) return token;
     const found = viewers.login(token);
     if ("who" in found) return dataAnswer({}, 200, { "Set-Cookie": sessions.open(found.who) });
     log.warn("a login to the page was refused", { status: found.refused });
@@ -75,14 +69,8 @@ export function approversPage(parts: PageParts) {
 }
 
 /** The two routes of a login through the issuer; undefined for all others. The login is loaded with the first of them. */
-function issuerRoutes(
-  { viewers, settings, address, log }: PageParts,
-  {
-    cookieName,
-    ways,
-    sessions,
-  }: { readonly cookieName: string; readonly ways: LoginWays; readonly sessions: PageSessions },
-) {
+function issuerRoutes(parts: PageParts, cookieName: string, ways: LoginWays, sessions: PageSessions) {
+  const { viewers, settings, address, log } = parts;
   const notIn = (status: number, message: string): Promise<Response> =>
     pageFile("page", { status, login: { ...ways, message } });
   return async (request: Request): Promise<Response | undefined> => {

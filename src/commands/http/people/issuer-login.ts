@@ -1,21 +1,4 @@
-import {
-  AuthorizationResponseError,
-  type AuthorizationServer,
-  allowInsecureRequests,
-  authorizationCodeGrantRequest,
-  ClientSecretBasic,
-  ClientSecretPost,
-  type CustomFetchOptions,
-  calculatePKCECodeChallenge,
-  customFetch,
-  discoveryRequest,
-  generateRandomCodeVerifier,
-  generateRandomState,
-  None,
-  processAuthorizationCodeResponse,
-  processDiscoveryResponse,
-  validateAuthResponse,
-} from "oauth4webapi";
+import * as oauth from "oauth4webapi";
 import { openHttp } from "../../../api/http.ts";
 import { PATHS } from "../../../page/paths.ts";
 import { cookieOf } from "../../../page/serve/sessions.ts";
@@ -31,29 +14,21 @@ const LARGEST_ANSWER = 1_048_576;
 /** How long a person may take at the authorization server, in seconds. */
 const LOGIN_S = 600;
 
-/** A login through the authorization server: authorization code with PKCE. */
-export interface IssuerLogin {
-  /** Sends the person there. Throws where its metadata cannot be read. */
-  begin(): Promise<Response>;
-  /**
-   * What a session is opened for after the person has come back; `forget` is the `Set-Cookie` that ends the login. Throws
-   * where they are not let in, or it cannot be told.
-   */
-  end(request: Request): Promise<{ readonly who: string; readonly forget: string }>;
-}
-
 /** A person is not let in, and why. */
 export class NotLetIn extends Error {}
 
-/** The login for the page at an address; `cookieName` is that of what is kept until the person comes back. */
+/**
+ * The login through the authorization server, for the page at an address: authorization code with PKCE. `cookieName` is
+ * that of what is kept until the person comes back.
+ */
 export function issuerLogin(
-  { http: { oauth }, proxies }: Pick<Settings, "http" | "proxies">,
+  { http, proxies }: Pick<Settings, "http" | "proxies">,
   { address, cookieName }: { readonly address: string; readonly cookieName: string },
-): IssuerLogin {
-  const { issuer, clientId = "", clientSecret, jwksUrl, projectClaim } = oauth ?? {};
+) {
+  const { issuer, clientId = "", clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
   if (issuer === undefined) throw new TypeError("there is no issuer");
   const client = { client_id: clientId };
-  const options = { [customFetch]: fetchOver(proxies), [allowInsecureRequests]: isLoopback(issuer) };
+  const options = { [oauth.customFetch]: fetchOver(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
   const redirect = new URL(PATHS.callback, address).href;
   const idTokens = jwtVerifier({ issuer, audience: clientId, jwksUrl, projectClaim, proxies });
   const cookie = (value: string, seconds: number): string => {
@@ -61,29 +36,35 @@ export function issuerLogin(
     return [`${cookieName}=${value}`, ...attributes, ...(address.startsWith("https:") ? ["Secure"] : [])].join("; ");
   };
   return {
+    /** Sends the person there. Throws where its metadata cannot be read. */
     async begin() {
       const server = await metadataOf(issuer, options);
-      const [state, nonce, verifier] = [generateRandomState(), generateRandomState(), generateRandomCodeVerifier()];
+      const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
+      const verifier = oauth.generateRandomCodeVerifier();
+      const code_challenge = await oauth.calculatePKCECodeChallenge(verifier);
       const to = new URL(server.authorization_endpoint ?? "");
       const asked = {
         ...{ client_id: clientId, redirect_uri: redirect, response_type: "code", scope: `openid ${APPROVE}` },
-        ...{ state, nonce, code_challenge: await calculatePKCECodeChallenge(verifier), code_challenge_method: "S256" },
+        ...{ state, nonce, code_challenge, code_challenge_method: "S256" },
       };
       for (const [name, value] of Object.entries(asked)) to.searchParams.set(name, value);
       const headers = { Location: to.href, "Set-Cookie": cookie([state, nonce, verifier].join("."), LOGIN_S) };
       return new Response(null, { status: 303, headers: { ...headers, "Cache-Control": "no-store" } });
     },
-    async end(request) {
+    /**
+     * What a session is opened for after the person has come back; `forget` is the `Set-Cookie` that ends the login.
+     * Throws where they are not let in, or it cannot be told.
+     */
+    async end(request: Request) {
       const [state = "", nonce = "", verifier = ""] = (cookieOf(request, cookieName) ?? "").split(".");
       if (state === "")
         throw new NotLetIn("This login was not begun in this browser, or took longer than ten minutes.");
       const server = await metadataOf(issuer, options);
       const parameters = validated(server, client, new URL(request.url), state);
       const secret = clientAuth(server, clientSecret);
-      const answer = await authorizationCodeGrantRequest(
-        ...([server, client, secret, parameters, redirect, verifier, options] as const),
-      );
-      const { id_token, scope } = await processAuthorizationCodeResponse(server, client, answer, {
+      const sent = [server, client, secret, parameters, redirect, verifier, options] as const;
+      const answer = await oauth.authorizationCodeGrantRequest(...sent);
+      const { id_token, scope } = await oauth.processAuthorizationCodeResponse(server, client, answer, {
         expectedNonce: nonce,
         requireIdToken: true,
       });
@@ -97,30 +78,33 @@ export function issuerLogin(
   };
 }
 
-function validated(server: AuthorizationServer, client: { readonly client_id: string }, from: URL, state: string) {
+function validated(server: oauth.AuthorizationServer, client: oauth.Client, from: URL, state: string) {
   try {
-    return validateAuthResponse(server, client, from, state);
+    return oauth.validateAuthResponse(server, client, from, state);
   } catch (thrown) {
-    if (!(thrown instanceof AuthorizationResponseError)) throw thrown;
+    if (!(thrown instanceof oauth.AuthorizationResponseError)) throw thrown;
     throw new NotLetIn("The authorization server did not let you in.", { cause: thrown });
   }
 }
 
-function clientAuth({ token_endpoint_auth_methods_supported: ways }: AuthorizationServer, secret: string | undefined) {
-  if (secret === undefined) return None();
+function clientAuth(
+  { token_endpoint_auth_methods_supported: ways }: oauth.AuthorizationServer,
+  secret: string | undefined,
+) {
+  if (secret === undefined) return oauth.None();
   return ways === undefined || ways.includes("client_secret_basic")
-    ? ClientSecretBasic(secret)
-    : ClientSecretPost(secret);
+    ? oauth.ClientSecretBasic(secret)
+    : oauth.ClientSecretPost(secret);
 }
 
 /** The metadata of the issuer (RFC 8414, or OpenID Connect Discovery). */
 async function metadataOf(
   issuer: string,
-  options: Parameters<typeof discoveryRequest>[1],
-): Promise<AuthorizationServer> {
+  options: Parameters<typeof oauth.discoveryRequest>[1],
+): Promise<oauth.AuthorizationServer> {
   const at = new URL(issuer);
   const read = async (algorithm: "oauth2" | "oidc") =>
-    processDiscoveryResponse(at, await discoveryRequest(at, { ...options, algorithm }));
+    oauth.processDiscoveryResponse(at, await oauth.discoveryRequest(at, { ...options, algorithm }));
   const found = await read("oauth2").catch(() => read("oidc"));
   for (const endpoint of [found.authorization_endpoint, found.token_endpoint]) {
     const isSafe = endpoint !== undefined && (/^https:/i.test(endpoint) || isLoopback(endpoint));
@@ -132,7 +116,7 @@ async function metadataOf(
 
 /** Requests to the authorization server, through the proxies of the settings. Redirects are not followed. */
 function fetchOver(proxies: Proxies) {
-  return async (address: string, { method, headers, body }: CustomFetchOptions<"GET" | "POST", unknown>) => {
+  return async (address: string, { method, headers, body }: oauth.CustomFetchOptions<"GET" | "POST", unknown>) => {
     const { origin, pathname, search } = new URL(address);
     const http = openHttp({
       url: origin,

@@ -6,8 +6,8 @@ import type { Access } from "../../../settings/access.ts";
 import { proxyFor } from "../../../settings/proxy.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../../../tools/context.ts";
+import { once } from "../../../tools/once.ts";
 import { decisionPage } from "../../page/decision-page.ts";
-import type { LinkedPage } from "../../page/linked-page.ts";
 import { personHere } from "../../page/person.ts";
 import type { Project, Projects } from "../projects.ts";
 import { type ApproversOf, accessNow, offersTo } from "./approvers.ts";
@@ -61,7 +61,7 @@ function whoLogIn({ settings, access: first, all, address, key, stopping }: Peop
   const { log } = all.of(undefined);
   const access = accessNow(settings.http.accessFile, first, log);
   const of: ApproversOf = { settings, access, all };
-  const make = async () => {
+  const page = once(async () => {
     const [{ approversPage }, { viewers }] = await Promise.all([import("./approvers-page.ts"), import("./viewers.ts")]);
     return approversPage({
       viewers: viewers({ ...of, all }),
@@ -71,14 +71,10 @@ function whoLogIn({ settings, access: first, all, address, key, stopping }: Peop
       stopping,
       settings,
     });
-  };
-  let made: ReturnType<typeof make> | undefined;
+  });
   const told = toldRuns(settings, log);
   return {
-    async serve(request) {
-      made ??= make();
-      return (await made)(request);
-    },
+    serve: async (request) => (await page())(request),
     pageFor: ({ name, owner, keys }, { id }) => ({
       isOffered: () => settings.page !== "off" && offersTo(of, { name, caller: owner, project: id }),
       needsOther: () => access().requireOtherApprover === true,
@@ -96,23 +92,15 @@ function whoLogIn({ settings, access: first, all, address, key, stopping }: Peop
 
 /** The page is opened in the browser of this machine's person, as over stdio. */
 function personOfThisMachine({ settings, all, address, stopping, environment }: PeopleParts): WayIn {
-  const { services, audit, id } = all.of(undefined);
-  const name = settings.project.name ?? id;
+  const { services, audit } = all.of(undefined);
+  const { project } = services;
   const person = personHere(environment);
-  const make = async (): Promise<LinkedPage> => {
+  const linked = once(async () => {
     const { linkedPage } = await import("../../page/linked-page.ts");
-    const shown = { services: { ...services, person, noteDecision: audit }, caller: "local", project: { id, name } };
-    return linkedPage(shown, {
-      address: address(),
-      about: `${services.environment}, project ${name}`,
-      signal: stopping,
-    });
-  };
-  let made: Promise<LinkedPage> | undefined;
-  const linked = (): Promise<LinkedPage> => {
-    made ??= make();
-    return made;
-  };
+    const shown = { services: { ...services, person, noteDecision: audit }, caller: "local", project };
+    const about = `${services.environment}, project ${project.name}`;
+    return linkedPage(shown, { address: address(), about, signal: stopping });
+  });
   const page = { ...decisionPage({ page: settings.page, serve: linked, environment }), remedy: NOBODY_APPROVES };
   return { serve: async (request) => (await linked()).serve(request), pageFor: () => page, personOf: () => person };
 }

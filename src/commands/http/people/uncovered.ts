@@ -2,21 +2,15 @@ import { type Access, ALL_PROJECTS, callsTools } from "../../../settings/access.
 import type { Settings } from "../../../settings/settings.ts";
 import { mayOpen } from "../../page/browser.ts";
 
-/** What is refused for want of a person who could approve it, and what to do. */
-interface Uncovered {
-  readonly found: string;
-  readonly remedy: string;
-}
-
 /**
- * Looks whether each caller over HTTP has a person who can approve what they ask for; undefined where they have.
+ * What is refused over HTTP for want of a person who could approve it, and what to do; undefined where all have one.
  * `asksWho` says whether callers have to say who they are: else the person of this machine decides.
  */
 export function uncovered(
   settings: Settings,
   access: Access,
   { asksWho, environment }: { readonly asksWho: boolean; readonly environment: Parameters<typeof mayOpen>[1] },
-): Uncovered | undefined {
+): { readonly found: string; readonly remedy: string } | undefined {
   const { confirm, readOnly, page } = settings;
   if (confirm !== "strict" || readOnly) return undefined;
   const without = page === "off" ? [] : projectsWithout(settings, access);

@@ -21,18 +21,11 @@ export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
   const { kind } = settings.environment;
-  const throughIssuer = (name: string, project: string): ReturnType<Viewers["viewerOf"]> => {
-    const { projects, requireOtherApprover } = access();
-    const isKnown = project === "" || projects.has(project);
-    if (settings.http.oauth?.clientId === undefined || !isKnown) return undefined;
-    const { approves, ...its } = shownTo.one(project === "" ? undefined : project);
-    const who = name.slice("oauth:".length);
-    const except = requireOtherApprover ? name : undefined;
-    return {
-      who,
-      shown: { ...its, approves: { ...approves, except } },
-      about: `${kind}, project ${its.project.name}, ${who}`,
-    };
+  /** What a person is shown: `person` is their name, `caller` the one under which they call tools. */
+  const viewer = ({ approves, ...its }: ShownApprover, person: string, caller: string, where?: string) => {
+    const except = access().requireOtherApprover ? caller : undefined;
+    const about = `${kind}, ${where ?? `project ${its.project.name}`}, ${person}`;
+    return { who: person, shown: { ...its, approves: { ...approves, except } }, about };
   };
   return {
     login(token) {
@@ -42,21 +35,19 @@ export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
       return { refused: 403, message: 'This token approves nothing: its entry does not say "approves": true.' };
     },
     viewerOf(who) {
-      const { tokens, requireOtherApprover, projects } = access();
+      const { tokens, projects } = access();
       const [name = "", digest = ""] = who.split(/\n(?=[^\n]*$)/);
-      if (name.startsWith("oauth:")) return throughIssuer(name, digest);
+      if (name.startsWith("oauth:")) {
+        const isKnown = digest === "" || projects.has(digest);
+        if (settings.http.oauth?.clientId === undefined || !isKnown) return undefined;
+        return viewer(shownTo.one(digest === "" ? undefined : digest), name.slice("oauth:".length), name);
+      }
       const entry = tokens.find((one) => nameOf(one) === name && isSame(digestOf(one.token), digest));
       if (!entry?.approves) return undefined;
       const { project } = entry;
-      const { approves, ...its } = project === ALL_PROJECTS ? shownTo.all() : shownTo.one(project);
+      const its = project === ALL_PROJECTS ? shownTo.all() : shownTo.one(project);
       const caller = callsTools(entry) ? ownerOf(name, projects.get(project ?? "")) : "";
-      const except = requireOtherApprover ? name : undefined;
-      const where = project === ALL_PROJECTS ? "all projects" : `project ${its.project.name}`;
-      return {
-        who: entry.name,
-        shown: { ...its, caller, approves: { ...approves, except } },
-        about: `${kind}, ${where}, ${entry.name}`,
-      };
+      return viewer({ ...its, caller }, entry.name, name, project === ALL_PROJECTS ? "all projects" : undefined);
     },
   };
 }

@@ -16,14 +16,15 @@ export function editedJson(text: string, before: unknown, after: unknown, path: 
       return editedJson(rest, old[name], value, [...path, name]);
     }, text);
     const gone = Object.keys(old).filter((name) => !Object.hasOwn(fresh, name));
-    return gone.reduce((rest, name) => withoutProperty(rest, path, name), all);
+    return gone.reduce((rest, name) => withoutChild(rest, [...path, name]), all);
   }
   if (Array.isArray(before) && Array.isArray(after) && isDeepStrictEqual(before, after.slice(0, before.length))) {
     return after.slice(before.length).reduce((rest: string, value: unknown) => withLast(rest, path, value), text);
   }
   const goneItems = Array.isArray(before) && Array.isArray(after) ? itemsGone(before, after) : undefined;
   // The last one first, so that the places of the others stay.
-  if (goneItems !== undefined) return goneItems.reduceRight((rest, index) => withoutChild(rest, path, index), text);
+  if (goneItems !== undefined)
+    return goneItems.reduceRight((rest, index) => withoutChild(rest, [...path, index]), text);
   const { start, end } = placeOf(nodeAt(text, path));
   return text.slice(0, start) + written(after, layoutOf(text), path.length) + text.slice(end);
 }
@@ -84,20 +85,12 @@ function itemsGone(before: readonly unknown[], after: readonly unknown[]): reado
   return before.flatMap((item, index) => (isKept(item) ? [] : [index]));
 }
 
-function withoutProperty(text: string, path: JSONPath, name: string): string {
-  const properties = nodeAt(text, path).children ?? [];
-  return withoutChild(
-    text,
-    path,
-    properties.findIndex(({ children: [key] = [] }) => key?.value === name),
-  );
-}
-
 /** Takes a property or an item of a list out, and the comma that it leaves behind. */
-function withoutChild(text: string, path: JSONPath, index: number): string {
-  const children = nodeAt(text, path).children ?? [];
-  const child = children[index];
-  if (child === undefined) return text;
+function withoutChild(text: string, path: JSONPath): string {
+  const value = nodeAt(text, path);
+  const child = value.parent?.type === "property" ? value.parent : value;
+  const children = child.parent?.children ?? [];
+  const index = children.indexOf(child);
   const { start, end } = placeOf(child);
   const [previous, next] = [children[index - 1], children[index + 1]];
   if (next !== undefined) return text.slice(0, start) + text.slice(next.offset);

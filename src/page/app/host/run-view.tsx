@@ -96,28 +96,22 @@ async function asked(tool: string, args: object): Promise<boolean> {
   return false;
 }
 
-const act: Act = ({ runId }, action) => {
-  if (action === "cancel") void cancelled(runId);
-  else if (!isDeciding) void decided(runId, action);
-};
-
-async function cancelled(runId: string): Promise<void> {
+const act: Act = async ({ runId }, action) => {
+  if (action !== "cancel" && isDeciding) return;
   outcome.value = "";
-  if (await asked("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
-  await follow();
-}
-
-async function decided(runId: string, action: string): Promise<void> {
-  isDeciding = true;
-  outcome.value = "";
-  const { secret } = decision.value ?? {};
-  if (await asked("decide_run", { runId, decision: action, secret })) {
-    decision.value = undefined;
-    outcome.value = action === "approve" ? "Approved." : "Declined.";
+  if (action === "cancel") {
+    if (await asked("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
+  } else {
+    isDeciding = true;
+    const { secret } = decision.value ?? {};
+    if (await asked("decide_run", { runId, decision: action, secret })) {
+      decision.value = undefined;
+      outcome.value = action === "approve" ? "Approved." : "Declined.";
+    }
+    isDeciding = false;
   }
-  isDeciding = false;
   await follow();
-}
+};
 
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];

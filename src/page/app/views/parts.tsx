@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { number } from "../announce.ts";
 
 /** The longest foreign text that is shown as a whole. */
 const LONGEST = 300;
@@ -109,5 +110,29 @@ export function Pager({
         </>
       )}
     </p>
+  );
+}
+
+/** Leads through a list that is longer than what is shown of it. */
+export function Steps(steps: {
+  readonly from: { value: number };
+  /** The first row that is shown, where the list has become shorter. */
+  readonly first?: number;
+  readonly total: number;
+  readonly rows: number;
+  readonly of: string;
+}) {
+  const { from, first = from.value, total, rows, of } = steps;
+  if (total <= rows) return null;
+  const go = (to: number) => () => {
+    from.value = to;
+  };
+  return (
+    <Pager
+      previous={first === 0 ? undefined : go(Math.max(0, first - rows))}
+      next={first + rows >= total ? undefined : go(first + rows)}
+    >
+      {number(first + 1)} to {number(Math.min(total, first + rows))} of {number(total)} {of}
+    </Pager>
   );
 }

@@ -128,15 +128,11 @@ function Differences({ caption, of, omitted }: DifferencesProps) {
               <Text of={name} />
             </th>
             <td>{field}</td>
-            <td>
-              <Value of={base} />
-            </td>
-            <td>
-              <Value of={file} />
-            </td>
-            <td>
-              <Value of={service} />
-            </td>
+            {[base, file, service].map((value, place) => (
+              <td key={place}>
+                <Value of={value} />
+              </td>
+            ))}
           </tr>
         ))}
       </Table>

@@ -69,10 +69,8 @@ const whyOf = (runId: string): string => `why-${runId}`;
 export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act }) {
   const names = Object.keys(ACTIONS).filter((name): name is RunAction => Object.hasOwn(ACTIONS, name));
   const { actions, disabled = {}, runId, waiting } = run;
-  const isOff = (action: RunAction): boolean =>
-    disabled[action] !== undefined ||
-    (action === "approve" && (waiting?.ended === true || waiting?.stale !== undefined));
   const isTold = waiting?.ended === true || waiting?.stale !== undefined;
+  const isOff = (action: RunAction): boolean => disabled[action] !== undefined || (action === "approve" && isTold);
   const reasons = isTold ? [] : [...new Set(actions.flatMap((action) => disabled[action] ?? []))];
   return (
     <p class="bar">

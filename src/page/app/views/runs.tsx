@@ -1,8 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { number } from "../announce.ts";
 import { route } from "../route.ts";
 import { MOST_ROWS, runList, runs } from "../state.ts";
-import { Pager, Table, Text, Time } from "./parts.tsx";
+import { Steps, Table, Text, Time } from "./parts.tsx";
 import { Buttons, Effect, Progress, RunBody, Status } from "./run.tsx";
 import { actOnRun, detail, look } from "./run-page.ts";
 
@@ -17,9 +16,6 @@ function RunTable() {
   const all = runList.value;
   const first = Math.min(from.value, Math.max(0, all.length - 1));
   const shown = all.slice(first, first + MOST_ROWS);
-  const go = (to: number) => () => {
-    from.value = to;
-  };
   return (
     <>
       <h1>Runs</h1>
@@ -45,14 +41,7 @@ function RunTable() {
           </tr>
         ))}
       </Table>
-      {all.length > MOST_ROWS && (
-        <Pager
-          previous={first === 0 ? undefined : go(Math.max(0, first - MOST_ROWS))}
-          next={first + MOST_ROWS >= all.length ? undefined : go(first + MOST_ROWS)}
-        >
-          {number(first + 1)} to {number(first + shown.length)} of {number(all.length)} runs
-        </Pager>
-      )}
+      <Steps from={from} first={first} total={all.length} rows={MOST_ROWS} of="runs" />
       {all.length === 0 && <p>There are no runs yet.</p>}
     </>
   );

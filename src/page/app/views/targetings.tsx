@@ -1,11 +1,11 @@
-import { type ReadonlySignal, useSignal, useSignalEffect } from "@preact/signals";
+import { type ReadonlySignal, type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { TargetedInputEvent } from "preact";
 import { PATHS } from "../../paths.ts";
 import type { OptionList, OptionRow, TargetingRow } from "../../wire.ts";
 import { number } from "../announce.ts";
 import { read } from "../requests.ts";
 import { outcome, targetings } from "../state.ts";
-import { Pager, Table, Text } from "./parts.tsx";
+import { Steps, Table, Text } from "./parts.tsx";
 
 /** Rows of a branch; three of them can be open below each other, and no more than 500 rows are shown. */
 const BRANCH_ROWS = 150;
@@ -59,10 +59,7 @@ function Tree() {
             key={targeting._id}
             name={targeting.name}
             says={countsOf(targeting)}
-            isOpen={open.value === targeting._id}
-            toggle={() => {
-              open.value = open.value === targeting._id ? undefined : targeting._id;
-            }}
+            open={open}
             targeting={targeting._id}
           />
         ))}
@@ -76,42 +73,41 @@ function countsOf({ options, project }: TargetingRow): string {
   return `${plural(options, "option")}, project ${project}`;
 }
 
-/** A targeting or a group, with what it holds where it is open. */
+/** A targeting or a group, with what it holds where it is the open one of its list. */
 function Branch(branch: {
   readonly name: string;
   readonly says: string;
-  readonly isOpen: boolean;
-  readonly toggle: () => void;
+  readonly open: Signal<string | undefined>;
   readonly targeting: string;
-  readonly group?: string;
+  readonly group?: string | undefined;
 }) {
-  const { name, says, isOpen, toggle, targeting, group } = branch;
+  const { name, says, open, targeting, group } = branch;
+  const id = group ?? targeting;
+  const isOpen = open.value === id;
+  const toggle = () => {
+    open.value = isOpen ? undefined : id;
+  };
   return (
     <li>
       <button type="button" class="branch" aria-expanded={isOpen} onClick={toggle}>
         <Text of={name} /> <small>{says}</small>
       </button>
-      {isOpen && <Options targeting={targeting} {...(group !== undefined && { group })} />}
+      {isOpen && <Options targeting={targeting} group={group} />}
     </li>
   );
 }
 
 /** What is directly inside a targeting or a group, of which one group at a time is open. */
-function Options({ targeting, group }: { readonly targeting: string; readonly group?: string }) {
+function Options({ targeting, group }: { readonly targeting: string; readonly group: string | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
-  const list = useSignal<OptionList | undefined>(undefined);
-  useSignalEffect(() => {
-    const query = {
-      from: String(from.value),
-      limit: String(BRANCH_ROWS),
-      ...(group !== undefined && { parent: group }),
-    };
-    const { version } = targetings.value;
-    load(`${PATHS.targetings}/${targeting}?${new URLSearchParams({ ...query, version: String(version) })}`, list);
-  });
-  if (list.value === undefined) return null;
-  const { options, total } = list.value;
+  const list = useList(`${PATHS.targetings}/${targeting}`, () => ({
+    from: String(from.value),
+    limit: String(BRANCH_ROWS),
+    ...(group !== undefined && { parent: group }),
+  }));
+  if (list === undefined) return null;
+  const { options, total } = list;
   return (
     <>
       <ul>
@@ -121,10 +117,7 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
               key={option._id}
               name={option.name}
               says={insideOf(option)}
-              isOpen={open.value === option._id}
-              toggle={() => {
-                open.value = open.value === option._id ? undefined : option._id;
-              }}
+              open={open}
               targeting={targeting}
               group={option._id}
             />
@@ -144,6 +137,16 @@ function insideOf({ children, contexts }: OptionRow): string {
   return `${plural(children, "sub-option")}, ${plural(contexts, "Context ID")} of its own`;
 }
 
+/** A list of options, which is read again as its query or any targeting changes. */
+function useList(path: string, query: () => Record<string, string>): OptionList | undefined {
+  const list = useSignal<OptionList | undefined>(undefined);
+  useSignalEffect(() => {
+    const version = String(targetings.value.version);
+    load(`${path}?${new URLSearchParams({ ...query(), version })}`, list);
+  });
+  return list.value;
+}
+
 /** Reads a list; a late answer of an earlier question never takes the place of a newer one. */
 async function load(path: string, into: { value: OptionList | undefined }): Promise<void> {
   latest.set(into, path);
@@ -157,13 +160,9 @@ const latest = new WeakMap<object, string>();
 
 /** The options and groups of all targetings whose name or Context ID fits. */
 function Found({ search }: { readonly search: string }) {
-  const list = useSignal<OptionList | undefined>(undefined);
-  useSignalEffect(() => {
-    const query = { search, limit: String(SEARCH_ROWS), version: String(targetings.value.version) };
-    load(`${PATHS.targetings}?${new URLSearchParams(query)}`, list);
-  });
-  if (list.value === undefined) return null;
-  const { options, total } = list.value;
+  const list = useList(PATHS.targetings, () => ({ search, limit: String(SEARCH_ROWS) }));
+  if (list === undefined) return null;
+  const { options, total } = list;
   return (
     <>
       <Table caption="Found" heads={["Name", "Inside", "Context IDs", "Sub-options"]}>
@@ -184,29 +183,6 @@ function Found({ search }: { readonly search: string }) {
         {number(options.length)} of {number(total)} that fit
       </p>
     </>
-  );
-}
-
-/** Leads through a list that is longer than what is shown of it. */
-function Steps(steps: {
-  readonly from: { value: number };
-  readonly total: number;
-  readonly rows: number;
-  readonly of: string;
-}) {
-  const { from, total, rows, of } = steps;
-  if (total <= rows) return null;
-  const first = from.value;
-  const go = (to: number) => () => {
-    from.value = to;
-  };
-  return (
-    <Pager
-      previous={first === 0 ? undefined : go(Math.max(0, first - rows))}
-      next={first + rows >= total ? undefined : go(first + rows)}
-    >
-      {number(first + 1)} to {number(Math.min(total, first + rows))} of {number(total)} {of}
-    </Pager>
   );
 }
 

@@ -102,5 +102,5 @@ class CellReader {
 }
 
 function misquoted(spot: Spot, message: string): UnreadableFile {
-  return new UnreadableFile({ ...spot, message, remedy: QUOTES });
+  return new UnreadableFile(spot, message, QUOTES);
 }

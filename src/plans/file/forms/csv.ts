@@ -1,4 +1,4 @@
-import type { OptionType } from "../../../spec/records.ts";
+import { parseJson } from "../../../platform/json.ts";
 import {
   type ContextsWish,
   type DesiredOption,
@@ -7,10 +7,11 @@ import {
   quoted,
   type Spot,
   type Suspect,
+  spotOf,
 } from "../desired.ts";
 import { CONTEXT_FIELDS, type Drafts } from "../draft.ts";
 import { MOST_NODES, tooMany } from "../node.ts";
-import { ContextIds, idIn, nameIn, typeIn } from "../values.ts";
+import { addContextId, idIn, nameIn, typeIn } from "../values.ts";
 import { type Cell, csvCells } from "./csv-cells.ts";
 import { looksDamaged } from "./spreadsheet.ts";
 
@@ -107,7 +108,7 @@ class Rows {
       const cell = cells[header.indexOf(column)];
       return cell === undefined || cell.text.trim() === "" ? undefined : cell;
     };
-    options.push(this.#option(at, { line: first.line, column: first.column }));
+    options.push(this.#option(at, spotOf(first)));
   }
 
   #option(at: (column: string) => Cell | undefined, spot: Spot): DesiredOption {
@@ -128,7 +129,7 @@ class Rows {
       _id: id && idIn(id.text, id, problems),
       name: name && this.#name(name),
       parent: this.#parent(parent),
-      type: type && typeOf(type, problems),
+      type: type && typeIn(type.text.trim(), type, problems),
       exposeChildren: expose && truthOf(expose, problems),
       contexts: contexts?.wish,
       spots: {
@@ -181,13 +182,13 @@ class Rows {
     }
     const texts = this.#texts(cell);
     if (texts === undefined) return { spot };
-    const ids = new ContextIds(problems);
+    const ids = new Set<string>();
     for (const text of texts) {
       this.#isSuspect(cell, text, "contexts");
-      ids.add(text, cell);
+      addContextId(ids, text, cell, problems);
     }
     this.contextIds += texts.length;
-    return { wish: { ids: ids.ids(), atLeast: cell === at("contextsAtLeast") }, spot };
+    return { wish: { ids: [...ids], atLeast: cell === at("contextsAtLeast") }, spot };
   }
 
   /** `a|b`, or where the cell begins with `[` a JSON array of texts. */
@@ -209,15 +210,10 @@ class Rows {
 }
 
 function stringsIn(text: string): readonly string[] | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!Array.isArray(value)) return undefined;
-    const list: readonly unknown[] = value;
-    const texts = list.filter((one) => typeof one === "string");
-    return texts.length === list.length ? texts : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
+  if (!Array.isArray(value)) return undefined;
+  const list: readonly unknown[] = value;
+  return list.every((one) => typeof one === "string") ? list : undefined;
 }
 
 /** Spreadsheets write truth values in capital letters. */
@@ -225,12 +221,4 @@ function truthOf(cell: Cell, problems: Problems): boolean | undefined {
   const text = cell.text.trim().toLowerCase();
   if (text === "true" || text === "false") return text === "true";
   return problems.add(cell, "exposeChildren must be true or false", "Write true, false, or nothing.");
-}
-
-function typeOf(cell: Cell, problems: Problems): OptionType | undefined {
-  return typeIn(cell.text.trim(), cell, problems);
-}
-
-function spotOf({ line, column }: Spot): Spot {
-  return { line, column };
 }

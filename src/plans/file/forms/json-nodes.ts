@@ -1,6 +1,15 @@
 import { type ParseErrorCode, visit } from "jsonc-parser";
 import { UnreadableFile } from "../desired.ts";
-import { type ListNode, type MapNode, MOST_DEPTH, MOST_NODES, type Node, tooDeep, tooMany } from "../node.ts";
+import {
+  type Entry,
+  type ListNode,
+  type MapNode,
+  MOST_DEPTH,
+  MOST_NODES,
+  type Node,
+  tooDeep,
+  tooMany,
+} from "../node.ts";
 
 /** What the parser finds wrong, in words, by its code. */
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
@@ -32,9 +41,7 @@ export interface NodeCount {
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
-  let key:
-    | { readonly key: string; readonly offset: number; readonly line: number; readonly column: number }
-    | undefined;
+  let key: Omit<Entry, "value"> | undefined;
   let root: Node | undefined;
   const place = (line: number, character: number) => ({ line: firstLine + line, column: character + 1 });
   const put = (node: Node): void => {
@@ -69,11 +76,11 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
         else put({ kind: "value", value: null, ...spot });
       },
       onError: (code, _offset, _length, line, character) => {
-        throw new UnreadableFile({
-          ...place(line, character),
-          message: `the JSON cannot be read: ${WORDS[code] ?? "its syntax is wrong"}`,
-          remedy: "Mend the syntax; editors that know JSON mark the place.",
-        });
+        throw new UnreadableFile(
+          place(line, character),
+          `the JSON cannot be read: ${WORDS[code] ?? "its syntax is wrong"}`,
+          "Mend the syntax; editors that know JSON mark the place.",
+        );
       },
     },
     { disallowComments: true, allowTrailingComma: false },

@@ -1,5 +1,5 @@
 import { BYTE_ORDER_MARK } from "../../../files/csv-text.ts";
-import type { DesiredTargeting, ParentWish, Problems } from "../desired.ts";
+import { type DesiredTargeting, type ParentWish, type Problems, spotOf } from "../desired.ts";
 import { addOption, CONTEXT_FIELDS, type Drafts } from "../draft.ts";
 import { type Entry, kindOf, type MapNode } from "../node.ts";
 import { checkVersion, readTargeting } from "../tree.ts";
@@ -42,10 +42,8 @@ export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | und
 function readRow(node: MapNode, drafts: Drafts): void {
   const fields = entriesOf(node, ROW_FIELDS, "an option", drafts.problems);
   const entry = fields.get("parentName");
-  const row = addOption(fields, { spot: node, parent: parentOf(entry, drafts.problems) }, drafts);
-  const option = drafts.options[row];
-  if (entry === undefined || option === undefined) return;
-  drafts.options[row] = { ...option, spots: { ...option.spots, parent: { line: entry.line, column: entry.column } } };
+  const parent = parentOf(entry, drafts.problems);
+  addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
 /** Null and `[]` mean the top level; a blank text says nothing. */

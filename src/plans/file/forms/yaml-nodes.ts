@@ -19,7 +19,7 @@ type Yaml = typeof import("yaml");
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MOST_BYTES) {
     const line = linesIn(text, MOST_BYTES);
-    throw unreadable({ line, column: 1 }, "the YAML file has more than 16 MB, from this line on", OTHER_FORMS);
+    throw new UnreadableFile({ line, column: 1 }, "the YAML file has more than 16 MB, from this line on", OTHER_FORMS);
   }
   const yaml = await import("yaml");
   const lines = new yaml.LineCounter();
@@ -30,25 +30,21 @@ export async function yamlNodes(text: string): Promise<Node> {
   const [fault] = document?.errors ?? [];
   if (fault !== undefined) {
     const [message = ""] = fault.message.split("\n");
-    throw unreadable(spotAt(lines, fault.pos[0]), `the YAML cannot be read: ${message}`, SYNTAX);
+    throw new UnreadableFile(spotAt(lines, fault.pos[0]), `the YAML cannot be read: ${message}`, SYNTAX);
   }
   const [second] = further;
   if (second !== undefined) {
     const spot = spotAt(lines, second.range?.[0] ?? 0);
-    throw unreadable(spot, "a second YAML document begins here", "Keep one document a file.");
+    throw new UnreadableFile(spot, "a second YAML document begins here", "Keep one document a file.");
   }
   if (document?.contents === null || document === undefined) {
-    throw unreadable({ line: 1, column: 1 }, "the file is empty", "Write version, targeting and options.");
+    throw new UnreadableFile({ line: 1, column: 1 }, "the file is empty", "Write version, targeting and options.");
   }
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
 const SYNTAX =
   "Indent with spaces, align what belongs together, and put texts with : or # in quotes; editors that know YAML mark the place.";
-
-function unreadable(spot: Spot, message: string, remedy: string): UnreadableFile {
-  return new UnreadableFile({ ...spot, message, remedy });
-}
 
 function spotAt(lines: LineCounter, offset: number): Spot {
   const { line, col } = lines.linePos(offset);
@@ -103,7 +99,7 @@ class Conversion {
     if (!isNode(from)) throw new Error("the YAML parser gave something that is no node");
     const spot = this.#spotOf(from);
     if (from.tag !== undefined && !PLAIN_TAGS.includes(from.tag)) {
-      throw unreadable(
+      throw new UnreadableFile(
         spot,
         `the tag ${JSON.stringify(from.tag)} stands here`,
         "Leave tags out: names and Context IDs are texts.",
@@ -115,19 +111,11 @@ class Conversion {
       ? this.#map(from.items, from.flow === true, spot, depth)
       : isSeq(from)
         ? this.#list(from.items, spot, depth)
-        : {
-            node: this.#text(isScalar(from) ? from.value : "", isScalar(from) && from.type === "PLAIN", spot),
-            nodes: 1,
-            depth: 1,
-          };
+        : textNode(isScalar(from) ? from.value : "", isScalar(from) && from.type === "PLAIN", spot);
     if (converted.nodes > MOST_NODES) throw tooMany(spot);
     if (depth + converted.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
     if (anchor !== undefined) this.#anchors.set(anchor, converted);
     return converted;
-  }
-
-  #text(value: unknown, isPlain: boolean, spot: Spot): Node {
-    return { kind: "text", text: typeof value === "string" ? value : "", isPlain, ...spot };
   }
 
   #list(items: readonly unknown[], spot: Spot, depth: number): Converted {
@@ -139,8 +127,7 @@ class Conversion {
     const values: Converted[] = [];
     const entries = items.map(({ key, value }): Entry => {
       const { key: name, ...place } = this.#key(key, spot);
-      const converted =
-        value === null ? { node: this.#text("", true, place), nodes: 1, depth: 1 } : this.of(value, depth + 1);
+      const converted = value === null ? textNode("", true, place) : this.of(value, depth + 1);
       values.push(converted);
       return { key: name, value: converted.node, ...place };
     });
@@ -151,9 +138,9 @@ class Conversion {
     const { isNode, isScalar } = this.#yaml;
     const spot = isNode(key) ? this.#spotOf(key) : mapSpot;
     if (!isScalar(key) || typeof key.value !== "string") {
-      throw unreadable(spot, "a key is no text here", "Keys are words like name, contexts or children.");
+      throw new UnreadableFile(spot, "a key is no text here", "Keys are words like name, contexts or children.");
     }
-    if (key.value === "<<") throw unreadable(spot, "a merge key (<<) stands here", "Write the fields out.");
+    if (key.value === "<<") throw new UnreadableFile(spot, "a merge key (<<) stands here", "Write the fields out.");
     return { key: key.value, offset: key.range?.[0] ?? 0, ...spot };
   }
 
@@ -161,14 +148,18 @@ class Conversion {
     const spot = this.#spotOf(alias);
     const target = this.#anchors.get(alias.source);
     if (target === undefined) {
-      throw unreadable(
+      throw new UnreadableFile(
         spot,
         `the alias *${alias.source} has no anchor before it`,
         `Put &${alias.source} in front of what is meant.`,
       );
     }
     if (target === "open") {
-      throw unreadable(spot, `the alias *${alias.source} repeats what it stands in`, "Write out what is meant.");
+      throw new UnreadableFile(
+        spot,
+        `the alias *${alias.source} repeats what it stands in`,
+        "Write out what is meant.",
+      );
     }
     if (depth + target.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
     return target;
@@ -177,6 +168,11 @@ class Conversion {
   #spotOf(node: YamlNode): Spot {
     return spotAt(this.#lines, node.range?.[0] ?? 0);
   }
+}
+
+function textNode(value: unknown, isPlain: boolean, spot: Spot): Converted {
+  const text = typeof value === "string" ? value : "";
+  return { node: { kind: "text", text, isPlain, ...spot }, nodes: 1, depth: 1 };
 }
 
 function sumOf(parts: readonly Converted[]): { readonly nodes: number; readonly depth: number } {

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Clock } from "../../../platform/clock.ts";
 import { HeldBackError } from "../../../platform/fence.ts";
-import { hasCode } from "../../../platform/file-error.ts";
 import { moveOver } from "../../../platform/move-over.ts";
 import { ownMark, presenceOf } from "../../../platform/process-mark.ts";
 import { removeFile } from "../../../platform/remove-file.ts";
 import { agoOf, checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../../turn.ts";
+import { isCreated, namesIn, readText, unlessMissing } from "../files.ts";
 
 /**
  * How often a holder renews its lease, and how long after the last renewal another process may take over, in
@@ -60,7 +60,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
   if (!(await createFile(file, mine))) return undefined;
   const files = await filesOf(folder, name);
-  if (Math.max(...numbersIn(files, name)) !== number) {
+  if (newestIn(files, name) !== number) {
     // Another process was faster by more than one number: this file was made too late to count.
     await removeFile(file);
     return undefined;
@@ -138,8 +138,8 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
 
 /** Whether this holding is still the newest: no later number exists, and the file has the token of this holding. */
 async function isHeldBy(token: string, { folder, name, number, file }: Omit<Taken, "mine" | "isTakenOver">) {
-  const [numbers, text] = await Promise.all([generations(folder, name), textOf(file)]);
-  return Math.max(0, ...numbers) === number && text !== undefined && parseContent(text)?.token === token;
+  const [files, text] = await Promise.all([filesOf(folder, name), readText(file)]);
+  return newestIn(files, name) === number && text !== undefined && parseContent(text)?.token === token;
 }
 
 /** Whether a process holds a lease now. */
@@ -157,38 +157,25 @@ async function endOf({ content: held, beatAt }: Generation, now: number): Promis
 }
 
 async function newestGeneration(folder: string, name: string): Promise<Generation | undefined> {
-  const [number] = (await generations(folder, name)).sort((a, b) => b - a);
-  if (number === undefined) return undefined;
+  const number = newestIn(await filesOf(folder, name), name);
+  if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
-  try {
-    const [text, { mtimeMs }] = await Promise.all([readFile(file, "utf8"), stat(file)]);
-    return { number, content: parseContent(text), beatAt: mtimeMs };
-  } catch (thrown) {
-    // Removed meanwhile by the holder of a newer number: look again.
-    if (hasCode(thrown, "ENOENT")) return newestGeneration(folder, name);
-    throw thrown;
-  }
+  const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
+  // Removed meanwhile by the holder of a newer number: look again.
+  if (found === undefined) return newestGeneration(folder, name);
+  const [text, { mtimeMs }] = found;
+  return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-async function generations(folder: string, name: string): Promise<number[]> {
-  return numbersIn(await filesOf(folder, name), name);
-}
-
-function numbersIn(files: readonly string[], name: string): number[] {
-  return files.flatMap((file) => {
-    const number = Number(file.slice(prefixOf(name).length));
-    return Number.isSafeInteger(number) ? [number] : [];
-  });
+/** The greatest number among the files of a lease, which count from 1 on; 0 where there is none. */
+function newestIn(files: readonly string[], name: string): number {
+  const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
+  return Math.max(0, ...numbers.filter(Number.isSafeInteger));
 }
 
 /** The files of a lease; none where there is no folder. */
 async function filesOf(folder: string, name: string): Promise<readonly string[]> {
-  try {
-    return (await readdir(folder)).filter((file) => file.startsWith(prefixOf(name)));
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return [];
-    throw thrown;
-  }
+  return (await namesIn(folder)).filter((file) => file.startsWith(prefixOf(name)));
 }
 
 function prefixOf(name: string): string {
@@ -197,16 +184,6 @@ function prefixOf(name: string): string {
 
 function fileOf(folder: string, name: string, number: number): string {
   return join(folder, `${prefixOf(name)}${number}`);
-}
-
-/** What is in a file; undefined where it was removed. */
-async function textOf(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (thrown) {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  }
 }
 
 function parseContent(text: string): LeaseContent | undefined {
@@ -219,38 +196,19 @@ function parseContent(text: string): LeaseContent | undefined {
 
 /**
  * Creates a file; false when another process has created it. It appears with its content, so that a holder
- * that is killed at any moment is known to be dead.
+ * that is killed at any moment is known to be dead. Where the file system has no links, it is empty for a moment: a
+ * process that dies in it counts as alive until its lease expires.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
-  await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
+  const text = JSON.stringify(value);
+  await writeFile(fresh, text, { mode: 0o600 });
   try {
-    return await unlessThere(
-      () => link(fresh, file),
-      () => createInPlace(file, value),
+    return await isCreated(link(fresh, file)).catch(() =>
+      isCreated(writeFile(file, text, { flag: "wx", mode: 0o600 })),
     );
   } finally {
     await removeFile(fresh);
-  }
-}
-
-/**
- * Where the file system has no links, a lease is empty for a moment: a process that dies in it counts as alive until it
- * expires.
- */
-function createInPlace(file: string, value: LeaseContent): Promise<boolean> {
-  return unlessThere(() => writeFile(file, JSON.stringify(value), { flag: "wx", mode: 0o600 }));
-}
-
-/** Creates a file; false when it exists. Where creating fails for another reason, `otherwise` is tried. */
-async function unlessThere(create: () => Promise<void>, otherwise?: () => Promise<boolean>): Promise<boolean> {
-  try {
-    await create();
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "EEXIST")) return false;
-    if (otherwise === undefined) throw thrown;
-    return otherwise();
   }
 }
 

@@ -7,10 +7,12 @@ export function processLock(clock: Clock): ProjectLock {
   const turn = soleTurn(clock);
   const queues = new Map<string, Queue>();
   return {
-    async hold(project, work, signal, caller = "") {
+    async hold(project, work, signal, caller = "", onWait = () => {}) {
       const queue = queues.get(project) ?? { waiting: new Map(), served: new Map(), turns: 0 };
-      if (queues.has(project)) await myTurn(queue, caller, signal);
-      else {
+      if (queues.has(project)) {
+        onWait();
+        await myTurn(queue, caller, signal);
+      } else {
         signal.throwIfAborted();
         queues.set(project, queue);
       }

@@ -16,13 +16,13 @@ const ASKED = "write.asked";
 const KEEP_MS = 25;
 
 /** The leases that processes share, one for each project. */
-export interface SharedLeases {
+export interface SharedLeases<L extends Lease> {
   /** Tries to take the lease; undefined while another process holds it. */
-  take(project: string): Promise<Lease | undefined>;
+  take(project: string): Promise<L | undefined>;
   /** Asks the process that holds it to give it back between two requests. */
   ask(project: string): Promise<void>;
   /** A mark that changes whenever a process asks for it; not a number where that cannot be told. */
-  asked(project: string, lease: Lease | undefined): Promise<number>;
+  asked(project: string, lease: L): Promise<number>;
 }
 
 /** The write lock between the processes of this machine, by leases kept below `folder`. */
@@ -42,15 +42,15 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
  * A queue within this process, and a lease between processes. The lease stays from one request to the next, unless
  * another process asks for it: then they take turns.
  */
-export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: number): ProjectLock {
+export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
-  const kept = new Map<string, HeldLease>();
+  const kept = new Map<string, HeldLease<L>>();
   const giveBack = async (project: string): Promise<void> => {
     const { lease } = kept.get(project) ?? {};
     kept.delete(project);
     await lease?.release();
   };
-  const waitedFor = async (project: string, signal: AbortSignal): Promise<Lease> => {
+  const waitedFor = async (project: string, signal: AbortSignal): Promise<L> => {
     for (;;) {
       const lease = await leases.take(project);
       if (lease !== undefined) return lease;
@@ -58,20 +58,21 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
       await clock.sleep(lookAgainMs, signal);
     }
   };
-  const taken = async (project: string, signal: AbortSignal): Promise<HeldLease> => {
+  const taken = async (project: string, signal: AbortSignal, onWait = () => {}): Promise<HeldLease<L>> => {
     const before = kept.get(project);
     clearTimeout(before?.timer);
     kept.delete(project);
     if (before !== undefined && (await isStillHeld(before.lease))) return before;
+    onWait();
     const lease = await waitedFor(project, signal);
     return { lease, lastAsked: await leases.asked(project, lease) };
   };
   return {
-    hold: (project, work, signal, caller) =>
+    hold: (project, work, signal, caller, onWait) =>
       queue.hold(
         project,
         async () => {
-          const mine = await taken(project, signal);
+          const mine = await taken(project, signal, onWait);
           const { lease } = mine;
           kept.set(project, mine);
           try {
@@ -92,12 +93,13 @@ export function sharedLock(leases: SharedLeases, clock: Clock, lookAgainMs: numb
         },
         signal,
         caller,
+        onWait,
       ),
   };
 }
 
-interface HeldLease {
-  readonly lease: Lease;
+interface HeldLease<L> {
+  readonly lease: L;
   /** The time of the last request of another process for the lease, as it was when the lease was taken. */
   readonly lastAsked: number;
   /** Gives it back. */

@@ -2,23 +2,22 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
+import { hasCode } from "../../../platform/file-error.ts";
 import { moveOver } from "../../../platform/move-over.ts";
-import { NameIndex } from "../../../spec/name-match.ts";
-import type { SeenTargeting, TargetingMemory } from "../../backend/targeting-names.ts";
+import type { NamesOptions } from "../../backend/backend.ts";
+import {
+  MOST_REMEMBERED,
+  namedAmong,
+  type SeenTargeting,
+  type TargetingMemory,
+} from "../../backend/targeting-names.ts";
 
 /** Where and how a memory is kept. */
-export interface MemoryOptions {
+interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
   /** Undefined: for this process only, as fits a sandbox that ends with it. */
   readonly file?: string | undefined;
   readonly now: () => number;
-  /** Targetings that are known from the beginning; read once, when the memory is first used. */
-  readonly known?: () => Promise<readonly { readonly _id: string; readonly name: string }[]>;
-  /** Called when the file could not be read or written; the memory then works without it. */
-  readonly onProblem: (problem: unknown) => void;
 }
-
-const MOST_REMEMBERED = 2000;
-const CANDIDATES = 5;
 
 /** Unknown fields are allowed, since a later version may have added some. */
 const memoryFile = z.object({
@@ -71,13 +70,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
       change((next) => {
         for (const id of ids) next.delete(id);
       }),
-    async resolve(name) {
-      const seen = await recent();
-      const found = new NameIndex(seen).find(name);
-      if (found.kind !== "unknown") return found;
-      const near = new Set([...found.candidates, ...seen]);
-      return { kind: "unknown", candidates: [...near].slice(0, CANDIDATES) };
-    },
+    resolve: async (name) => namedAmong(await recent(), name),
   };
 }
 
@@ -93,8 +86,7 @@ async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly 
   try {
     return memoryFile.parse(JSON.parse(await readFile(file, "utf8"))).targetings;
   } catch (problem) {
-    if (isMissing(problem)) return undefined;
-    onProblem(problem);
+    if (!hasCode(problem, "ENOENT")) onProblem(problem);
     return undefined;
   }
 }
@@ -111,8 +103,4 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
     onProblem(problem);
     await rm(beside, { force: true }).catch(onProblem);
   }
-}
-
-function isMissing(problem: unknown): boolean {
-  return problem instanceof Error && "code" in problem && problem.code === "ENOENT";
 }

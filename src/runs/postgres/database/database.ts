@@ -4,7 +4,8 @@ import { RunStoreError, StoreUnavailableError } from "../../backend/store.ts";
 
 /** How long a statement is tried again while the database cannot be reached, in milliseconds. */
 const PATIENCE_MS = 5000;
-const AGAIN_MS = 250;
+/** The pause before the next try, in milliseconds. */
+export const AGAIN_MS = 250;
 /** A connection over which no answer comes within this time counts as cut. */
 const ANSWER_MS = 5000;
 /** The last try of a statement gets at least this time for its answer: a call is answered within 10 seconds. */
@@ -18,6 +19,9 @@ const CONNECT_MS = 3000;
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "It goes on by itself once the database of TARGETING_MCP_STORE answers; try again then.";
+
+/** Has a statement made once, also where the database is away. */
+export const ONCE = AbortSignal.abort();
 
 /** Where the database is, and how much of it a process may use. */
 export interface DatabaseOptions {
@@ -60,19 +64,13 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   return {
     async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
       const begin = clock.monotonic();
-      for (;;) {
+      const isOver = () => closing.signal.aborted || (until?.aborted ?? clock.monotonic() - begin > PATIENCE_MS);
+      return untilThere(clock, isOver, async () => {
         const left = PATIENCE_MS + LAST_ANSWER_MS - (clock.monotonic() - begin);
         const answerMs = until === undefined ? Math.max(LAST_ANSWER_MS, Math.min(ANSWER_MS, left)) : ANSWER_MS;
-        try {
-          const statement = { text, values: [...values], query_timeout: answerMs };
-          return (await pool.query<Row>(statement)).rows;
-        } catch (thrown) {
-          if (!isAway(thrown)) throw refused(thrown);
-          const isOver = until === undefined ? clock.monotonic() - begin > PATIENCE_MS : until.aborted;
-          if (isOver || closing.signal.aborted) throw unavailable(thrown);
-          await clock.sleep(AGAIN_MS);
-        }
-      }
+        const statement = { text, values: [...values], query_timeout: answerMs };
+        return (await pool.query<Row>(statement)).rows;
+      });
     },
     async direct() {
       const client = new pg.Client({ ...common, connectionString: listenUrl ?? url });
@@ -95,13 +93,35 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   );
 }
 
+/**
+ * Does some work again and again while the database is away. Throws a StoreUnavailableError where it is so when `isOver`,
+ * and a RunStoreError where it refuses the work.
+ */
+export async function untilThere<T>(
+  clock: Clock,
+  isOver: () => boolean,
+  work: () => Promise<T>,
+  againMs = AGAIN_MS,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (thrown) {
+      if (thrown instanceof RunStoreError) throw thrown;
+      if (!isAway(thrown)) throw refused(thrown);
+      if (isOver()) throw unavailable(thrown);
+      await clock.sleep(againMs);
+    }
+  }
+}
+
 /** Whether the database could not be reached, or broke off. */
-export function isAway(thrown: unknown): boolean {
+function isAway(thrown: unknown): boolean {
   return !(thrown instanceof pg.DatabaseError) || AWAY_STATES.test(thrown.code ?? "");
 }
 
 /** That the database cannot be reached, as calls are told it. */
-export function unavailable(cause: unknown): StoreUnavailableError {
+function unavailable(cause: unknown): StoreUnavailableError {
   return new StoreUnavailableError(
     `the store of TARGETING_MCP_STORE cannot be reached (${whyOf(cause)}); nothing was sent for this call`,
     STORE_REMEDY,
@@ -110,7 +130,7 @@ export function unavailable(cause: unknown): StoreUnavailableError {
 }
 
 /** That the database refused a statement. */
-export function refused(cause: unknown): RunStoreError {
+function refused(cause: unknown): RunStoreError {
   const why = whyOf(cause);
   const code = cause instanceof pg.DatabaseError ? cause.code : undefined;
   if (code === "42P01" || code === "3F000") {

@@ -1,18 +1,15 @@
 import { hostname } from "node:os";
-import { type Clock, systemClock } from "../../../platform/clock.ts";
-import { type Database, isAway, refused, unavailable } from "./database.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import { AGAIN_MS, type Database, ONCE, untilThere } from "./database.ts";
 
 /** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */
 const LOCKS = 1953325936;
-const AGAIN_MS = 250;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
 /** A session over which no answer comes within this time counts as cut, also where nothing else tells of it. */
 const ANSWER_MS = 4000;
 /** How long a process that ends tries to say so, in milliseconds. */
 const LAST_WORDS_MS = 1500;
-/** Has a statement made once, also where the database is away. */
-const ONCE = AbortSignal.abort();
 /** The notices that processes send each other; a process that misses one looks by itself a little later. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
@@ -61,7 +58,7 @@ interface Shown {
  * Shows a sign of life for as long as the process lives and reaches the database: an advisory lock on a connection of
  * its own, which ends with the process. It begins at the first use.
  */
-export function memberOf(database: Database, clock: Clock = systemClock): Member {
+export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
   const closing = new AbortController();
@@ -103,17 +100,12 @@ export function memberOf(database: Database, clock: Clock = systemClock): Member
   return {
     async number() {
       const since = clock.monotonic();
-      for (;;) {
-        try {
-          await connected();
-          if (shown.number === undefined) throw new TypeError("the database gave no number");
-          return shown.number;
-        } catch (thrown) {
-          if (!isAway(thrown)) throw refused(thrown);
-          if (clock.monotonic() - since > READY_MS || closing.signal.aborted) throw unavailable(thrown);
-          await clock.sleep(AGAIN_MS);
-        }
-      }
+      const isOver = () => clock.monotonic() - since > READY_MS || closing.signal.aborted;
+      return untilThere(clock, isOver, async () => {
+        await connected();
+        if (shown.number === undefined) throw new TypeError("the database gave no number");
+        return shown.number;
+      });
     },
     async drives(projects, wake) {
       Object.assign(shown, { projects, wake });

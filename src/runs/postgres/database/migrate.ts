@@ -7,6 +7,8 @@ const MIGRATING = "1953325936, 0";
 
 const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
 
+const LAST = `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`;
+
 /** How the tables of a database stand against this version. */
 export interface Tables {
   /** The number of the last migration; 0 where there are no tables. */
@@ -31,9 +33,7 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
         `create table ${SCHEMA}.migration (number int primary key, at timestamptz not null default now())`,
       );
     }
-    const { rows } = await client.query<{ found: number }>(
-      `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`,
-    );
+    const { rows } = await client.query<{ found: number }>(LAST);
     const found = rows[0]?.found ?? 0;
     for (const [place, sql] of MIGRATIONS.entries()) {
       if (place < found) continue;
@@ -51,9 +51,7 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   const wanted = MIGRATIONS.length;
   const [there] = await database.rows<{ is: boolean }>(`select to_regclass('${SCHEMA}.migration') is not null as is`);
   if (there?.is !== true) return { found: 0, wanted };
-  const [last] = await database.rows<{ found: number }>(
-    `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`,
-  );
+  const [last] = await database.rows<{ found: number }>(LAST);
   return { found: last?.found ?? 0, wanted };
 }
 

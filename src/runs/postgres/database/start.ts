@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from "../../../platform/clock.ts";
+import { systemClock } from "../../../platform/clock.ts";
 import { RunStoreError } from "../../backend/store.ts";
-import { type Database, type DatabaseOptions, isAway, openDatabase, refused, unavailable } from "./database.ts";
+import { type Database, type DatabaseOptions, openDatabase, untilThere } from "./database.ts";
 import { checkTables, migrate, type Tables, tablesOf } from "./migrate.ts";
 import { checkRights, type ProbedServer, probeServer } from "./probe.ts";
 import { checkSealKey } from "./seal-key.ts";
@@ -46,18 +46,9 @@ async function opened<T>(where: DatabaseOptions, work: (database: Database) => P
 }
 
 /** Does some work once the database answers. */
-async function answered<T>(work: () => Promise<T>, waitMs: number, clock: Clock = systemClock): Promise<T> {
-  const begin = clock.monotonic();
-  for (;;) {
-    try {
-      return await work();
-    } catch (thrown) {
-      if (thrown instanceof RunStoreError) throw thrown;
-      if (!isAway(thrown)) throw refused(thrown);
-      if (clock.monotonic() - begin >= waitMs) throw unavailable(thrown);
-      await clock.sleep(AGAIN_MS);
-    }
-  }
+function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
+  const begin = systemClock.monotonic();
+  return untilThere(systemClock, () => systemClock.monotonic() - begin >= waitMs, work, AGAIN_MS);
 }
 
 /** The tables of a store, and what they hold. */

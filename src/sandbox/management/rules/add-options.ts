@@ -25,8 +25,8 @@ import {
 export function addOptions(
   project: Project,
   items: readonly OptionToAdd[],
+  interference: Interference | undefined,
   sources: Sources,
-  interference?: Interference,
 ): readonly ItemOutcome[] {
   const repeated = repeatedNames(items.map((item) => ({ place: item.targeting, names: namesOf(item) })));
   let errors = checkItems(project, items, repeated, new Map());
@@ -58,20 +58,19 @@ function checkItems(
   const claims = noClaims(project);
   const added = new Map<string, number>();
   return items.map((item, index) => {
-    const error =
-      settled.get(index) ?? itemError(project, claims, item, repeated[index], added.get(item.targeting) ?? 0);
+    const error = settled.get(index) ?? itemError(claims, item, repeated[index], added.get(item.targeting) ?? 0);
     if (error === undefined) added.set(item.targeting, (added.get(item.targeting) ?? 0) + sizeOf(item));
     return error;
   });
 }
 
 function itemError(
-  project: Project,
   claims: Claims,
   item: OptionToAdd,
   repeated: number | undefined,
   added: number,
 ): BusinessError | undefined {
+  const { project } = claims;
   const targeting = project.targetings.get(item.targeting);
   if (targeting === undefined) return businessError("TARGETING_NOT_FOUND");
   const misplaced = item.parent === undefined ? shapeError(item) : placeError(project, item, item.parent);
@@ -83,7 +82,7 @@ function itemError(
   if (targeting.optionCount + added + sizeOf(item) > limit) {
     return businessError("TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting: targeting._id, limit });
   }
-  return claimContexts(project, claims, [item], targeting._id);
+  return claimContexts(claims, [item], targeting._id);
 }
 
 /** The error of a new sub-option (management-api 7.4 cases 3 and 4), or undefined. */

@@ -15,6 +15,7 @@ interface GroupName {
  * next request.
  */
 export interface Claims {
+  readonly project: Project;
   /** Own Context IDs of groups: taken or freed by an earlier item, with the group. */
   readonly groupContexts: Map<string, GroupName>;
   /** The project's Context IDs when the request began, and how many earlier items have added. */
@@ -24,31 +25,26 @@ export interface Claims {
 
 /** Begins a request. */
 export function noClaims(project: Project): Claims {
-  return { groupContexts: new Map(), contextsBefore: project.contextCount, contextsAdded: 0 };
+  return { project, groupContexts: new Map(), contextsBefore: project.contextCount, contextsAdded: 0 };
 }
 
 /**
  * The error of own Context IDs that another group of the project has, or that an earlier item has claimed
  * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`), or undefined. `self` is the group they are for.
  */
-export function ownContextError(
-  project: Project,
-  claims: Claims,
-  added: Iterable<string>,
-  self?: string,
-): BusinessError | undefined {
+export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
   const conflicts: unknown[] = [];
   for (const value of added) {
     if (conflicts.length >= LIMITS.conflictsShown.value) break;
-    const owner = ownerOf(project, claims, value, self);
+    const owner = ownerOf(claims, value, self);
     if (owner !== undefined) conflicts.push({ value, ...owner });
   }
   return conflicts.length === 0 ? undefined : businessError("TARGETING_COLLECTION_CONTEXT_DUPLICATED", { conflicts });
 }
 
-function ownerOf(project: Project, claims: Claims, value: string, self: string | undefined): GroupName | undefined {
-  const [holder] = idsBy(project.groupContexts, value, self);
-  if (holder !== undefined) return storedGroupName(project, holder);
+function ownerOf(claims: Claims, value: string, self: string | undefined): GroupName | undefined {
+  const [holder] = idsBy(claims.project.groupContexts, value, self);
+  if (holder !== undefined) return storedGroupName(claims.project, holder);
   const claimed = claims.groupContexts.get(value);
   return claimed !== undefined && (self === undefined || claimed.collection._id !== self) ? claimed : undefined;
 }

@@ -36,7 +36,7 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 export function deleteOptions(
   project: Project,
   ids: readonly string[],
-  interference?: Interference,
+  interference: Interference | undefined,
 ): readonly ItemOutcome[] {
   const targets = new Map<string, StoredOption>();
   for (const id of ids) {

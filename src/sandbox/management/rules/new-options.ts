@@ -44,7 +44,6 @@ export function shapeError(option: NewOption): BusinessError | undefined {
  * `targeting` is the one they are for, where it exists already. Gives the error, or undefined.
  */
 export function claimContexts(
-  project: Project,
   claims: Claims,
   options: readonly NewOption[],
   targeting?: string,
@@ -53,7 +52,7 @@ export function claimContexts(
   const own: Claims = { ...claims, groupContexts: new Map() };
   for (const group of groups) {
     const contexts = new Set(group.contexts);
-    const error = ownContextError(project, claims, contexts) ?? ownContextError(project, own, contexts);
+    const error = ownContextError(claims, contexts) ?? ownContextError(own, contexts);
     if (error !== undefined) return error;
     claimGroupContexts(own, contexts, newGroupName(group, targeting));
   }

@@ -18,14 +18,14 @@ import { lockedTargetings } from "./policies.ts";
 export function createTargetings(
   project: Project,
   items: readonly TargetingToCreate[],
+  interference: Interference | undefined,
   sources: Sources,
-  interference?: Interference,
 ): readonly ItemOutcome[] {
   const claims = noClaims(project);
   const repeated = repeatedNames(items.map(({ name }) => ({ place: project._id, names: [name] })));
   const at = new Date(sources.now()).toISOString();
   const checked = items.map((item, index): Checked => {
-    const error = createError(project, claims, item, index, repeated[index]);
+    const error = createError(claims, item, index, repeated[index]);
     if (error !== undefined) return { error };
     return {
       write: () => {
@@ -46,14 +46,13 @@ export function createTargetings(
 }
 
 function createError(
-  project: Project,
   claims: Claims,
   item: TargetingToCreate,
   index: number,
   repeated: number | undefined,
 ): BusinessError | undefined {
   if (repeated !== undefined) return businessError("TARGETING_NAME_DUPLICATE", { duplicateOfIndex: repeated });
-  const taken = nameTaken(project, item.name);
+  const taken = nameTaken(claims.project, item.name);
   if (taken !== undefined) return taken;
   const options = item.options ?? [];
   const [repeats] = repeatedNames([{ place: item.name, names: options.flatMap(namesOf) }]);
@@ -62,7 +61,7 @@ function createError(
     const error = shapeError(option);
     if (error !== undefined) return error;
   }
-  return claimContexts(project, claims, options);
+  return claimContexts(claims, options);
 }
 
 /** The error of a name that another targeting has; the ID is told only of a context targeting (management-api 4.3). */
@@ -77,8 +76,8 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
 export function renameTargetings(
   project: Project,
   items: readonly TargetingRename[],
+  interference: Interference | undefined,
   sources: Sources,
-  interference?: Interference,
 ): readonly ItemOutcome[] {
   const at = new Date(sources.now()).toISOString();
   return items.map((item, index): ItemOutcome => {
@@ -96,7 +95,7 @@ export function renameTargetings(
 export function deleteTargetings(
   project: Project,
   ids: readonly string[],
-  interference?: Interference,
+  interference: Interference | undefined,
 ): readonly ItemOutcome[] {
   const locked = lockedTargetings(project);
   const named = new Set<string>();

@@ -37,8 +37,8 @@ const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 export function updateOptions(
   project: Project,
   items: readonly OptionUpdate[],
+  interference: Interference | undefined,
   sources: Sources,
-  interference?: Interference,
 ): readonly ItemOutcome[] {
   const claims: UpdateClaims = { ...noClaims(project), arrivals: new Map(), hadNoContexts: new Set() };
   const repeated = repeatedNames(items.map((item) => newNameOf(project, item)));
@@ -46,13 +46,13 @@ export function updateOptions(
   return items.map((item, index): ItemOutcome => {
     const option = project.options.get(item._id);
     if (interference?.hits(index)) {
-      if (option !== undefined && interference.addApplied) applyAddAlone(project, claims, option, item);
+      if (option !== undefined && interference.addApplied) applyAddAlone(claims, option, item);
       return { error: interference.error };
     }
     if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };
-    const error = updateError(project, claims, option, item, repeated[index]);
+    const error = updateError(claims, option, item, repeated[index]);
     if (error !== undefined) return { error };
-    writeUpdate(project, claims, option, item, at);
+    writeUpdate(claims, option, item, at);
     return { data: optionRecordOf(option) };
   });
 }
@@ -65,17 +65,16 @@ function newNameOf(project: Project, item: OptionUpdate): { place: string; names
 }
 
 function updateError(
-  project: Project,
   claims: UpdateClaims,
   option: StoredOption,
   item: OptionUpdate,
   repeated: number | undefined,
 ): BusinessError | undefined {
   return (
-    typeError(project, option, item) ??
-    moveError(project, claims, option, item.parent) ??
-    nameError(project, option, item.name, repeated) ??
-    (item.contexts === undefined ? undefined : contextsError(project, claims, option, item.contexts))
+    typeError(claims.project, option, item) ??
+    moveError(claims, option, item.parent) ??
+    nameError(claims.project, option, item.name, repeated) ??
+    (item.contexts === undefined ? undefined : contextsError(claims, option, item.contexts))
   );
 }
 
@@ -95,23 +94,24 @@ export function isUnchangeable(project: Project, option: StoredOption): boolean 
 
 /** The error of a move or a detach (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
 function moveError(
-  project: Project,
   claims: UpdateClaims,
   option: StoredOption,
   to: string | null | undefined,
 ): BusinessError | undefined {
   const from = option.parent;
   if (to === undefined || (to ?? undefined) === from) return undefined;
-  const misplaced = to === null ? undefined : parentError(project, option.targeting, to);
+  const misplaced = to === null ? undefined : parentError(claims.project, option.targeting, to);
   if (misplaced !== undefined) return misplaced;
   if (from === undefined) {
-    return isOptionLocked(project, option._id) ? businessError("TARGETING_CATEGORY_LOCKED") : undefined;
+    return isOptionLocked(claims.project, option._id) ? businessError("TARGETING_CATEGORY_LOCKED") : undefined;
   }
-  const group = project.options.get(from);
+  const group = claims.project.options.get(from);
   if (group !== undefined && stayingChildren(claims, group) <= 1 && !keepsOwnContexts(claims, group)) {
     return NOT_SUPPORTED;
   }
-  return to === null ? requiredLimitError(project, increasesByHeirs(project, from, [option._id], false)) : undefined;
+  return to === null
+    ? requiredLimitError(claims.project, increasesByHeirs(claims.project, from, [option._id], false))
+    : undefined;
 }
 
 /** How many sub-options a group has that earlier items of the request did not bring. */
@@ -137,18 +137,13 @@ function nameError(
 }
 
 /** The error of a change of Context IDs (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1), or undefined. */
-function contextsError(
-  project: Project,
-  claims: UpdateClaims,
-  option: StoredOption,
-  changes: ContextChanges,
-): BusinessError | undefined {
+function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
   const after = contextsAfter(option.contexts, changes);
   if (option.type === "collection") {
     const empties = after.size === 0 && option.contexts.size > 0;
     if (empties && stayingChildren(claims, option) <= 0) return NOT_SUPPORTED;
     const added = [...after].filter((value) => !option.contexts.has(value));
-    const taken = ownContextError(project, claims, added, option._id);
+    const taken = ownContextError(claims, added, option._id);
     if (taken !== undefined) return taken;
   }
   const grows = after.size > option.contexts.size;
@@ -169,44 +164,37 @@ function contextsAfter(before: ReadonlySet<string>, changes: ContextChanges): Re
   return after;
 }
 
-function writeUpdate(
-  project: Project,
-  claims: UpdateClaims,
-  option: StoredOption,
-  item: OptionUpdate,
-  at: string,
-): void {
-  if (item.parent !== undefined) writeMove(project, claims, option, item.parent ?? undefined);
-  if (item.name !== undefined && item.name !== option.name) renameStoredOption(project, option, item.name);
+function writeUpdate(claims: UpdateClaims, option: StoredOption, item: OptionUpdate, at: string): void {
+  if (item.parent !== undefined) writeMove(claims, option, item.parent ?? undefined);
+  if (item.name !== undefined && item.name !== option.name) renameStoredOption(claims.project, option, item.name);
   if (item.exposeChildren !== undefined) option.exposeChildren = item.exposeChildren;
-  if (item.contexts !== undefined)
-    writeContexts(project, claims, option, contextsAfter(option.contexts, item.contexts));
+  if (item.contexts !== undefined) writeContexts(claims, option, contextsAfter(option.contexts, item.contexts));
   option.updatedAt = at;
 }
 
-function writeMove(project: Project, claims: UpdateClaims, option: StoredOption, to: string | undefined): void {
+function writeMove(claims: UpdateClaims, option: StoredOption, to: string | undefined): void {
   const from = option.parent;
   if (from === to) return;
-  if (from !== undefined && to === undefined) takeOverFromGroup(project, from, option._id);
-  moveStoredOption(project, option, to);
+  if (from !== undefined && to === undefined) takeOverFromGroup(claims.project, from, option._id);
+  moveStoredOption(claims.project, option, to);
   if (to !== undefined) claims.arrivals.set(to, (claims.arrivals.get(to) ?? 0) + 1);
 }
 
-function writeContexts(project: Project, claims: UpdateClaims, option: StoredOption, after: ReadonlySet<string>): void {
+function writeContexts(claims: UpdateClaims, option: StoredOption, after: ReadonlySet<string>): void {
   const before = option.contexts;
   if (option.type === "collection") {
     const freed = [...before].filter((value) => !after.has(value));
-    claimGroupContexts(claims, freed, storedGroupName(project, option._id));
+    claimGroupContexts(claims, freed, storedGroupName(claims.project, option._id));
     if (before.size === 0) claims.hadNoContexts.add(option._id);
   }
   claims.contextsAdded += Math.max(0, after.size - before.size);
-  replaceContexts(project, option, after);
+  replaceContexts(claims.project, option, after);
 }
 
 /** What is left of an update that failed between its `add` and its `remove` (management-api 4.1). */
-function applyAddAlone(project: Project, claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
+function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
   const add = item.contexts?.add;
   if (add === undefined || item.contexts?.remove === undefined) return;
-  if (contextsError(project, claims, option, { add }) !== undefined) return;
-  writeContexts(project, claims, option, contextsAfter(option.contexts, { add }));
+  if (contextsError(claims, option, { add }) !== undefined) return;
+  writeContexts(claims, option, contextsAfter(option.contexts, { add }));
 }

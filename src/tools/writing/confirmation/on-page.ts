@@ -1,4 +1,4 @@
-import type { ApprovalCall } from "../../../approvals/approval-state.ts";
+import type { ApprovalCall } from "../../../approvals/approvals.ts";
 import type { ChangeRun } from "../../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";

@@ -1,0 +1,82 @@
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { hasCode } from "../../platform/file-error.ts";
+import { RunStoreError } from "../backend/store.ts";
+
+/** What some work with a file or folder gives; undefined where that is not there. */
+export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
+  return work.catch((thrown: unknown) => {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  });
+}
+
+/** Whether some work created its file: false where there was one of this name. */
+export async function isCreated(creating: Promise<void>): Promise<boolean> {
+  try {
+    await creating;
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "EEXIST")) return false;
+    throw thrown;
+  }
+}
+
+/** The content of a file; undefined where it is not there. */
+export function readText(file: string): Promise<string | undefined> {
+  return unlessMissing(readFile(file, "utf8"));
+}
+
+/** The names in a folder that may not be there. */
+export async function namesIn(folder: string): Promise<readonly string[]> {
+  return (await unlessMissing(readdir(folder))) ?? [];
+}
+
+/** Makes an empty file, where it does not exist. */
+export function mark(folder: string, name: string): Promise<void> {
+  return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
+}
+
+/** Removes a mark. A mark that cannot be removed does no harm: it costs one look at its run each time. */
+export async function unmark(file: string): Promise<void> {
+  await rm(file, { force: true }).catch(() => undefined);
+}
+
+/** Writes into a folder, which is made where it is not there. */
+export async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (thrown) {
+    if (!hasCode(thrown, "ENOENT")) throw thrown;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await write();
+  }
+}
+
+/**
+ * Does some work in a folder that keeps `what`. Throws a RunStoreError, which tells of the effect, where the operating
+ * system refuses something.
+ */
+export async function usable<T>(
+  folder: string,
+  work: () => Promise<T>,
+  what = "runs",
+  effect = "; nothing was sent",
+): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    // The content to be kept may come from a source of its own, whose errors are passed on.
+    if (!isSystemError(thrown)) throw thrown;
+    throw new RunStoreError(
+      `${what} cannot be kept in ${folder} (${thrown.message})${effect}`,
+      "Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written.",
+      { cause: thrown },
+    );
+  }
+}
+
+/** Whether the operating system refused something. */
+function isSystemError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error && "syscall" in thrown;
+}

@@ -1,0 +1,11 @@
+import { type ObjectResult, objectResult, type ReportedState } from "../../src/runs/report.ts";
+
+/** Objects of a run in their order, from one on, as many as there are up to `most`. */
+export function objectResults(
+  state: ReportedState,
+  from = 0,
+  most = Number.POSITIVE_INFINITY,
+): readonly ObjectResult[] {
+  const count = Math.max(0, Math.min(most, state.objects.length - from));
+  return Array.from({ length: count }, (_, at) => objectResult(state, from + at));
+}
