@@ -66,14 +66,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
  * missing, repeated or unknown, since it is then unclear what became of which item.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
-  const list = listIn(body);
-  if (list?.length !== count) return undefined;
-  const results: BulkResult[] = [];
-  for (const entry of list) {
-    const result = bulkResultOf(entry);
-    if (result === undefined) return undefined;
-    results.push(result);
-  }
+  const results = listIn(body)?.map(bulkResultOf);
+  if (results?.length !== count || !results.every((result) => result !== undefined)) return undefined;
   const isInOrder = (): boolean => results.every(({ index }, at) => index === at);
   if (!isInOrder()) results.sort((one, other) => one.index - other.index);
   return isInOrder() ? results : undefined;
@@ -115,25 +109,20 @@ export function messagesOf(body: unknown): readonly string[] {
 
 /** A targeting, perhaps inside `data`; its texts are cut. */
 export function targetingIn(body: unknown): TargetingRecord | undefined {
-  const record = recordIn(targetingRecord, body);
-  return record && { ...record, ...cutTexts(record) };
+  return withTextsCut(recordIn(targetingRecord, body));
 }
 
 /** An option, perhaps inside `data`; its texts are cut. */
-export function optionIn(body: unknown): OptionRecord | undefined {
-  const record = recordIn(optionRecord, body);
-  return record && { ...record, ...cutTexts(record) };
+function optionIn(body: unknown): OptionRecord | undefined {
+  return withTextsCut(recordIn(optionRecord, body));
 }
 
-/** The texts of a record that answers show. */
-interface Texts {
-  readonly name: string;
-  readonly createdAt?: string | undefined;
-  readonly updatedAt?: string | undefined;
-}
-
-function cutTexts({ name, createdAt, updatedAt }: Texts): Texts {
+/** A record in which the texts that answers show are cut. */
+function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "updatedAt">>(record: Texts | undefined) {
+  if (record === undefined) return undefined;
+  const { name, createdAt, updatedAt } = record;
   return {
+    ...record,
     name: cut(name),
     ...(createdAt !== undefined && { createdAt: cut(createdAt) }),
     ...(updatedAt !== undefined && { updatedAt: cut(updatedAt) }),

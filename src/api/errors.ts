@@ -55,15 +55,10 @@ export class RejectedError extends Error {
   readonly detail: Readonly<Record<string, unknown>> | undefined;
   /** The service's own sentences about a validation error: foreign text. */
   readonly messages: readonly string[];
-  constructor(rejection: {
-    readonly kind: RejectionKind;
-    readonly statusCode: number;
-    readonly operation: Purpose;
-    readonly route: string;
-    readonly errorCode?: string | undefined;
-    readonly detail?: Readonly<Record<string, unknown>> | undefined;
-    readonly messages?: readonly string[];
-  }) {
+  constructor(
+    rejection: Pick<RejectedError, "kind" | "statusCode" | "operation" | "route"> &
+      Partial<Pick<RejectedError, "errorCode" | "detail" | "messages">>,
+  ) {
     super(`${rejection.operation} was rejected: ${rejection.statusCode} ${rejection.errorCode ?? rejection.kind}`);
     this.kind = rejection.kind;
     this.statusCode = rejection.statusCode;
@@ -82,7 +77,7 @@ export class BusyError extends Error {
   readonly operation: Purpose;
   /** How long to wait before sending again, in milliseconds, as the service says. */
   readonly retryAfterMs: number;
-  constructor(busy: { readonly operation: Purpose; readonly statusCode: number; readonly retryAfterMs: number }) {
+  constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
     super(`${busy.operation} was not applied: another write is in progress`);
     this.operation = busy.operation;
     this.statusCode = busy.statusCode;

@@ -1,6 +1,6 @@
-import type { Operation, RouteTable } from "../spec/routes.ts";
-import { bulkResults, optionIn, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
-import { type CallParts, call, valueIn } from "./calls.ts";
+import type { RouteTable } from "../spec/routes.ts";
+import { bulkResults, optionPageIn, optionWithContextsIn, targetingIn } from "./answers.ts";
+import { type Called, call, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { ManagementApi } from "./management.ts";
 import { serverTimeOf } from "./rejections.ts";
@@ -10,46 +10,32 @@ import { serverTimeOf } from "./rejections.ts";
  * `spec/records.ts` assumes).
  */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
-  const ask = async <Value>(operation: Operation, read: (body: unknown) => Value | undefined, parts: CallParts) =>
-    valueIn(await call(http, routes, operation, parts), read);
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
       const list = operation === "deleteTargetings" || operation === "deleteOptions" ? "ids" : "items";
       const body = Buffer.concat([Buffer.from(`{"${list}":`), json, Buffer.from("}")]);
       const called = await call(http, routes, operation, { parameters: { targetingId }, body, signal, fence });
-      const results = valueIn(called, (answer) => bulkResults(answer, count));
-      const serverTime = serverTimeOf(called.answer.headers);
-      return { results, ...(serverTime !== undefined && { serverTime }) };
+      return { results: valueIn(called, (answer) => bulkResults(answer, count)), ...clockOf(called) };
     },
-
     connect: (operation) => http.connect(operation),
-
-    createTargeting: (item, { signal } = {}) =>
-      ask("createTargeting", targetingIn, { body: JSON.stringify(item), signal }),
-    renameTargeting: (targetingId, name, { signal } = {}) =>
-      ask("renameTargeting", targetingIn, { parameters: { targetingId }, body: JSON.stringify({ name }), signal }),
-    deleteTargeting: (targetingId, { signal } = {}) =>
-      ask("deleteTargeting", () => ({ _id: targetingId }), { parameters: { targetingId }, signal }),
-    addOption: (item, { signal } = {}) =>
-      ask("addOption", optionIn, { parameters: { targetingId: item.targeting }, body: JSON.stringify(item), signal }),
-    updateOption: (optionId, changes, { signal } = {}) =>
-      ask("updateOption", optionIn, { parameters: { optionId }, body: JSON.stringify(changes), signal }),
-    deleteOption: (optionId, { signal } = {}) =>
-      ask("deleteOption", () => ({ _id: optionId }), { parameters: { optionId }, signal }),
-
-    getTargeting: (targetingId, { signal, timeoutMs } = {}) =>
-      ask("getTargeting", targetingIn, { parameters: { targetingId }, signal, timeoutMs }),
+    async getTargeting(targetingId, { signal, timeoutMs } = {}) {
+      const parts = { parameters: { targetingId }, signal, timeoutMs };
+      return valueIn(await call(http, routes, "getTargeting", parts), targetingIn);
+    },
     async listOptions(targetingId, { limit, offset, parent } = {}, { signal, timeoutMs } = {}) {
       const parts = { parameters: { targetingId }, query: { limit, offset, parent }, signal, timeoutMs };
       const called = await call(http, routes, "listOptions", parts);
-      const serverTime = serverTimeOf(called.answer.headers);
-      return { ...valueIn(called, optionPageIn), ...(serverTime !== undefined && { serverTime }) };
+      return { ...valueIn(called, optionPageIn), ...clockOf(called) };
     },
     async getOption(optionId, { limit, offset } = {}, { signal, timeoutMs } = {}) {
       const parts = { parameters: { optionId }, query: { limit, offset }, signal, timeoutMs };
       const called = await call(http, routes, "getOption", parts);
-      const serverTime = serverTimeOf(called.answer.headers);
-      return { ...valueIn(called, optionWithContextsIn), ...(serverTime !== undefined && { serverTime }) };
+      return { ...valueIn(called, optionWithContextsIn), ...clockOf(called) };
     },
   };
+}
+
+function clockOf({ answer }: Called): { readonly serverTime?: number } {
+  const serverTime = serverTimeOf(answer.headers);
+  return serverTime === undefined ? {} : { serverTime };
 }

@@ -1,14 +1,5 @@
 import type { Fence } from "../platform/fence.ts";
-import type {
-  AddOptionItem,
-  BulkResult,
-  CreateTargetingItem,
-  OptionChanges,
-  OptionPage,
-  OptionRecord,
-  OptionWithContexts,
-  TargetingRecord,
-} from "../spec/records.ts";
+import type { BulkResult, OptionPage, OptionWithContexts, TargetingRecord } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 
 /** The answer to a bulk request: one result per item, in the order of the request. */
@@ -34,22 +25,20 @@ export interface RequestOptions {
   readonly mostTries?: number;
 }
 
-/** A page of List Options (management-api 8.1 for the bounds). */
-interface ListOptionsQuery {
-  readonly limit?: number;
-  readonly offset?: number;
-  readonly parent?: string;
-}
-
 /** A page of the Context IDs of Get an Option (management-api 8.1 for the bounds). */
 interface GetOptionQuery {
   readonly limit?: number;
   readonly offset?: number;
 }
 
+/** A page of List Options (management-api 8.1 for the bounds). */
+interface ListOptionsQuery extends GetOptionQuery {
+  readonly parent?: string;
+}
+
 /**
- * The management API: each call is one HTTP request. Every call throws an ApiError when it does not end in a value,
- * and the signal's reason when it was aborted before the request left.
+ * The management API: each call is one HTTP request, and all that changes something is a bulk request. Every call throws
+ * an ApiError when it does not end in a value, and the signal's reason when it was aborted before the request left.
  */
 export interface ManagementApi {
   /**
@@ -69,14 +58,23 @@ export interface ManagementApi {
   /** How many reads may run at the same time by now. */
   readonly pace?: { readonly width: number };
 
-  createTargeting(item: CreateTargetingItem, options?: RequestOptions): Promise<TargetingRecord>;
-  renameTargeting(targetingId: string, name: string, options?: RequestOptions): Promise<TargetingRecord>;
-  deleteTargeting(targetingId: string, options?: RequestOptions): Promise<{ readonly _id: string }>;
-  addOption(item: AddOptionItem, options?: RequestOptions): Promise<OptionRecord>;
-  updateOption(optionId: string, changes: OptionChanges, options?: RequestOptions): Promise<OptionRecord>;
-  deleteOption(optionId: string, options?: RequestOptions): Promise<{ readonly _id: string }>;
-
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
   listOptions(targetingId: string, query?: ListOptionsQuery, options?: RequestOptions): Promise<OptionPage>;
   getOption(optionId: string, query?: GetOptionQuery, options?: RequestOptions): Promise<OptionWithContexts>;
+}
+
+/** One read of the API, whose options are still to be given. */
+type Read<Value> = (options?: RequestOptions) => Promise<Value>;
+
+/** The same API, each of whose reads `around` carries out, with the options that it was called with. */
+export function aroundReads(
+  api: ManagementApi,
+  around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
+): ManagementApi {
+  return {
+    ...api,
+    getTargeting: (id, options) => around((within) => api.getTargeting(id, within), options),
+    listOptions: (id, query, options) => around((within) => api.listOptions(id, query, within), options),
+    getOption: (id, query, options) => around((within) => api.getOption(id, query, within), options),
+  };
 }

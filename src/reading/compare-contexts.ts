@@ -28,26 +28,8 @@ export async function compareContexts(
   { isAlone, signal }: { readonly isAlone: boolean; readonly signal: AbortSignal },
 ): Promise<Compared> {
   const step = isAlone ? Math.max(1, Math.ceil(expected.length / LOOKED_INTO)) : 1;
-  const first = await compared(
-    api,
-    expected.filter((_, at) => at % step === 0),
-    signal,
-  );
-  if (step === 1 || first.different.size === 0) return first;
-  const rest = await compared(
-    api,
-    expected.filter((_, at) => at % step !== 0),
-    signal,
-  );
-  return {
-    different: new Set([...first.different, ...rest.different]),
-    unread: new Set([...first.unread, ...rest.unread]),
-  };
-}
-
-async function compared(api: ManagementApi, expected: readonly Expected[], signal: AbortSignal): Promise<Compared> {
   const [different, unread] = [new Set<string>(), new Set<string>()];
-  await mapConcurrently(expected, async ({ _id, contexts }) => {
+  const compare = async ({ _id, contexts }: Expected): Promise<undefined> => {
     try {
       const held = new Set((await readOptionContents(api, _id, signal)).contexts);
       if (contexts.some((each) => !held.has(each))) different.add(_id);
@@ -57,7 +39,9 @@ async function compared(api: ManagementApi, expected: readonly Expected[], signa
       if (isApiError(thrown) && thrown.effect === "rejected") different.add(_id);
       else unread.add(_id);
     }
-    return undefined;
-  });
+  };
+  const part = (isFirst: boolean) => expected.filter((_, at) => (at % step === 0) === isFirst);
+  await mapConcurrently(part(true), compare);
+  if (different.size > 0) await mapConcurrently(part(false), compare);
   return { different, unread };
 }

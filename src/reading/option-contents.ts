@@ -3,7 +3,7 @@ import type { ManagementApi } from "../api/management.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { steadily } from "./pages.ts";
-import { PagesAhead, sideBySide } from "./side-by-side.ts";
+import { pagesAhead, sideBySide } from "./side-by-side.ts";
 
 /** An option with all its Context IDs. */
 export interface OptionContents {
@@ -33,7 +33,7 @@ async function readOnce(
   const { contextCount: count } = option;
   const contexts = [...first];
   const held = new Set(first);
-  const pages = new PagesAhead(read, { signal, pace: api.pace });
+  const pages = pagesAhead(read, { signal, pace: api.pace });
   if (count !== undefined) pages.expect(first.length, first.length, Math.min(count, LIMITS.getOffset.value + 1));
   try {
     for (let page = first; contexts.length <= LIMITS.getOffset.value; ) {

@@ -4,20 +4,7 @@ import { stretches } from "./option-walk.ts";
 import { readList } from "./pages.ts";
 import { sideBySide } from "./side-by-side.ts";
 
-/** What planning and saving go by: a targeting may have 100,000 options. */
-type ListedOption = Pick<
-  OptionRecord,
-  | "_id"
-  | "name"
-  | "type"
-  | "contextCount"
-  | "targeting"
-  | "parent"
-  | "exposeChildren"
-  | "children"
-  | "childCount"
-  | "updatedAt"
->;
+type ListedOption = ReturnType<typeof listed>;
 
 /**
  * Every option of a targeting: top-level options in the order of the service, each group followed by its sub-options,
@@ -47,20 +34,11 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-function listed(option: OptionRecord): ListedOption {
+/** What planning and saving go by: a targeting may have 100,000 options. */
+function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
-  return {
-    _id,
-    name,
-    ...(type !== undefined && { type }),
-    ...(contextCount !== undefined && { contextCount }),
-    ...(targeting !== undefined && { targeting }),
-    ...(parent !== undefined && { parent }),
-    ...(exposeChildren !== undefined && { exposeChildren }),
-    ...(children !== undefined && { children }),
-    ...(childCount !== undefined && { childCount }),
-    ...(updatedAt !== undefined && { updatedAt }),
-  };
+  const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
+  return targeting === undefined ? about : { ...about, targeting };
 }
 
 /** Gives the IDs of all options of a targeting by name, as `readOptionNames` does. */

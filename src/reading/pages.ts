@@ -2,7 +2,7 @@ import { ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionPage, OptionRecord } from "../spec/records.ts";
-import { PagesAhead } from "./side-by-side.ts";
+import { pagesAhead } from "./side-by-side.ts";
 
 /** One list of options: the top-level options of a targeting, or the sub-options of `parent`. */
 export interface OptionList {
@@ -47,7 +47,7 @@ export async function* listPages(
 ): AsyncGenerator<WalkedPage> {
   const read = (offset: number, within: AbortSignal): Promise<OptionPage> =>
     api.listOptions(targetingId, { limit: LIMIT, offset, ...(parent !== undefined && { parent }) }, { signal: within });
-  const pages = new PagesAhead(read, { signal, pace: api.pace });
+  const pages = pagesAhead(read, { signal, pace: api.pace });
   const seen = new Set<string>();
   let last: string | undefined;
   let total: number | undefined;
@@ -101,22 +101,19 @@ export async function steadily<T>(work: (walk: Pick<WalkOptions, "totalMayChange
 }
 
 /**
- * Reads one list from a place on, in the service's order; `pick` says what is kept of each option, undefined for nothing.
+ * Reads one list from a place on, in the service's order; `pick` says what is kept of each option.
  * Throws the ApiError of a page, and a ListError where pages repeat or the list shifted each time that it was walked.
  */
 export function readList<T>(
   api: ManagementApi,
   list: OptionList,
-  pick: (option: OptionRecord) => T | undefined,
+  pick: (option: OptionRecord) => T,
   from = 0,
 ): Promise<readonly T[]> {
   return steadily(async (walk) => {
     const picked: T[] = [];
     for await (const { options } of listPages(api, list, { ...walk, from })) {
-      for (const option of options) {
-        const kept = pick(option);
-        if (kept !== undefined) picked.push(kept);
-      }
+      for (const option of options) picked.push(pick(option));
     }
     return picked;
   });

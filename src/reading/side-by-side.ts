@@ -161,42 +161,35 @@ class Reading<From, To> {
 }
 
 /** Pages that are probably wanted next, read before they are asked for. */
-export class PagesAhead<Page> {
-  readonly #read: (offset: number, signal: AbortSignal) => Promise<Page>;
-  readonly #about: Pick<SideBySide<number, Page>, "signal" | "pace">;
-  #ahead: AsyncGenerator<Told<number, Page>, void> | undefined;
-  readonly #stop = new AbortController();
-
-  constructor(
-    read: (offset: number, signal: AbortSignal) => Promise<Page>,
-    about: Pick<SideBySide<number, Page>, "signal" | "pace">,
-  ) {
-    this.#read = read;
-    this.#about = about;
-  }
-
-  /** The page that begins at `offset`: one that is on its way already, or read now. Throws what reading it throws. */
-  async at(offset: number): Promise<Page> {
-    const next = await this.#ahead?.next();
-    if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
-      return next.value.value;
-    await this.stop();
-    return this.#read(offset, this.#about.signal ?? this.#stop.signal);
-  }
-
-  /** Says that pages from `offset` on, each `step` behind the one before, up to `end`, are wanted one after the other. */
-  expect(offset: number, step: number, end: number): void {
-    if (this.#ahead !== undefined || step <= 0) return;
-    const offsets = function* () {
-      for (let at = offset; at < end; at += step) yield at;
-    };
-    this.#ahead = sideBySide({ ...this.#about, source: offsets, map: this.#read });
-  }
-
+export function pagesAhead<Page>(
+  read: (offset: number, signal: AbortSignal) => Promise<Page>,
+  about: Pick<SideBySide<number, Page>, "signal" | "pace">,
+) {
+  const { signal = new AbortController().signal } = about;
+  let ahead: AsyncGenerator<Told<number, Page>, void> | undefined;
   /** Aborts what is on its way. */
-  async stop(): Promise<void> {
-    const ahead = this.#ahead;
-    this.#ahead = undefined;
-    await ahead?.return();
-  }
+  const stop = async (): Promise<void> => {
+    const before = ahead;
+    ahead = undefined;
+    await before?.return();
+  };
+  return {
+    stop,
+    /** The page that begins at `offset`: one that is on its way already, or read now. Throws what reading it throws. */
+    async at(offset: number): Promise<Page> {
+      const next = await ahead?.next();
+      if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
+        return next.value.value;
+      await stop();
+      return read(offset, signal);
+    },
+    /** Says that pages from `offset` on, each `step` behind the one before, up to `end`, are wanted one after the other. */
+    expect(offset: number, step: number, end: number): void {
+      if (ahead !== undefined || step <= 0) return;
+      const offsets = function* () {
+        for (let at = offset; at < end; at += step) yield at;
+      };
+      ahead = sideBySide({ ...about, source: offsets, map: read });
+    },
+  };
 }

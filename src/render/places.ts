@@ -1,4 +1,4 @@
-import type { PlaceRange } from "../runs/report.ts";
+import type { FailureDetail, PlaceRange } from "../runs/report.ts";
 
 /** Places as a person counts: `line 501`, `lines 2-20, 35`, `item 1`, `items 1-5000`. */
 export function placesWords(
@@ -13,17 +13,7 @@ export function placesWords(
 }
 
 /** Where something stands in the call: the line of a file, or the item counted from 1, and what it is within that. */
-export function placeWords({
-  index,
-  line,
-  child,
-  grandchild,
-}: {
-  readonly index: number;
-  readonly line?: number | undefined;
-  readonly child?: number | undefined;
-  readonly grandchild?: number | undefined;
-}): string {
+export function placeWords({ index, line, child, grandchild }: Omit<FailureDetail, "reason">): string {
   const within = [child, grandchild].flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]));
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;
 }

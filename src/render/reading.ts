@@ -1,5 +1,6 @@
 import { amount } from "../platform/thousands.ts";
 import type { SeenTargeting } from "../runs/backend/targeting-names.ts";
+import type { Saved } from "../saves/save-state.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, shown } from "./fence.ts";
 import { type BriefList, fieldWords, listLine, listLines, type OptionRow, optionLine } from "./option-lines.ts";
@@ -85,18 +86,15 @@ export function optionText(page: {
 }
 
 /** Context IDs of one kind: how many, and as many of them as the page holds. */
-export interface ContextList {
+interface ContextList {
   readonly total: number;
   readonly contexts: readonly string[];
 }
 
 /** Two options side by side. */
-export interface ComparedOptions {
+interface ComparedOptions extends Readonly<Record<"shared" | "onlyHere" | "onlyThere", ContextList>> {
   readonly row: OptionRow;
   readonly other: OptionRow;
-  readonly shared: ContextList;
-  readonly onlyHere: ContextList;
-  readonly onlyThere: ContextList;
   readonly note?: string | undefined;
   readonly cursor: string | undefined;
 }
@@ -123,22 +121,7 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
 }
 
 /** What was saved to a file, in words. */
-export function savedText(saved: {
-  readonly savedTo: string;
-  /** The base that was saved beside a whole targeting. */
-  readonly base?: string | undefined;
-  readonly counts: {
-    readonly options: number;
-    readonly contextIds: number;
-    readonly groups?: number;
-    readonly subOptions?: number;
-    readonly withoutContexts?: number;
-  };
-  readonly largest?: readonly OptionRow[];
-  /** The one option whose Context IDs were saved. */
-  readonly option?: OptionRow;
-}): string {
-  const { savedTo, base, counts, largest = [], option } = saved;
+export function savedText({ savedTo, base, counts, largest = [], option }: Saved): string {
   const { options, contextIds } = counts;
   const ids = amount(contextIds, "Context ID");
   const what = option === undefined ? `${amount(options, "option")} with ${ids}` : ids;

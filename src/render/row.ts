@@ -3,3 +3,8 @@ export interface Row {
   readonly data: Readonly<Record<string, unknown>>;
   readonly line: string;
 }
+
+/** Data of an answer, without the fields of which nothing is known. */
+export function known(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

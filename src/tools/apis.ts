@@ -6,7 +6,7 @@ import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
-import type { HalfPair, TestBench, ToolContext, ToolServices } from "./context.ts";
+import type { TestBench, ToolContext, ToolServices } from "./context.ts";
 import { ToolError, type Toolset } from "./definition.ts";
 import { readingWithinWait, withinWait } from "./within-wait.ts";
 
@@ -16,21 +16,16 @@ import { readingWithinWait, withinWait } from "./within-wait.ts";
  */
 export function checkNotHalf(toolset: Toolset, { half, management, events }: ToolServices): void {
   if (half === undefined) return;
-  const missing = toolset === "either" ? eitherHalf(half, management ?? events) : half[toolset];
-  if (missing === undefined) return;
-  const { missing: variable, present } = missing;
+  const whole = management ?? events;
+  const ofEither = whole === undefined ? (half.targeting ?? half.events) : undefined;
+  const pair = toolset === "either" ? ofEither : half[toolset];
+  if (pair === undefined) return;
+  const { missing: variable, present } = pair;
   throw new ToolError(
     `${variable} is missing: ${present} is set, and each is of use only with the other; nothing was sent`,
     `Tell the person to set ${variable} where this server is started, which is the env of its entry in the ` +
       `host's configuration (or to take ${present} out there), and to restart it; targeting-mcp doctor checks it.`,
   );
-}
-
-function eitherHalf(
-  half: NonNullable<ToolServices["half"]>,
-  whole: ManagementApi | EventApi | undefined,
-): HalfPair | undefined {
-  return whole === undefined ? (half.targeting ?? half.events) : undefined;
 }
 
 /**
@@ -40,21 +35,19 @@ function eitherHalf(
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
 ): ManagementApi {
-  const { management } = context;
-  if (management !== undefined) return readingWithinWait(management.forCall?.() ?? management, context);
-  throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
+  const management = configured("management", context.management);
+  return readingWithinWait(management.forCall?.() ?? management, context);
 }
 
 /** The event API, for a tool that is listed only where it is configured. */
 export function eventsOf({ events }: ToolContext): EventApi {
-  if (events !== undefined) return events;
-  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
+  return configured("event", events);
 }
 
 /** The sandbox that tests of events run against, for a tool that is listed only where events are configured. */
 export function testBenchOf({ testBench }: ToolContext): TestBench {
-  if (testBench !== undefined) return { ...testBench, sandbox: lookedAt(testBench.sandbox) };
-  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
+  const bench = configured("event", testBench);
+  return { ...bench, sandbox: lookedAt(bench.sandbox) };
 }
 
 /** The address that emitted tests send to, where nothing else is said; none is needed for a suite that is only data. */
@@ -96,18 +89,25 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
 
 /** What plans and starts changes, for a tool that is listed only where the management API is configured. */
 export function changesOf({ changes }: Pick<ToolServices, "changes">): Changes {
-  if (changes !== undefined) return changes;
-  throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
+  return configured("management", changes);
 }
 
 /** What saves lists to files, for a tool that is listed only where the management API is configured. */
 export function savesOf({ saves }: ToolContext): SaveRuns {
-  if (saves !== undefined) return saves;
-  throw new ToolError("the management API is not configured", "Set TARGETING_API_URL and TARGETING_API_KEY.");
+  return configured("management", saves);
 }
 
 /** What starts the sending of events, for a tool that is listed only where the event API is configured. */
 export function sendingOf({ sending }: ToolContext): EventRuns {
-  if (sending !== undefined) return sending;
-  throw new ToolError("the event API is not configured", "Set EVENT_API_URL and EVENT_APP_KEY.");
+  return configured("event", sending);
+}
+
+const SETTINGS = {
+  management: "Set TARGETING_API_URL and TARGETING_API_KEY.",
+  event: "Set EVENT_API_URL and EVENT_APP_KEY.",
+} as const;
+
+function configured<Service>(api: keyof typeof SETTINGS, service: Service | undefined): Service {
+  if (service !== undefined) return service;
+  throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }

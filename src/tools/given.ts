@@ -78,12 +78,8 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
 
 /** What stands for an event that is not kept any more. */
 function isGone(event: unknown): boolean {
-  return typeof event !== "object" || event === null || Object.keys(event).length === 0 || isPlaceholder(event);
-}
-
-function isPlaceholder(event: object): boolean {
-  const values: readonly unknown[] = Object.values(event);
-  return values.length === 1 && values[0] === "-";
+  const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
+  return values.length === 0 || (values.length === 1 && values[0] === "-");
 }
 
 function* failedObjects(state: EventRun["state"]): Generator<number> {
@@ -100,7 +96,11 @@ async function givenItems(
 ): Promise<GivenOf> {
   const { call, runId } = header;
   const file = fileOf(call);
-  const about = new Map(wanted.flatMap((object) => placed(object, state.objects.at(object))));
+  const about = new Map<number, ReportedObject>();
+  for (const object of wanted) {
+    const place = state.objects.at(object);
+    if (place !== undefined) about.set(object, place);
+  }
   const indexes = new Set([...about.values()].map(({ index }) => index));
   const items =
     file === undefined ? itemsOf(call, indexes) : await itemsInFile(call, file, runs.part(runId, "input"), indexes);
@@ -110,10 +110,6 @@ async function givenItems(
     if (item !== undefined) given.set(object, insideOf(item, place));
   }
   return given;
-}
-
-function placed(object: number, about: ReportedObject | undefined): readonly (readonly [number, ReportedObject])[] {
-  return about === undefined ? [] : [[object, about]];
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {

@@ -1,4 +1,4 @@
-import type { ManagementApi, RequestOptions } from "../api/management.ts";
+import { aroundReads, type ManagementApi } from "../api/management.ts";
 import { thousands } from "../platform/thousands.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
@@ -42,14 +42,7 @@ function tookTooLong(most: number): TookTooLong {
 
 /** The same API, whose reads take no longer than a call may. */
 export function readingWithinWait(api: ManagementApi, waiting: Waiting): ManagementApi {
-  const inTime = <Value>(
-    options: RequestOptions | undefined,
-    read: (options: RequestOptions) => Promise<Value>,
-  ): Promise<Value> => withinWait(waiting, options?.signal, (signal) => read({ ...options, signal }));
-  return {
-    ...api,
-    getTargeting: (id, options) => inTime(options, (within) => api.getTargeting(id, within)),
-    listOptions: (id, query, options) => inTime(options, (within) => api.listOptions(id, query, within)),
-    getOption: (id, query, options) => inTime(options, (within) => api.getOption(id, query, within)),
-  };
+  return aroundReads(api, (read, options) =>
+    withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),
+  );
 }

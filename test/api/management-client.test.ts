@@ -161,11 +161,6 @@ describe("what is understood", () => {
       contexts: ["x", "y"],
     });
   });
-
-  test("deleting takes any 2xx", async () => {
-    const { api } = await stub({ status: 204, text: "" });
-    expect(await api.deleteOption(OPTION)).toEqual({ _id: OPTION });
-  });
 });
 
 describe("answers that say no", () => {

@@ -134,7 +134,7 @@ describe("faults", () => {
     let call: WriteCall = { tool: "create_targetings", input: { items } };
     if (on === "addOptions") {
       const targetingId = await service.targeting("Spring");
-      const { _id: parent } = await service.api.addOption({
+      const parent = await service.option({
         targeting: targetingId,
         name: "Group",
         contexts: ["own"],
@@ -150,7 +150,7 @@ describe("faults", () => {
   test("an older option of the same name is never counted as ours", async () => {
     const service = await startService();
     const targetingId = await service.targeting("Spring");
-    await service.api.addOption({ targeting: targetingId, name: "Old" });
+    await service.option({ targeting: targetingId, name: "Old" });
     await service.faults([{ kind: "status", status: 502, applied: true, on: "addOptions", nth: 1 }]);
     const items = [{ name: "Old" }, { name: "New" }];
     const result = await service.run({ tool: "bulk_add_options", input: { targetingId, items } });

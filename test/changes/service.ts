@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import * as z from "zod";
 import { openHttp } from "../../src/api/http.ts";
 import { managementOver } from "../../src/api/management-client.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
@@ -12,6 +13,7 @@ import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
+import type { AddOptionItem } from "../../src/spec/records.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
@@ -66,11 +68,16 @@ export async function startService(requestTimeoutMs = 20_000) {
     await started.rest;
     return finished(started);
   };
-  /** A new targeting's ID. */
-  const targeting = async (name: string): Promise<string> => {
-    const { _id } = await api.createTargeting({ name });
-    return _id;
+  const created = async (path: string, item: object): Promise<string> => {
+    const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
+    const answer = await fetch(`${sandbox.url}${path}`, { method: "POST", headers, body: JSON.stringify(item) });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return z.object({ _id: z.string() }).parse(await answer.json())._id;
   };
+  /** A new targeting's ID. */
+  const targeting = (name: string): Promise<string> => created("/context-targeting", { name });
+  /** A new option's ID. */
+  const option = (item: AddOptionItem): Promise<string> => created("/context-targeting/category", item);
   return {
     api,
     changes,
@@ -78,6 +85,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     run,
     control,
     targeting,
+    option,
     url: sandbox.url,
     failuresOf: (run: ChangeRun) => failureGroups(run.state),
     faults: (faults: unknown[]) => control("POST", "/faults", { faults }),

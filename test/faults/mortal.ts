@@ -52,12 +52,6 @@ export function mortalProcess(
     },
     api: {
       bulk: (...call) => life.during(() => api.bulk(...call)),
-      createTargeting: (...call) => life.during(() => api.createTargeting(...call)),
-      renameTargeting: (...call) => life.during(() => api.renameTargeting(...call)),
-      deleteTargeting: (...call) => life.during(() => api.deleteTargeting(...call)),
-      addOption: (...call) => life.during(() => api.addOption(...call)),
-      updateOption: (...call) => life.during(() => api.updateOption(...call)),
-      deleteOption: (...call) => life.during(() => api.deleteOption(...call)),
       getTargeting: (...call) => life.during(() => api.getTargeting(...call)),
       listOptions: (...call) => life.during(() => api.listOptions(...call)),
       getOption: (...call) => life.during(() => api.getOption(...call)),

@@ -6,20 +6,11 @@ import type { ModelService } from "./model/service.ts";
 
 /** The management API as the engine knows it, in front of the model, which knows nothing of the engine. */
 export function managementOverModel(service: ModelService): ManagementApi {
-  const unused = (operation: Operation) => async (): Promise<never> => {
-    throw service.complain(`${operation}: the engine sends bulk requests only`);
-  };
   return {
     bulk: (operation, { json }) => translated(operation, service.bulk(operation, Buffer.from(json).toString("utf8"))),
     getTargeting: (id) => translated("getTargeting", service.getTargeting(id)),
     listOptions: (id, query) => translated("listOptions", service.listOptions(id, query)),
     getOption: (id, query) => translated("getOption", service.getOption(id, query)),
-    createTargeting: unused("createTargeting"),
-    renameTargeting: unused("renameTargeting"),
-    deleteTargeting: unused("deleteTargeting"),
-    addOption: unused("addOption"),
-    updateOption: unused("updateOption"),
-    deleteOption: unused("deleteOption"),
   };
 }
 

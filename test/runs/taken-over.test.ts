@@ -130,13 +130,9 @@ test("a request that left too late is confessed in the journal; its answer settl
     throw new Error("nothing else is asked");
   };
   const api: ManagementApi = {
-    ...{ createTargeting: none, renameTargeting: none, deleteTargeting: none, addOption: none, updateOption: none },
-    ...{
-      deleteOption: none,
-      getTargeting: async (_id: string) => ({ _id, name: "Before" }),
-      listOptions: none,
-      getOption: none,
-    },
+    getTargeting: async (_id: string) => ({ _id, name: "Before" }),
+    listOptions: none,
+    getOption: none,
     bulk: async (_operation, _items, options) => {
       options?.fence?.mayLeave();
       monotonic += 60_000;

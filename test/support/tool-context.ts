@@ -34,12 +34,6 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
   };
   const api: ManagementApi = {
     bulk: refuse,
-    createTargeting: refuse,
-    renameTargeting: refuse,
-    deleteTargeting: refuse,
-    addOption: refuse,
-    updateOption: refuse,
-    deleteOption: refuse,
     getTargeting: async (_id) => ({ _id, name: "Some targeting", optionCount: options.length }),
     async listOptions(_targetingId, { limit = 1000, offset = 0, parent } = {}) {
       reads.push(`list ${parent ?? "top"} ${offset} ${limit}`);

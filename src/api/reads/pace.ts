@@ -8,11 +8,6 @@ export const READS_AT_A_TIME = 16;
 /** How long fewer reads run at a time after the service showed that it has too much to do, in milliseconds. */
 const SLOWER_MS = 5000;
 
-/** A read that waits for its turn. */
-interface Waiting {
-  readonly start: () => void;
-}
-
 /**
  * Lets so many reads of one call run at the same time. Each 429, 5xx or lost answer halves that number, and each 5 s
  * without one doubles it again, up to where it began.
@@ -21,15 +16,15 @@ export class Pace {
   readonly #most: number;
   readonly #clock: Clock;
   #width: number;
-  #changedAt: number;
+  #changedAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  readonly #waiting = new Set<Waiting>();
+  /** What lets each read start that waits for its turn. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(most: number, clock: Clock) {
     this.#most = most;
     this.#width = most;
     this.#clock = clock;
-    this.#changedAt = Number.NEGATIVE_INFINITY;
   }
 
   /** How many reads may run at the same time by now; at least one. */
@@ -71,28 +66,26 @@ export class Pace {
   #turn(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        this.#waiting.delete(waiting);
+        this.#waiting.delete(start);
         reject(signal?.reason);
       };
-      const waiting: Waiting = {
-        start: () => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve();
-        },
+      const start = (): void => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
       };
       if (signal?.aborted === true) return onAbort();
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.#waiting.add(waiting);
+      this.#waiting.add(start);
     });
   }
 
   #startNext(): void {
     let room = this.width - this.#running;
-    for (const waiting of this.#waiting) {
+    for (const start of this.#waiting) {
       if (room <= 0) return;
       room -= 1;
-      this.#waiting.delete(waiting);
-      waiting.start();
+      this.#waiting.delete(start);
+      start();
     }
   }
 }

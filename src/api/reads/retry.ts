@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import { isApiError, NotSentError, RejectedError } from "../errors.ts";
-import type { ManagementApi, RequestOptions } from "../management.ts";
+import { aroundReads, type ManagementApi, type RequestOptions } from "../management.ts";
 import { Pace, READS_AT_A_TIME } from "./pace.ts";
 
 /** How long and by what clock reads are tried again. */
@@ -32,15 +32,8 @@ const LONGEST_TRY_MS = 2 ** 31 - 1;
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new Pace(retry.width ?? READS_AT_A_TIME, retry.clock);
   const paced = { ...retry, pace };
-  return {
-    ...api,
-    pace,
-    forCall: () => withReadRetry(api, retry),
-    getTargeting: (targetingId, options) => again(paced, options, (within) => api.getTargeting(targetingId, within)),
-    listOptions: (targetingId, query, options) =>
-      again(paced, options, (within) => api.listOptions(targetingId, query, within)),
-    getOption: (optionId, query, options) => again(paced, options, (within) => api.getOption(optionId, query, within)),
-  };
+  const reads = aroundReads(api, (read, options) => again(paced, options, read));
+  return { ...reads, pace, forCall: () => withReadRetry(api, retry) };
 }
 
 async function again<Value>(

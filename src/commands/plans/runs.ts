@@ -1,6 +1,6 @@
 import { runsText } from "../../render/changes/runs.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { recentRuns, showRun } from "../../tools/runs/shown-runs.ts";
+import { recentRuns, shownRuns } from "../../tools/runs/shown-runs.ts";
 import { isOn } from "../settings-input.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, withProject } from "./project.ts";
@@ -10,7 +10,9 @@ export async function runRuns(line: CommandLine): Promise<number> {
   const [runId] = line.words;
   const isJson = isOn(line, "json");
   return withProject(line, "runs", async (context) => {
-    const { structured, text } = await (runId === undefined ? all(context) : one(runId.trim().toUpperCase(), context));
+    const { structured, text } = await (runId === undefined
+      ? all(context)
+      : shownRuns({ runId: runId.trim().toUpperCase() }, context));
     process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(text)}\n`);
     return 0;
   });
@@ -20,11 +22,4 @@ async function all(context: PlanContext) {
   const { environment } = context;
   const runs = await recentRuns(context);
   return { structured: { environment, runs }, text: runsText(runs, undefined) };
-}
-
-const WHOLE = { outcome: undefined, given: false, limit: undefined, cursor: undefined, waitMs: undefined } as const;
-const ANY = { status: undefined, tool: undefined, targetingId: undefined } as const;
-
-function one(runId: string, context: PlanContext) {
-  return showRun({ runId, ofList: ANY, ...WHOLE }, context);
 }

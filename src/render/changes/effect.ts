@@ -1,6 +1,6 @@
 import type { Loss } from "../../changes/plan/plan.ts";
 import type { EffectPart } from "../../changes/rows/entries.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { many } from "../failures/words.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 
@@ -34,14 +34,13 @@ export function effectSentence(losses: readonly Loss[]): string {
   const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
   const emptied = changed.filter(({ empties }) => empties).length;
   const parts = [
-    targetings.length > 0 &&
-      `deletes ${plural(targetings.length, "targeting")} with ${plural(sum(targetings), "option")}`,
+    targetings.length > 0 && `deletes ${many(targetings.length, "targeting")} with ${many(sum(targetings), "option")}`,
     groups.length > 0 &&
-      `deletes ${plural(groups.length, "option group")} with ${plural(ownContextIds, "own Context ID")} and ` +
-        `${plural(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
-    options.length > 0 && `deletes ${plural(options.length, "option")} with ${plural(sum(options), "Context ID")}`,
+      `deletes ${many(groups.length, "option group")} with ${many(ownContextIds, "own Context ID")} and ` +
+        `${many(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
+    options.length > 0 && `deletes ${many(options.length, "option")} with ${many(sum(options), "Context ID")}`,
     changed.length > 0 &&
-      `takes ${plural(sum(changed), "Context ID")} away from ${plural(changed.length, "option")}` +
+      `takes ${many(sum(changed), "Context ID")} away from ${many(changed.length, "option")}` +
         (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
   ].filter((part) => part !== false);
   return `This ${parts.join(", and ")}. It cannot be undone by the service.`;
@@ -59,10 +58,10 @@ const PART_TITLES: Readonly<Record<Loss["kind"], string>> = {
 
 /** What a plan takes away, by kind and by name, as the page shows it: names are plain text there. */
 export function effectParts(losses: readonly Loss[]): readonly EffectPart[] {
-  return LOSS_KINDS.flatMap((kind) => {
+  return Object.entries(PART_TITLES).flatMap(([kind, title]) => {
     const some = losses.filter((loss) => loss.kind === kind);
     const objects = some.slice(0, MOST_SHOWN).map((loss) => ({ name: shortName(loss.name), says: lossWords(loss) }));
-    return some.length === 0 ? [] : [{ title: PART_TITLES[kind], count: some.length, objects }];
+    return some.length === 0 ? [] : [{ title, count: some.length, objects }];
   });
 }
 
@@ -77,7 +76,6 @@ export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
   };
 }
 
-const LOSS_KINDS = ["targeting", "optionGroup", "option", "contextIds"] as const;
 const MOST_LETTERS = 1000;
 
 function shortName(name: string): string {
@@ -103,18 +101,14 @@ function lossLines(losses: readonly Loss[], tokens: number): readonly string[] {
 function lossWords({ kind, count, ownContextIds = 0, empties }: Loss): string {
   switch (kind) {
     case "targeting":
-      return `the targeting and its ${plural(count, "option")}`;
+      return `the targeting and its ${many(count, "option")}`;
     case "optionGroup":
-      return `the group and its ${plural(ownContextIds, "own Context ID")}; it has ${plural(count, "sub-option")}`;
+      return `the group and its ${many(ownContextIds, "own Context ID")}; it has ${many(count, "sub-option")}`;
     case "option":
-      return `the option and its ${plural(count, "Context ID")}`;
+      return `the option and its ${many(count, "Context ID")}`;
     case "contextIds":
-      return `loses ${plural(count, "Context ID")}${empties ? " and is empty then" : ""}`;
+      return `loses ${many(count, "Context ID")}${empties ? " and is empty then" : ""}`;
   }
-}
-
-function plural(count: number, what: string): string {
-  return `${thousands(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /** Tells the model that a person was asked a second time, and why. */

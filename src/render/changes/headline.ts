@@ -1,8 +1,9 @@
-import { thousands } from "../../platform/thousands.ts";
+import { amount, thousands } from "../../platform/thousands.ts";
 import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
 import type { AskedOrDeclined } from "../asked.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
+import { many } from "../failures/words.ts";
 import { shown } from "../fence.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
@@ -21,13 +22,13 @@ const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
 /** How a run stands, in a line: status, counts, and what was sent. */
 export function headline(run: ReportedRun): string {
   const { items, ...outcomes } = run.counts;
+  const counted = new Map(Object.entries(outcomes));
   const parts = Object.entries(OUTCOME_WORDS).flatMap(([outcome, words]) => {
-    const [count] = Object.entries(outcomes).flatMap(([name, value]) => (name === outcome ? [value] : []));
-    if (count === undefined || count === 0) return [];
-    return [`${count} ${words}${outcome === "succeeded" ? didWords(run) : ""}`];
+    const count = counted.get(outcome) ?? 0;
+    return count === 0 ? [] : [`${count} ${words}${outcome === "succeeded" ? didWords(run) : ""}`];
   });
   const id = run.runId === undefined ? "" : `, run ${run.runId}`;
-  const counts = `${items} ${items === 1 ? "item" : "items"}${parts.length > 0 ? `: ${parts.join(", ")}` : ""}`;
+  const counts = `${amount(items, "item")}${parts.length > 0 ? `: ${parts.join(", ")}` : ""}`;
   return `${STATUS_WORDS[run.status]} (${run.tool}, ${run.environment}${id}). ${counts}.${requestWords(run)}`;
 }
 
@@ -75,15 +76,11 @@ export function askedOf({ asked, tool, status, tellsAsked }: ReportedRun): Asked
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
-    `the file's ${rows(read)} came to ${thousands(read - merged)} ${read - merged === 1 ? "item" : "items"}`,
-    merged > 0 && `${rows(merged)} went into an item that an earlier row began`,
-    skipped > 0 && `${skipped === 1 ? "1 empty row was" : `${rows(skipped, "empty ")} were`} passed over`,
+    `the file's ${many(read, "row")} came to ${many(read - merged, "item")}`,
+    merged > 0 && `${many(merged, "row")} went into an item that an earlier row began`,
+    skipped > 0 && `${many(skipped, "empty row")} ${skipped === 1 ? "was" : "were"} passed over`,
   ].filter((part) => part !== false);
   return [parts.join("; ")];
-}
-
-function rows(count: number, kind = ""): string {
-  return `${thousands(count)} ${kind}${count === 1 ? "row" : "rows"}`;
 }
 
 /** How many names are told that did not match exactly. */
@@ -100,7 +97,7 @@ export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
 /** That the way back cannot take back what may have been there before. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
-  const options = unread === 1 ? "1 option was" : `${unread} options were`;
+  const options = `${amount(unread, "option")} ${unread === 1 ? "was" : "were"}`;
   return [`${options} not read before, so that undoing this leaves what was added there`];
 }
 

@@ -1,8 +1,9 @@
+import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { ToldFailure } from "../failures/failures.ts";
 import { WHERE_SET } from "../failures/words.ts";
+import { plain, shown } from "../fence.ts";
 import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
-import { strandedWords } from "./stranded-names.ts";
 
 /** What kind of cause a failure has, where no item can be mended for it. */
 type Cause = "key" | "route" | "eventKey" | "limit" | "campaign" | "busy";
@@ -66,6 +67,24 @@ function resumeStep({ counts, tool }: ReportedRun, runId: string, afterMending: 
     return `${when}call resume_run with runId ${runId}: it sends what is unknown or left again and tells what happened; nothing is made twice`;
   }
   return `${when}call resume_run with runId ${runId} to finish what was not attempted${isEvents && counts.unknown > 0 ? " and what is unknown" : ""}`;
+}
+
+const MOST_STRANDED = 3;
+
+/**
+ * The next step of a run that left temporary names behind: what settles them, and the first of them. Nothing where there
+ * are none.
+ */
+function strandedWords(runId: string, stranded: readonly StrandedName[]): readonly string[] {
+  if (stranded.length === 0) return [];
+  const named = stranded.slice(0, MOST_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
+    const has = isSure ? "has" : "may have";
+    return `${plain(_id)} ${has} the temporary name ${shown(temporaryName)} (it was ${shown(formerName)})`;
+  });
+  const more = stranded.length > MOST_STRANDED ? [`${stranded.length - MOST_STRANDED} more have one, too`] : [];
+  return [
+    `call resume_run with runId ${runId}, which gives each its new name, or its old one back: ${[...named, ...more].join("; ")}`,
+  ];
 }
 
 /** A locked service: how long it was tried and when last, and who may go on from where. */

@@ -1,9 +1,10 @@
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
-import { amount, thousands } from "../../platform/thousands.ts";
+import { amount } from "../../platform/thousands.ts";
 import { type AskedOrDeclined, askedWords } from "../asked.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { failureRow, type ToldFailure } from "../failures/failures.ts";
 import { OPERATION_WORDS } from "../failures/messages.ts";
+import { many } from "../failures/words.ts";
 import { fenced, MARKS_MEAN, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
@@ -16,11 +17,10 @@ import { resultRow } from "./result-rows.ts";
 const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
-const MOST_FAILURES = 10;
-const MOST_FAILURES_BESIDE_PAGE = 3;
+/** Of failures, verdicts, and requests of a plan. */
+const MOST_GROUPS = 10;
+const MOST_GROUPS_BESIDE_PAGE = 3;
 const MOST_RESULTS = 50;
-const MOST_PLANNED = 10;
-const MOST_VERDICTS = 10;
 
 /** An answer as data and as text, which say the same. */
 export interface RenderedReport {
@@ -44,24 +44,31 @@ export function renderReport(run: ReportedRun): RenderedReport {
 
 /** The parts of a report that are told as far as they fit. */
 function sectionsOf(run: ReportedRun, budget: { left: number }) {
-  const isPage = run.page !== undefined;
-  const requests = [...(run.plan ?? []).slice(0, MOST_PLANNED).map(planRow), ...eventPlanRows(run)];
-  const plan = requests.length > 0 ? takeWhileItFits(requests, budget) : undefined;
-  const failures = failureRows(run.failures.slice(0, isPage ? MOST_FAILURES_BESIDE_PAGE : MOST_FAILURES), budget);
-  const mostVerdicts = isPage ? MOST_FAILURES_BESIDE_PAGE : MOST_VERDICTS;
-  const verdicts = takeWhileItFits((run.verdicts ?? []).slice(0, mostVerdicts).map(verdictRow), budget);
+  const { page, verdicts = [], plan = [] } = run;
+  const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
+  const eventPlan = eventPlanRows(run);
+  const requests = takeWhileItFits([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
+  const failures = failureRows(run.failures.slice(0, most), budget);
+  const judged = takeWhileItFits(verdicts.slice(0, most).map(verdictRow), budget);
   const rows = run.results.map(resultRow);
-  const results = isPage ? rows : takeWhileItFits(rows.slice(0, MOST_RESULTS), budget);
+  const results = page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
+  const matching = results.length > 0 ? (page?.matching ?? run.counts.items) : 0;
   return {
-    plan,
-    planOmitted: (run.plan?.length ?? 0) + eventPlanRows(run).length - (plan?.length ?? 0),
-    failures,
-    failuresOmitted: run.failures.length - failures.length,
-    verdicts,
-    verdictsOmitted: (run.verdicts?.length ?? 0) - verdicts.length,
-    results,
-    resultsOmitted: results.length > 0 ? (run.page?.matching ?? run.counts.items) - results.length : 0,
+    plan: sectionOf(requests, plan.length + eventPlan.length),
+    failures: sectionOf(failures, run.failures.length),
+    verdicts: sectionOf(judged, verdicts.length),
+    results: sectionOf(results, matching),
   };
+}
+
+/** Rows that fit, and how many more there are. */
+interface Section {
+  readonly rows: readonly Row[];
+  readonly omitted: number;
+}
+
+function sectionOf(rows: readonly Row[], all: number): Section {
+  return { rows, omitted: all - rows.length };
 }
 
 type Told = ReturnType<typeof sectionsOf> & {
@@ -71,8 +78,7 @@ type Told = ReturnType<typeof sectionsOf> & {
 };
 
 function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"] {
-  const data = (rows: readonly Row[]) => rows.map((row) => row.data);
-  const { plan, failures, verdicts, results } = told;
+  const { plan } = told;
   return {
     environment: run.environment,
     ...(run.runId !== undefined && { runId: run.runId }),
@@ -80,18 +86,15 @@ function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"
     status: run.status,
     counts: run.counts,
     ...(run.requests !== undefined && { requests: run.requests }),
-    ...(failures.length > 0 && { failures: data(failures) }),
-    ...(told.failuresOmitted > 0 && { failuresOmitted: told.failuresOmitted }),
-    ...(results.length > 0 && { results: data(results) }),
-    ...(told.resultsOmitted > 0 && { resultsOmitted: told.resultsOmitted }),
+    ...sectionData("failures", told.failures),
+    ...sectionData("results", told.results),
     ...(run.runId !== undefined && { resultsUri: resultsUri(run.runId) }),
     ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
     ...(told.asked !== undefined && { asked: told.asked }),
     ...(run.totals !== undefined && { totals: run.totals }),
-    ...(plan !== undefined && { plan: data(plan) }),
-    ...(told.planOmitted > 0 && { planOmitted: told.planOmitted }),
-    ...(verdicts.length > 0 && { verdicts: data(verdicts) }),
-    ...(told.verdictsOmitted > 0 && { verdictsOmitted: told.verdictsOmitted }),
+    ...(plan.omitted > 0 && { plan: [] }),
+    ...sectionData("plan", plan),
+    ...sectionData("verdicts", told.verdicts),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
     ...(run.stale !== undefined && { stale: run.stale }),
     ...(told.notes.length > 0 && { notes: told.notes }),
@@ -100,18 +103,25 @@ function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"
   };
 }
 
+function sectionData(name: string, { rows, omitted }: Section): Readonly<Record<string, unknown>> {
+  return {
+    ...(rows.length > 0 && { [name]: rows.map(({ data }) => data) }),
+    ...(omitted > 0 && { [`${name}Omitted`]: omitted }),
+  };
+}
+
 function textOf(run: ReportedRun, told: Told): string {
-  const { plan = [], failures, verdicts, results, notes, asked } = told;
+  const { plan, failures, verdicts, results, notes, asked } = told;
   const more = `more${run.runId === undefined ? "" : `, all at ${resultsUri(run.runId)}`}`;
   const lines = [
     headline(run),
     ...(asked === undefined ? [] : [askedWords(asked)]),
     ...notes.map((note) => `Note: ${note}.`),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
-    ...section("What did not succeed:", failures, told.failuresOmitted, "more reasons"),
-    ...section("Verdicts:", verdicts, told.verdictsOmitted, "more kinds"),
-    ...section("Requests:", plan, told.planOmitted, "more"),
-    ...section("Results:", results, told.resultsOmitted, more),
+    ...sectionText("What did not succeed:", failures, "more reasons"),
+    ...sectionText("Verdicts:", verdicts, "more kinds"),
+    ...sectionText("Requests:", plan, "more"),
+    ...sectionText("Results:", results, more),
     ...(run.totals === undefined ? [] : [totalsWords(run.totals)]),
     ...(run.page?.cursor === undefined ? [] : [`There is more: call again with cursor ${run.page.cursor}`]),
     ...told.nextSteps.map((step) => `Next: ${step}`),
@@ -139,8 +149,7 @@ function resultsUri(runId: string): string {
 }
 
 function totalsWords({ targetingId, name, optionCount }: NonNullable<ReportedRun["totals"]>): string {
-  const count = `${thousands(optionCount)} ${optionCount === 1 ? "option" : "options"}`;
-  return `The targeting ${shown(name)} (${targetingId}) has ${count} now.`;
+  return `The targeting ${shown(name)} (${targetingId}) has ${many(optionCount, "option")} now.`;
 }
 
 /** How many of a failure's details are told, where there is room for so many. */
@@ -198,7 +207,7 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   ];
 }
 
-function section(title: string, rows: readonly Row[], omitted: number, more: string): readonly string[] {
+function sectionText(title: string, { rows, omitted }: Section, more: string): readonly string[] {
   if (rows.length + omitted === 0) return [];
   const shownRows = rows.length > 0 ? [fenced(rows.map(({ line }) => line))] : [];
   return [title, ...shownRows, ...(omitted > 0 ? [`(${omitted} ${more})`] : [])];

@@ -5,11 +5,10 @@ import { shown, shownBriefly } from "../fence.ts";
 import { placesWords, placeWords } from "../places.ts";
 import type { Row } from "../row.ts";
 import { codeWords, messageFor, OUTCOME_WORDS } from "./messages.ts";
+import type { Detail } from "./words.ts";
 
 /** What callers gave as name or ID may be of any length; no valid one is longer than this. */
 const LONGEST_TEXT = 120;
-
-type Detail = Readonly<Record<string, unknown>>;
 
 /** Objects that did not succeed for the same reason, in words. */
 export interface ToldFailure extends Omit<FailureGroup, "reason"> {
@@ -31,7 +30,7 @@ export function toldFailures(state: ReportedState): readonly ToldFailure[] {
     const { code, statusCode, detail } = reason;
     const { message, remedy } = messageFor(reason);
     const isShared = group.details === undefined;
-    const isOfFirst = !isSaidByAll(message, group.details);
+    const isOfFirst = group.details?.some((other) => messageFor(other.reason).message !== message) ?? false;
     return {
       ...group,
       errorCode: code,
@@ -42,10 +41,6 @@ export function toldFailures(state: ReportedState): readonly ToldFailure[] {
       isOfFirst,
     };
   });
-}
-
-function isSaidByAll(message: string, details: readonly FailureDetail[] = []): boolean {
-  return details.every(({ reason }) => messageFor(reason).message === message);
 }
 
 /** What the sentences say already is left out. */

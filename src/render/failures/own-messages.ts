@@ -66,25 +66,20 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
     message: "set was given beside add or remove",
     remedy: "set alone says what the option holds afterwards; use add and remove without it.",
   },
-  addAndRemove: {
-    message: "the same Context ID is to be added and removed",
-    remedy: "Say one of the two.",
-  },
+  addAndRemove: { message: "the same Context ID is to be added and removed", remedy: "Say one of the two." },
 };
 
 /** Which name was looked for in vain, and names that may have been meant. */
 function nameNotFound({ field, of, value, now, near, groups }: Detail): Message {
   const hasNear = Array.isArray(near) && near.length > 0;
   if (of === "targetings") {
-    return now === undefined
-      ? {
-          message: `no targeting named ${text(value)} has been seen`,
-          remedy: `Give its ID (a ULID, shown in the web console).${hasNear ? ` Seen were: ${list(near, 5)}.` : ""}`,
-        }
-      : {
-          message: `the targeting that was seen as ${text(value)} is named ${text(now)} by now`,
-          remedy: "Give its ID, or its name of now, if it is meant all the same.",
-        };
+    if (now === undefined) {
+      const seen = hasNear ? ` Seen were: ${list(near, 5)}.` : "";
+      const remedy = `Give its ID (a ULID, shown in the web console).${seen}`;
+      return { message: `no targeting named ${text(value)} has been seen`, remedy };
+    }
+    const message = `the targeting that was seen as ${text(value)} is named ${text(now)} by now`;
+    return { message, remedy: "Give its ID, or its name of now, if it is meant all the same." };
   }
   const hasGroups = Array.isArray(groups) && groups.length > 0;
   const inList = hasNear
@@ -95,6 +90,8 @@ function nameNotFound({ field, of, value, now, near, groups }: Detail): Message 
     remedy: hasGroups ? `Groups there are: ${list(groups, 5)}.` : inList,
   };
 }
+
+const AGAIN = "Make the call again if it is wanted after all.";
 
 /** What our own codes mean. */
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
@@ -179,18 +176,9 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const { message, remedy = "Mend that." } = planningFailure(detail);
     return { message: `nothing was saved: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
   },
-  WITHDRAWN: () => ({
-    message: "the run was cancelled before it was started: nothing was sent",
-    remedy: "Make the call again if it is wanted after all.",
-  }),
-  UNDONE: () => ({
-    message: "the run was undone before this was sent",
-    remedy: "Make the call again if it is wanted after all.",
-  }),
-  NOT_DECIDED: () => ({
-    message: "nobody decided on it within 24 hours: nothing was sent",
-    remedy: "Make the call again if it is wanted after all.",
-  }),
+  WITHDRAWN: () => ({ message: "the run was cancelled before it was started: nothing was sent", remedy: AGAIN }),
+  UNDONE: () => ({ message: "the run was undone before this was sent", remedy: AGAIN }),
+  NOT_DECIDED: () => ({ message: "nobody decided on it within 24 hours: nothing was sent", remedy: AGAIN }),
   DECLINED: () => ({
     message: "the person did not agree: nothing was sent",
     remedy: "Do not try again unless they ask for it.",

@@ -1,7 +1,6 @@
 import { shown } from "../fence.ts";
 import type { Message } from "../message.ts";
-
-type Detail = Readonly<Record<string, unknown>>;
+import type { Detail } from "./words.ts";
 
 const CELLS = 'Set a cell with a comma or a line break in quotes: "a, b".';
 

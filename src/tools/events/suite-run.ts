@@ -11,7 +11,6 @@ import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { confirmationText } from "../../render/changes/report.ts";
 import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
-import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { ulidOfBytes } from "../../spec/ulid.ts";
@@ -21,7 +20,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { decideApprovalOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { readQuestion } from "../writing/confirmation/question-token.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import type { RunTestsInput } from "./run-tests-input.ts";
@@ -113,10 +112,7 @@ async function runLive(
         call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
         ...{ name: kept.suiteId, effect },
         after: (approval) => reportAgreed(approval, { kept, place }, context),
-        otherwise: () => {
-          if (context.confirm === "strict") throw nobodyCame(effect);
-          return token([NOBODY_CAME_HINT]);
-        },
+        otherwise: async () => tokenInstead(effect, context, (hint) => token([hint])),
       },
       context,
     );
@@ -130,11 +126,7 @@ async function runLive(
           : runOnce(yes, { kept, place, asked }, context),
       declined: () => notRun(kept, context),
       token: () => token(),
-      refusal: () =>
-        new ToolError(
-          `this needs a person's yes, and this client cannot ask one. ${effect}`,
-          context.page?.remedy ?? STRICT_REMEDY,
-        ),
+      told: () => effect,
     },
     context,
   );

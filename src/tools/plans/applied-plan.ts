@@ -7,7 +7,6 @@ import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
-import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
@@ -17,7 +16,7 @@ import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided, isDecidedElsewhere } from "../writing/confirmation/agreement.ts";
 import { startAgreed } from "../writing/confirmation/deciding.ts";
-import { askLater, decidePlanOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { askLater, decidePlanOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
 import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
 import { planInTime } from "../writing/planning.ts";
@@ -77,18 +76,13 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
         };
       },
       onPage: () =>
-        decidePlanOnPage(header, plan, { changes, context }, async () => {
-          if (context.confirm === "strict") throw nobodyCame(effectText(plan.losses));
-          return needsYes(header, plan, context, [NOBODY_CAME_HINT]);
-        }),
+        decidePlanOnPage(header, plan, { changes, context }, async () =>
+          tokenInstead(effectText(plan.losses), context, (hint) => needsYes(header, plan, context, [hint])),
+        ),
       start,
       declined: () => notDone(header.call, plan, context),
       token: () => needsYes(header, plan, context),
-      refusal: () =>
-        new ToolError(
-          `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          context.page?.remedy ?? STRICT_REMEDY,
-        ),
+      told: () => effectText(plan.losses),
     },
     context,
   );

@@ -45,11 +45,6 @@ export const getRun = {
   input,
   output,
   // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async ({ runId, status, tool, targetingId, outcome, given = false, limit, cursor, waitMs }, context) => {
-    const { listRuns, showRun } = await import("./shown-runs.ts");
-    const ofList = { status, tool, targetingId };
-    return runId === undefined || runId === ""
-      ? listRuns({ asked: ofList, limit, cursor }, context)
-      : showRun({ runId, ofList, outcome, given, limit, cursor, waitMs }, context);
-  },
+  handler: async ({ runId, ...asked }, context) =>
+    (await import("./shown-runs.ts")).shownRuns({ runId: runId || undefined, ...asked }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -2,8 +2,9 @@ import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { confirmationArgument } from "../writing/confirmation/confirmed.ts";
+import { followRun } from "../writing/follow-run.ts";
 import { runOutput } from "../writing/write.ts";
-import { ownRun, reportWhenAtRest } from "./run-reports.ts";
+import { ownRun, reportedRun } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
 
@@ -23,6 +24,8 @@ export const resumeRun = {
     const run = await ownRun(runId, context);
     // Loaded late: a server that is only asked for its tools does not need it.
     if (isChangeRun(run)) return (await import("./resumed-change.ts")).resumeChange(run, confirmation, context);
-    return reportWhenAtRest((await context.runs.resume(runId)) ?? run, context);
+    const resumed = (await context.runs.resume(runId)) ?? run;
+    await followRun(resumed, context);
+    return reportedRun(resumed, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -6,7 +6,6 @@ import { amount } from "../../platform/thousands.ts";
 import { effectSentence } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
-import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
@@ -15,7 +14,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type Unde
 import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { decideApprovalOnPage, nobodyCame } from "../writing/confirmation/on-page.ts";
+import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
@@ -159,10 +158,7 @@ async function askedAgain(
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
         ...{ name: runId, effect },
         after: (approval) => reportGoneOn(approval, runId, context),
-        otherwise: () => {
-          if (context.confirm === "strict") throw nobodyCame(effect);
-          return token([NOBODY_CAME_HINT]);
-        },
+        otherwise: async () => tokenInstead(effect, context, (hint) => token([hint])),
       },
       context,
     );
@@ -183,11 +179,7 @@ async function askedAgain(
           ],
         }),
       token: () => token(),
-      refusal: () =>
-        new ToolError(
-          `this needs a person's yes, and this client cannot ask one. ${effect}`,
-          context.page?.remedy ?? STRICT_REMEDY,
-        ),
+      told: () => effect,
     },
     context,
   );

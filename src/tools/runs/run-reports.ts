@@ -7,10 +7,10 @@ import type { AskedOrDeclined } from "../../render/asked.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
-import { savedAnswer } from "../../render/changes/saved-run.ts";
 import { suiteReportUri } from "../../render/events/suite-reading.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { declinedNote, staleNote } from "../../render/page-words.ts";
+import { savedText } from "../../render/reading.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
@@ -38,20 +38,13 @@ export async function ownRun(
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 
-/** Waits for a run to rest, but no longer than a call may take, and reports it. */
-export async function reportWhenAtRest(
-  run: Run,
-  context: ToolContext,
-  nextSteps: readonly string[] = [],
-): Promise<ToolAnswer> {
-  await followRun(run, context);
-  return reportedRun(run, context, nextSteps);
-}
-
 /** Who agreed to it anew, where a run was taken up again. */
 type AskedAnew = Pick<ReportedRun, "asked" | "tellsAsked">;
 
-/** The same for a write, whose answer names the runs that were cut short before. */
+/**
+ * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
+ * short before.
+ */
 export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
@@ -61,10 +54,7 @@ export async function reportRun(
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   await followRun(run, context);
   const steps = [...nextSteps, ...wayBackSteps(run, context), ...(await interruptedHints(context, run.header.runId))];
-  return reportedRun(run, context, steps, {
-    ...more,
-    withTotals: true,
-  });
+  return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
 /** The report about a run as it stands. */
@@ -75,11 +65,21 @@ export async function reportedRun(
   { withTotals = false, ...more }: AskedAnew & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
   if (isEventRun(run)) return eventRunReport(run, context, nextSteps);
-  if (isSaveRun(run) && run.state.saved !== undefined) return savedAnswer(run, run.state.saved, context);
+  const saved = savedAnswer(run, context);
+  if (saved !== undefined) return saved;
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
   const report = await reportOf(run, context);
   const notes = [...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps, notes });
+}
+
+/** What a run saved, as data and in words; undefined where it saved nothing yet, or is no run that saves. */
+export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
+  if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
+  const { runId, call } = run.header;
+  const { saved } = run.state;
+  const structured = { environment, runId, tool: call.tool, status: run.status(), ...saved };
+  return { structured, text: savedText(saved), isError: false };
 }
 
 /** Failures that tell of a limit. */

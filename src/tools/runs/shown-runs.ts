@@ -4,49 +4,55 @@ import { isChangeRun } from "../../changes/change-run.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine, shortened } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
-import { savedAnswer } from "../../render/changes/saved-run.ts";
 import type { ToldFailure } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
-import { changedAt, type OUTCOMES } from "../../runs/outcome.ts";
+import { changedAt, type Standing } from "../../runs/outcome.ts";
 import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
-import { isSaveRun } from "../../saves/save-runs.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
+import { waitsForDecision } from "../writing/confirmation/deciding.ts";
 import { restOrTime } from "../writing/follow-run.ts";
-import { ownRun, reportOf } from "./run-reports.ts";
+import { ownRun, reportOf, savedAnswer } from "./run-reports.ts";
 import { wayBackOf } from "./way-back-note.ts";
 
-/** Which of the recent runs are listed. */
-export interface ListQuery {
-  readonly status: RunStatus | undefined;
-  readonly tool: string | undefined;
-  readonly targetingId: string | undefined;
+/** Which runs are listed. */
+interface ListAsked {
+  readonly status?: RunStatus | undefined;
+  readonly tool?: string | undefined;
+  readonly targetingId?: string | undefined;
 }
 
-/** What of a run is shown. */
-export interface RunQuery {
-  readonly runId: string;
-  /** What is for the list of runs, and wrong beside `runId`. */
-  readonly ofList: ListQuery;
-  readonly outcome: (typeof OUTCOMES)[number] | "pending" | undefined;
-  readonly given: boolean;
-  readonly limit: number | undefined;
-  readonly cursor: string | undefined;
-  readonly waitMs: number | undefined;
+/** What of the runs is shown, or what of one of them. */
+interface PageAsked {
+  readonly outcome?: Standing | undefined;
+  readonly given?: boolean | undefined;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+  readonly waitMs?: number | undefined;
 }
 
-/** One run with a page of its items. Throws a ToolError where there is none, or an argument does not fit. */
-export async function showRun(query: RunQuery, context: ToolContext): Promise<ToolAnswer> {
-  const { runId, outcome, given } = query;
-  const strange = Object.entries(query.ofList).find(([, value]) => value !== undefined)?.[0];
-  if (strange !== undefined) {
-    throw new ToolError(
-      `${strange} and runId were both given, but ${strange} is for the list of runs`,
-      "Give one of them. outcome chooses among the items of one run.",
-    );
-  }
+/**
+ * One run with a page of its items, or without `runId` the recent runs of the caller. Throws a ToolError where there is
+ * none, for a cursor of something else, and where an argument does not fit.
+ */
+export function shownRuns(
+  { runId, status, tool, targetingId, ...page }: ListAsked & PageAsked & { readonly runId?: string | undefined },
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const ofList = { status, tool, targetingId };
+  if (runId === undefined) return listRuns(ofList, page, context);
+  const strange = Object.entries(ofList).find(([, value]) => value !== undefined)?.[0];
+  if (strange === undefined) return showRun(runId, page, context);
+  throw new ToolError(
+    `${strange} and runId were both given, but ${strange} is for the list of runs`,
+    "Give one of them. outcome chooses among the items of one run.",
+  );
+}
+
+async function showRun(runId: string, query: PageAsked, context: ToolContext): Promise<ToolAnswer> {
+  const { outcome, given = false } = query;
   const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
   if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !given) {
@@ -57,7 +63,8 @@ export async function showRun(query: RunQuery, context: ToolContext): Promise<To
   const asked = given ? { runId, outcome, given } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
-  if (isSaveRun(run) && run.state.saved !== undefined) return savedAnswer(run, run.state.saved, context);
+  const saved = savedAnswer(run, context);
+  if (saved !== undefined) return saved;
   const { state } = run;
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
@@ -91,7 +98,7 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   const restOf = (some: Run): Promise<void> => restOrTime(some, Math.max(0, until - clock.now()), context);
   if (run.status() === "running") await restOf(run);
   let found = run;
-  if (waitsOnPage(run)) {
+  if (waitsForDecision(run)) {
     const { untilDecided } = await import("../writing/confirmation/on-page.ts");
     await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
     found = await goneOn(await ownRun(run.header.runId, context), context);
@@ -104,14 +111,6 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
 async function goneOn(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
-}
-
-function waitsOnPage(run: Run): boolean {
-  return (
-    (isChangeRun(run) || isApproval(run)) &&
-    run.status() === "needs_confirmation" &&
-    run.state.facts.waits !== undefined
-  );
 }
 
 /** A group of failures with its first places only. */
@@ -142,16 +141,13 @@ function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResul
   return body === undefined ? result : { ...place, given: body };
 }
 
-/** The recent runs of the caller, the newest first. Throws a ToolError for a cursor of another list. */
-export async function listRuns(
-  {
-    asked,
-    limit = MOST_SHOWN,
-    cursor,
-  }: { readonly asked: ListQuery; readonly limit: number | undefined; readonly cursor: string | undefined },
+/** The recent runs, the newest first. */
+async function listRuns(
+  asked: ListAsked,
+  { limit = MOST_SHOWN, cursor }: PageAsked,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { environment, memory } = context;
+  const { environment } = context;
   const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
   if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
   const { status, tool, targetingId } = asked;
@@ -160,7 +156,7 @@ export async function listRuns(
     (status === undefined || run.status === status) &&
     (tool === undefined || run.tool === tool) &&
     (targetingId === undefined || run.targetingId === targetingId);
-  const names = new Map((await memory.recent()).map(({ _id, name }) => [_id, name]));
+  const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
   let more = false;
   for await (const run of context.runs.list(context.caller)) {

@@ -4,8 +4,7 @@ import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
-import { optionsOutput } from "./options-output.ts";
-import type { ListForm, OptionsQuery } from "./reads/option-query.ts";
+import type { ListForm, OptionsQuery } from "./reads/asked.ts";
 import { neededTargeting, noting, targetingArguments, ulidArgument } from "./targeting-name.ts";
 
 const MOST_CONTEXT_IDS = 50;
@@ -35,6 +34,20 @@ const input = () =>
       .describe("New .csv or .ndjson file of all Context IDs, for bulk_add_options; .yaml, .json: desired state"),
   });
 
+const output = () =>
+  z.looseObject({
+    environment: z.string(),
+    options: z.array(z.looseObject({})).optional(),
+    total: z.number().optional(),
+    topLevel: z.number().optional(),
+    subOptions: z.number().optional(),
+    complete: z.boolean().optional(),
+    cursor: z.string().optional(),
+    note: z.string().optional(),
+    savedTo: z.string().optional(),
+    counts: z.looseObject({}).optional(),
+  });
+
 /** Lists or finds the options of a targeting. */
 export const listOptions = {
   name: "list_options",
@@ -47,7 +60,7 @@ export const listOptions = {
   effect: "reads",
   idempotent: true,
   input,
-  output: optionsOutput,
+  output,
   async handler({ limit, detail, cursor, saveTo, ...given }, context) {
     const { _id: targetingId, note } = await neededTargeting(given, context);
     const query: OptionsQuery = {
@@ -81,10 +94,7 @@ async function answerOf(
 function wantedContextIds({
   contextId,
   contextIds = [],
-}: {
-  readonly contextId?: string | undefined;
-  readonly contextIds?: readonly string[] | undefined;
-}): readonly string[] | undefined {
+}: Pick<z.output<ReturnType<typeof input>>, "contextId" | "contextIds">): readonly string[] | undefined {
   const all = [...(contextId ? [contextId] : []), ...contextIds].map(trimContextId);
   for (const id of all) {
     if (contextIdProblem(id) === undefined) continue;

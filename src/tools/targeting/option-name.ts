@@ -6,17 +6,12 @@ import { optionRow } from "../../render/reading.ts";
 import { NameIndex } from "../../spec/name-match.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { ToolError } from "../definition.ts";
-
-/** An option that was found by its name, and what is to be said about how. */
-interface NamedOption {
-  readonly _id: string;
-  readonly note?: string;
-}
+import type { FoundByName } from "./targeting-name.ts";
 
 /** Finds options of one targeting by name; its lists are read once. Throws a ToolError with the candidates. */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;
-  return async (name: string): Promise<NamedOption> => {
+  return async (name: string): Promise<FoundByName> => {
     index ??= indexOf(targetingId, api, signal);
     const found = (await index).find(name);
     if (found.kind === "one") {

@@ -32,7 +32,7 @@ export const renameTargetings = {
   async handler({ items, dryRun }, context) {
     const named = await Promise.all(
       items.map(async ({ _id, currentName, name }) => ({
-        ...(await seenTargeting(currentName, context)),
+        ...(currentName !== undefined && (await seenTargeting(currentName, context))),
         ...(_id && { _id }),
         name,
       })),

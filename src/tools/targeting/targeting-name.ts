@@ -17,10 +17,10 @@ export interface TargetingReference {
   readonly targetingName?: string | undefined;
 }
 
-/** A targeting that was found, and what is to be said about how. */
-export interface FoundTargeting {
+/** A targeting or an option that was found, and what is to be said about how. */
+export interface FoundByName {
   readonly _id: string;
-  readonly note?: string;
+  readonly note?: string | undefined;
 }
 
 /**
@@ -30,7 +30,7 @@ export interface FoundTargeting {
 export async function findTargeting(
   { targetingId, targetingName }: TargetingReference,
   { memory }: Pick<ToolContext, "memory">,
-): Promise<FoundTargeting | undefined> {
+): Promise<FoundByName | undefined> {
   if (targetingId && targetingName) {
     throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
   }
@@ -58,23 +58,14 @@ export async function findTargeting(
 export async function neededTargeting(
   reference: TargetingReference,
   context: Pick<ToolContext, "memory">,
-): Promise<FoundTargeting> {
+): Promise<FoundByName> {
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;
   throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
 }
 
 /** The targeting that an item names: an unknown or ambiguous name fails that item alone, with candidates. */
-export async function seenTargeting(name: string, context: Pick<ToolContext, "memory">): Promise<NamedTargeting>;
-export async function seenTargeting(
-  name: string | undefined,
-  context: Pick<ToolContext, "memory">,
-): Promise<NamedTargeting | undefined>;
-export async function seenTargeting(
-  name: string | undefined,
-  { memory }: Pick<ToolContext, "memory">,
-): Promise<NamedTargeting | undefined> {
-  if (name === undefined) return undefined;
+export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
   const { candidates } = found;

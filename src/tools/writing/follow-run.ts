@@ -34,17 +34,24 @@ function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolConte
 }
 
 /** Resolves when the work has ended, or when a call has taken as long as it may. Rejects as the work does. */
-export async function atMostOneWait(work: Promise<unknown>, context: ToolContext): Promise<void> {
+export function atMostOneWait(work: Promise<unknown>, context: ToolContext): Promise<void> {
+  return endOrTime(work, timeLeft(context), context);
+}
+
+/** Resolves when the work has ended, after so many milliseconds, or when `gaveUp` is aborted. Rejects as the work does. */
+async function endOrTime(
+  work: Promise<unknown>,
+  ms: number,
+  { clock }: Pick<ToolContext, "clock">,
+  gaveUp?: AbortSignal,
+): Promise<void> {
   const timer = new AbortController();
-  const wait = async (): Promise<void> => {
-    try {
-      await context.clock.sleep(timeLeft(context), timer.signal);
-    } catch (thrown) {
-      if (!timer.signal.aborted) throw thrown;
-    }
-  };
+  const signal = gaveUp === undefined ? timer.signal : AbortSignal.any([timer.signal, gaveUp]);
+  const time = clock.sleep(ms, signal).catch((thrown: unknown) => {
+    if (!signal.aborted) throw thrown;
+  });
   try {
-    await Promise.race([work, wait()]);
+    await Promise.race([work, time]);
   } finally {
     timer.abort();
   }
@@ -56,12 +63,6 @@ export async function restOrTime(
   ms: number,
   context: ToolContext,
 ): Promise<void> {
-  const { clock, signal } = context;
   const unwatch = tellProgress(run, context);
-  const timer = new AbortController();
-  const over = clock.sleep(ms, AbortSignal.any([timer.signal, signal])).catch((thrown: unknown) => {
-    if (!timer.signal.aborted && !signal.aborted) throw thrown;
-  });
-  await Promise.race([run.rest, over]).finally(unwatch);
-  timer.abort();
+  await endOrTime(run.rest, ms, context, context.signal).finally(unwatch);
 }

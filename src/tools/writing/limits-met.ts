@@ -1,19 +1,15 @@
-import { isApiError, ListError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import type { FullOption, FullTargeting, LimitsMet } from "../../render/changes/limit-notes.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
-import { TookTooLong } from "../within-wait.ts";
+import { gentleReads, unlessItFails } from "./totals.ts";
 
 const OF_OPTIONS = "TARGETING_CATEGORY_LIMIT_EXCEEDED";
 const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** One retry, and none that takes long: the answer can go without it. */
-const GENTLY = { mostTries: 2, timeoutMs: 3000 } as const;
 /** Of more options the Context IDs are not read for the answer alone. */
 const OPTIONS_READ = 3;
 /** The lists of a targeting with more options are not read for the answer alone. */
@@ -24,7 +20,7 @@ const MOST_LISTED = 5000;
  * much is there now. What cannot be read is left out.
  */
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
-  const api = gentle(managementOf(context));
+  const api = gentleReads(context);
   const { signal } = context;
   const { targetingIds, optionIds, isNew, ...where } = whereItStopped(run);
   const options: FullOption[] = [];
@@ -41,16 +37,6 @@ export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<L
     if (found !== undefined) targetings.push(found);
   }
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
-}
-
-/** The same API with reads that give up soon. */
-function gentle(api: ManagementApi): ManagementApi {
-  return {
-    ...api,
-    getTargeting: (id, options) => api.getTargeting(id, { ...options, ...GENTLY }),
-    listOptions: (id, query, options) => api.listOptions(id, query, { ...options, ...GENTLY }),
-    getOption: (id, query, options) => api.getOption(id, query, { ...options, ...GENTLY }),
-  };
 }
 
 /** The first object that a limit stopped, how many before and after it are in, and what is full. */
@@ -110,11 +96,7 @@ function bytesOf(ids: ReadonlySet<string>): number {
 async function fullTargeting(
   api: ManagementApi,
   targetingId: string,
-  {
-    isFull,
-    isProject,
-    signal,
-  }: { readonly isFull: boolean; readonly isProject: boolean; readonly signal: AbortSignal },
+  { isFull, isProject, signal }: Readonly<Record<"isFull" | "isProject", boolean>> & Pick<ToolContext, "signal">,
 ): Promise<FullTargeting> {
   const { _id, name, optionCount } = await api.getTargeting(targetingId, { signal });
   const about = { _id, name, ...(isFull && optionCount !== undefined && { options: optionCount }) };
@@ -127,14 +109,4 @@ async function fullTargeting(
 function targetingOf({ header }: ChangeRun): string | undefined {
   const { input } = header.call;
   return "targetingId" in input ? input.targetingId : undefined;
-}
-
-/** What a read gives; undefined where it fails, or one wait is over. */
-async function unlessItFails<Value>(read: () => Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
-  try {
-    return await read();
-  } catch (thrown) {
-    if (isApiError(thrown) || thrown instanceof ListError || thrown instanceof TookTooLong || signal.aborted) return;
-    throw thrown;
-  }
 }

@@ -1,4 +1,5 @@
 import { isApiError } from "../../api/errors.ts";
+import { aroundReads, type ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
 import { managementOf } from "../apis.ts";
@@ -14,7 +15,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** One retry, and none that takes long: the answer can go without it. */
+/** One retry, and none that takes long. */
 const GENTLY = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
@@ -29,12 +30,26 @@ export async function totalsAfter(
   const isOver = status() !== "running" && status() !== "needs_confirmation";
   const hasChanged = state.counts().succeeded > 0;
   if (targetingId === undefined || !isOver || !hasChanged || !OPTION_TOOLS.has(header.call.tool)) return undefined;
+  const { signal } = context;
+  const read = () => gentleReads(context).getTargeting(targetingId, { signal });
+  const { name, optionCount } = (await unlessItFails(read, context)) ?? {};
+  return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
+}
+
+/** The management API with reads that give up soon, for what an answer can go without. */
+export function gentleReads(context: ToolContext): ManagementApi {
+  return aroundReads(managementOf(context), (read, options) => read({ ...options, ...GENTLY }));
+}
+
+/** What such a read gives; undefined where it fails, or one wait is over. */
+export async function unlessItFails<Value>(
+  read: () => Promise<Value>,
+  { signal }: ToolContext,
+): Promise<Value | undefined> {
   try {
-    const read = { signal: context.signal, ...GENTLY };
-    const { name, optionCount } = await managementOf(context).getTargeting(targetingId, read);
-    return optionCount === undefined ? undefined : { targetingId, name, optionCount };
+    return await read();
   } catch (thrown) {
-    if (isApiError(thrown) || thrown instanceof TookTooLong || context.signal.aborted) return undefined;
+    if (isApiError(thrown) || thrown instanceof TookTooLong || signal.aborted) return undefined;
     throw thrown;
   }
 }

@@ -9,7 +9,6 @@ import { isGoing, type Planning } from "../../changes/planning.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
-import { NOBODY_CAME_HINT, STRICT_REMEDY } from "../../render/page-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
@@ -17,7 +16,7 @@ import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
 import { startAgreed } from "./confirmation/deciding.ts";
-import { askLater, decideOnPage, nobodyCame } from "./confirmation/on-page.ts";
+import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
 import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
@@ -92,10 +91,9 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
       onPage: () =>
-        decideOnPage(given, plan, { changes, context }, async (header) => {
-          if (context.confirm === "strict") throw nobodyCame(effectText(plan.losses));
-          return needsYes(header, plan, context, [...hints, NOBODY_CAME_HINT]);
-        }),
+        decideOnPage(given, plan, { changes, context }, async (header) =>
+          tokenInstead(effectText(plan.losses), context, (hint) => needsYes(header, plan, context, [...hints, hint])),
+        ),
       start: async (asked, more) => {
         plan.askedBy(asked);
         const start = (header: ChangeHeader) =>
@@ -106,11 +104,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       declined: () => ({ outcome: notDone(call, plan, context) }),
       token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),
-      refusal: () =>
-        new ToolError(
-          `this needs a person's yes, and this client cannot ask one. ${effectText(plan.losses)}`,
-          context.page?.remedy ?? STRICT_REMEDY,
-        ),
+      told: () => effectText(plan.losses),
     },
     context,
   );

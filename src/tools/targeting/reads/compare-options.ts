@@ -2,13 +2,14 @@ import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
 import { readOptionContents } from "../../../reading/option-contents.ts";
 import { shown } from "../../../render/fence.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../../render/page.ts";
-import { type ContextList, comparedText, optionRow } from "../../../render/reading.ts";
+import { rowsThatFit, writeCursor } from "../../../render/page.ts";
+import { comparedText, optionRow } from "../../../render/reading.ts";
+import { known } from "../../../render/row.ts";
 import { isUlid } from "../../../spec/ulid.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { optionsNamed } from "../option-name.ts";
-import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
+import { type AskedOption, type PageAsked, placeOf } from "./asked.ts";
 
 /**
  * The option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError where a name is
@@ -27,11 +28,8 @@ export async function otherOption(
 }
 
 const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
-const place = z.strictObject({
-  onlyHere: z.int().min(0),
-  onlyThere: z.int().min(0),
-  shared: z.int().min(0),
-});
+type Kind = (typeof KINDS)[number];
+const place = z.record(z.enum(KINDS), z.int().min(0));
 
 /**
  * What two options share and what only one of them holds: the numbers, and of the Context IDs as many as the page holds,
@@ -45,8 +43,7 @@ export async function compareOptions(
   { environment, signal }: ToolContext,
 ): Promise<ToolAnswer> {
   const query = { optionId, otherId };
-  const from = given ? readCursor(given, query, place) : { onlyHere: 0, onlyThere: 0, shared: 0 };
-  if (from === undefined) throw strangeCursor();
+  const from = placeOf("option", given, query, { schema: place, beginning: ofEach(() => 0) });
   const [here, there] = await Promise.all([
     readOptionContents(api, optionId, signal),
     readOptionContents(api, otherId, signal),
@@ -60,42 +57,29 @@ export async function compareOptions(
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
   // In turn, so that a page shows some of each kind.
   const rest = inTurn(KINDS.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
-  const shownIds = rest.slice(
-    0,
-    rowsThatFit(
-      rest.map(({ id }) => id),
-      shown,
-      [row, other, row, other],
-    ),
-  );
-  const of = (kind: (typeof KINDS)[number]): ContextList => ({
+  const ids = rest.map(({ id }) => id);
+  const page = rest.slice(0, rowsThatFit(ids, shown, [row, other, row, other]));
+  const { shared, onlyHere, onlyThere } = ofEach((kind) => ({
     total: all[kind].length,
-    contexts: shownIds.flatMap((each) => (each.kind === kind ? [each.id] : [])),
-  });
-  const lists = { shared: of("shared"), onlyHere: of("onlyHere"), onlyThere: of("onlyThere") };
-  const behind = {
-    onlyHere: from.onlyHere + lists.onlyHere.contexts.length,
-    onlyThere: from.onlyThere + lists.onlyThere.contexts.length,
-    shared: from.shared + lists.shared.contexts.length,
-  };
+    contexts: page.flatMap((each) => (each.kind === kind ? [each.id] : [])),
+  }));
+  const lists = { shared, onlyHere, onlyThere };
+  const behind = ofEach((kind) => from[kind] + lists[kind].contexts.length);
   const hasMore = KINDS.some((kind) => behind[kind] < all[kind].length);
   const cursor = hasMore ? writeCursor(query, behind) : undefined;
   const note =
-    hasMore && shownIds.length < rest.length
-      ? `This page ends after ${shownIds.length} of ${limit} Context IDs, since an answer holds no more.`
+    hasMore && page.length < rest.length
+      ? `This page ends after ${page.length} of ${limit} Context IDs, since an answer holds no more.`
       : undefined;
   return {
-    structured: {
-      environment,
-      option: row,
-      other,
-      ...lists,
-      ...(note !== undefined && { note }),
-      ...(cursor !== undefined && { cursor }),
-    },
+    structured: known({ environment, option: row, other, ...lists, note, cursor }),
     text: comparedText({ row, other, ...lists, note, cursor }),
     isError: false,
   };
+}
+
+function ofEach<Value>(value: (kind: Kind) => Value): Readonly<Record<Kind, Value>> {
+  return { onlyHere: value("onlyHere"), onlyThere: value("onlyThere"), shared: value("shared") };
 }
 
 /** The entries of several lists: the first of each, then the second of each, and so on. */

@@ -1,15 +1,16 @@
 import * as z from "zod";
 import { isApiError, ListError } from "../../../api/errors.ts";
 import type { ManagementApi } from "../../../api/management.ts";
+import type { Hit } from "../../../reading/option-scan.ts";
+import type { WalkPosition } from "../../../reading/option-walk.ts";
 import { isLastPage } from "../../../reading/pages.ts";
 import { sideBySide } from "../../../reading/side-by-side.ts";
 import { shown } from "../../../render/fence.ts";
-import { readCursor } from "../../../render/page.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
+import { type ListForm, type OptionsQuery, placeOf } from "./asked.ts";
 import { optionsAnswer, type Part, rowsOf } from "./option-page.ts";
-import { type ListForm, type OptionsQuery, strangeCursor } from "./option-query.ts";
 import { type Counted, searchOptions } from "./option-search.ts";
 import { sortedPart } from "./option-sort.ts";
 
@@ -45,16 +46,9 @@ export async function listedOptions(query: OptionsQuery, form: ListForm, context
     return optionsAnswer(query, part, rowsOf(part.hits, { detail: form.detail, contexts, groupName: name }), context);
   };
   if (sortBy !== undefined) return show(sortedPart({ ...query, sortBy }, form, api, context));
-  const from = startOf(form.cursor, query);
+  const from = placeOf("list", form.cursor, query, { schema: position, beginning: { top: 0 } });
   const isWalk = query.all ?? query.empty ?? query.search ?? query.contextIds;
   return show((isWalk === undefined ? pageOf : scanned)(query, from, { form, api, context }));
-}
-
-function startOf(cursor: string | undefined, query: OptionsQuery): Position {
-  if (!cursor) return { top: 0 };
-  const start = readCursor(cursor, query, position);
-  if (start !== undefined) return start;
-  throw strangeCursor();
 }
 
 /** What reading a page needs beside the question. */
@@ -103,8 +97,13 @@ function endOf(id: string): string {
 
 /** The name of a group; undefined where it cannot be read, since the list says what matters. */
 async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal): Promise<string | undefined> {
+  return (await unlessItFails(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
+}
+
+/** What a read gives; undefined where it fails. */
+async function unlessItFails<Value>(read: Promise<Value>): Promise<Value | undefined> {
   try {
-    return (await api.getOption(groupId, { limit: 1 }, { signal })).option.name;
+    return await read;
   } catch (thrown) {
     if (isApiError(thrown)) return undefined;
     throw thrown;
@@ -114,12 +113,10 @@ async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal):
 /** Options that were looked for, sub-options included. */
 async function scanned(query: OptionsQuery, from: Position, reading: Reading): Promise<Part<Position>> {
   const { form, api, context } = reading;
-  const { targetingId, parent } = query;
   const [topLevel = 0, subOptions = 0, found = 0] = from.before ?? [];
   const { hits, counted, next, stopped } = await searchOptions(api, context, {
-    walk: { targetingId, parent, signal: context.signal },
+    query,
     from,
-    wanted: query,
     most: form.limit,
     countsAll: query.empty === true && query.contextIds === undefined && from.whole === undefined,
     counted: { topLevel, subOptions, found },
@@ -127,9 +124,9 @@ async function scanned(query: OptionsQuery, from: Position, reading: Reading): P
   });
   const whole = next === undefined && !stopped ? tupleOf(counted) : from.whole;
   const isFull = hits.length >= form.limit;
-  const at = (place: { readonly top: number; readonly inside?: number | undefined }, before: Counted): Position => ({
-    top: place.top,
-    ...(place.inside !== undefined && { inside: place.inside }),
+  const at = ({ top, inside }: WalkPosition, before: Counted): Position => ({
+    top,
+    ...(inside !== undefined && { inside }),
     before: tupleOf(before),
     ...(whole !== undefined && { whole }),
   });
@@ -154,18 +151,14 @@ function tupleOf({ topLevel, subOptions, found }: Counted): [number, number, num
 
 function noteOf(
   { contextIds = [] }: OptionsQuery,
-  told: {
-    readonly stopped: boolean;
-    readonly isWhole: boolean;
-    readonly hits: readonly { matched?: readonly string[] }[];
-  },
+  { stopped, isWhole, hits }: Readonly<Record<"stopped" | "isWhole", boolean>> & { readonly hits: readonly Hit[] },
 ): string | undefined {
-  if (told.stopped) {
+  if (stopped) {
     return "One wait has passed; the options behind this point were not looked at yet. The cursor goes on.";
   }
-  const held = new Set(told.hits.flatMap(({ matched = [] }) => matched));
+  const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));
-  if (!told.isWhole || nowhere.length === 0) return undefined;
+  if (!isWhole || nowhere.length === 0) return undefined;
   const some = nowhere.slice(0, 20).map(shown).join(", ");
   const list = nowhere.some((id) => id.includes(",")) ? " A list of several is an array: contextIds." : "";
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
@@ -182,12 +175,8 @@ async function firstContextIds<P>(
     source: () => hits.slice(0, MOST_ROWS),
     map: async ({ step: { option } }, within) => {
       if (option.contextCount === 0) return [];
-      try {
-        return (await api.getOption(option._id, { limit: FIRST_CONTEXT_IDS }, { signal: within })).contexts;
-      } catch (thrown) {
-        if (isApiError(thrown)) return undefined;
-        throw thrown;
-      }
+      const query = { limit: FIRST_CONTEXT_IDS };
+      return (await unlessItFails(api.getOption(option._id, query, { signal: within })))?.contexts;
     },
     signal,
     pace: api.pace,

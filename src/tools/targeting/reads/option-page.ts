@@ -2,6 +2,7 @@ import type { Hit } from "../../../reading/option-scan.ts";
 import { type BriefList, briefList, listLines, type OptionRow } from "../../../render/option-lines.ts";
 import { rowsThatFit, tokensOf, writeCursor } from "../../../render/page.ts";
 import { type OptionsTotals, optionRow, optionsText } from "../../../render/reading.ts";
+import { known } from "../../../render/row.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
 
@@ -50,7 +51,7 @@ export function optionsAnswer<Position>(
   const { total, topLevel, subOptions, scanned, complete } = part;
   const counts = { total, topLevel, subOptions, scanned, complete };
   const answer = (rows: readonly OptionRow[], { cursor, note, brief }: Around): ToolAnswer => ({
-    structured: { environment, options: rows, ...told({ ...counts, cursor, note }) },
+    structured: known({ environment, options: rows, ...counts, cursor, note }),
     text: optionsText({ rows, ...counts, note, cursor, brief, isFiltered }),
     isError: false,
   });
@@ -84,8 +85,4 @@ const MOST_IN_BRIEF = 150;
 
 function fullNote(shown: number, wanted: number): string {
   return `Full page: ${shown} of ${wanted}.`;
-}
-
-function told(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

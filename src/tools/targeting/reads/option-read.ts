@@ -1,16 +1,17 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
 import { shown } from "../../../render/fence.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../../../render/page.ts";
+import { rowsThatFit, writeCursor } from "../../../render/page.ts";
 import { optionRow, optionText } from "../../../render/reading.ts";
+import { known } from "../../../render/row.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { optionsNamed } from "../option-name.ts";
 import { findTargeting, noting, type TargetingReference, ulidArgument } from "../targeting-name.ts";
+import { type AskedOption, type PageAsked, placeOf } from "./asked.ts";
 import { compareOptions, otherOption } from "./compare-options.ts";
-import { type AskedOption, type PageAsked, strangeCursor } from "./option-asked.ts";
 import { savedContexts } from "./saved-read.ts";
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
@@ -71,28 +72,20 @@ async function pageOf(
   { environment, signal }: ToolContext,
 ): Promise<ToolAnswer> {
   const query = { optionId };
-  const offset = given ? readCursor(given, query, position) : 0;
-  if (offset === undefined) throw strangeCursor();
+  const offset = placeOf("option", given, query, { schema: position, beginning: 0 });
   const { option, contexts: page } = await api.getOption(optionId, { limit, offset }, { signal });
   const row = optionRow(option, "detailed");
   const contexts = page.slice(0, rowsThatFit(page, shown, [row, row]));
   const end = offset + contexts.length;
   const total = option.contextCount ?? offset + page.length;
-  const hasMore = contexts.length > 0 && (end < total || contexts.length < page.length);
-  const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, end) : undefined;
   const isShort = contexts.length < page.length;
+  const hasMore = contexts.length > 0 && (end < total || isShort);
+  const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, end) : undefined;
   const note = isShort
     ? `This page ends after ${contexts.length} of ${limit}, since an answer holds no more.`
     : undefined;
   return {
-    structured: {
-      environment,
-      option: row,
-      contexts,
-      total,
-      ...(note !== undefined && { note }),
-      ...(cursor !== undefined && { cursor }),
-    },
+    structured: known({ environment, option: row, contexts, total, note, cursor }),
     text: optionText({ row, contexts, total, note, cursor }),
     isError: false,
   };

@@ -1,9 +1,10 @@
 import type { ManagementApi } from "../../../api/management.ts";
-import { type Hit, scanOptions, type Wanted } from "../../../reading/option-scan.ts";
-import type { Walk, Walked, WalkPosition } from "../../../reading/option-walk.ts";
+import { type Hit, scanOptions } from "../../../reading/option-scan.ts";
+import type { Walked, WalkPosition } from "../../../reading/option-walk.ts";
 import { steadily } from "../../../reading/pages.ts";
 import { type ToolContext, timeLeft } from "../../context.ts";
 import { TookTooLong } from "../../within-wait.ts";
+import type { OptionsQuery } from "./asked.ts";
 
 /** How many options were looked at, of which kind, and how many of them were looked for. */
 export interface Counted extends Walked {
@@ -16,7 +17,7 @@ export interface FoundOption extends Hit {
 }
 
 /** What was found, in the order of the walk; `next` is absent when the walk reached its end. */
-export interface Found {
+interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
   readonly next: WalkPosition | undefined;
@@ -25,45 +26,44 @@ export interface Found {
 }
 
 /** What is looked for, from where, and how much of it is wanted. */
-export interface SearchJob {
-  readonly walk: Walk;
+interface SearchJob {
+  readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  readonly wanted: Wanted;
   /** How many options are given; the walk ends with the last of them, unless all are to be counted. */
   readonly most: number;
   readonly countsAll?: boolean;
   /** What was counted before `from`. */
-  readonly counted?: Counted | undefined;
-  readonly fresh?: boolean | undefined;
+  readonly counted: Counted;
+  readonly fresh: boolean | undefined;
 }
-
-const NOTHING: Counted = { topLevel: 0, subOptions: 0, found: 0 };
 
 /**
  * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed; anew where a
  * list shifted meanwhile. Throws ApiErrors.
  */
-export function searchOptions(api: ManagementApi, context: ToolContext, job: SearchJob): Promise<Found> {
-  const { clock, contents: store } = context;
+export function searchOptions(
+  api: ManagementApi,
+  context: ToolContext,
+  { query, from, most, countsAll = false, counted: before, fresh }: SearchJob,
+): Promise<Found> {
+  const { clock, signal, contents: store } = context;
+  const { targetingId, parent } = query;
   const end = clock.now() + timeLeft(context);
-  return steadily(async (walk) => {
-    const { wanted, from, fresh, most, countsAll = false } = job;
+  return steadily(async (mayChange) => {
     const hits: FoundOption[] = [];
-    const before = job.counted ?? NOTHING;
     let counted = before;
     let next: WalkPosition | undefined;
-    const scan = scanOptions(api, { walk: { ...job.walk, ...walk }, from, wanted, contents: { store, fresh } });
+    const walk = { targetingId, parent, signal, ...mayChange };
+    const scan = scanOptions(api, { walk, from, wanted: query, contents: { store, fresh } });
     try {
-      for await (const {
-        from: { walked, next: behind },
-        value,
-      } of scan) {
+      for await (const { from: step, value } of scan) {
+        const { walked } = step;
         counted = {
           topLevel: before.topLevel + walked.topLevel,
           subOptions: before.subOptions + walked.subOptions,
           found: counted.found + (value === undefined ? 0 : 1),
         };
-        next = behind;
+        next = step.next;
         if (value !== undefined && hits.length < most) hits.push({ ...value, counted });
         if (hits.length >= most && !countsAll) return { hits, counted, next, stopped: false };
         if (clock.now() >= end) return { hits, counted, next, stopped: true };

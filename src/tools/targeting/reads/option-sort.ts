@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
-import { readCursor } from "../../../render/page.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
 import type { ToolContext } from "../../context.ts";
+import { type ListForm, type OptionsQuery, placeOf } from "./asked.ts";
 import type { Part } from "./option-page.ts";
-import { type ListForm, type OptionsQuery, strangeCursor } from "./option-query.ts";
 import { type FoundOption, searchOptions } from "./option-search.ts";
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
@@ -53,18 +52,16 @@ export async function sortedPart(
   api: ManagementApi,
   context: ToolContext,
 ): Promise<Part<Place>> {
-  const { targetingId, parent, sortBy } = query;
-  const start: Place | undefined = cursor ? readCursor(cursor, query, place) : {};
-  if (start === undefined) throw strangeCursor();
+  const { sortBy } = query;
+  const start = placeOf("list", cursor, query, { schema: place, beginning: {} });
   const { after } = start;
   const keptAs = (id: string): string => JSON.stringify([context.caller, id]);
   const kept = start.scan && begun.get(keptAs(start.scan.id));
   const scan = kept === undefined ? undefined : start.scan;
   const [top, sub, before] = scan?.counted ?? [0, 0, 0];
   const found = await searchOptions(api, context, {
-    walk: { targetingId, parent, signal: context.signal },
+    query,
     from: { top: scan?.top ?? 0, inside: scan?.inside },
-    wanted: query,
     most: Number.POSITIVE_INFINITY,
     counted: { topLevel: top, subOptions: sub, found: before },
     fresh,

@@ -7,8 +7,7 @@ import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportedRun } from "../../runs/run-reports.ts";
 import { followRun } from "../../writing/follow-run.ts";
-import type { AskedOption } from "./option-asked.ts";
-import type { OptionsQuery } from "./option-query.ts";
+import type { AskedOption, OptionsQuery } from "./asked.ts";
 
 /**
  * Saves the options that are asked for to a file, as a run: what takes longer than one wait goes on behind the answer.

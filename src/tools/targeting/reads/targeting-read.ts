@@ -21,7 +21,7 @@ export async function readTargeting(
   const candidates = await withPart(reference, context);
   if (candidates !== undefined) return candidates;
   const found = await findTargeting(reference, context);
-  if (found === undefined) return seenBefore(context);
+  if (found === undefined) return listed(await context.memory.recent(), seenText, context);
   return noting(found.note, await readOne(found._id, counting, context));
 }
 
@@ -50,16 +50,6 @@ async function readOne(
   }
 }
 
-async function seenBefore({ environment, memory }: ToolContext): Promise<ToolAnswer> {
-  const all = await memory.recent();
-  const { seen, lines, omitted } = fitting(all);
-  return {
-    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: seenText(lines, omitted),
-    isError: false,
-  };
-}
-
 /** The targetings whose names have the given one as a part, where none has it as its name. */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
@@ -67,21 +57,17 @@ async function withPart(
 ): Promise<ToolAnswer | undefined> {
   if (targetingId || !targetingName || (await memory.resolve(targetingName)).kind !== "unknown") return undefined;
   const part = folded(targetingName);
-  const { seen, lines, omitted } = fitting((await memory.recent()).filter(({ name }) => folded(name).includes(part)));
-  if (seen.length === 0) return undefined;
-  return {
-    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: candidatesText(targetingName, lines, omitted),
-    isError: false,
-  };
+  const having = (await memory.recent()).filter(({ name }) => folded(name).includes(part));
+  if (having.length === 0) return undefined;
+  return listed(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
 }
 
-/** The first of these targetings, as many as fit an answer, and the line of each. */
-function fitting(all: readonly SeenTargeting[]): {
-  readonly seen: readonly SeenTargeting[];
-  readonly lines: readonly string[];
-  readonly omitted: number;
-} {
+/** The first of these targetings, as many as fit an answer; `textOf` makes its text of their lines. */
+function listed(
+  all: readonly SeenTargeting[],
+  textOf: (lines: readonly string[], omitted: number) => string,
+  { environment }: Pick<ToolContext, "environment">,
+): ToolAnswer {
   const lines = new Map<SeenTargeting, string>();
   const lineOf = (targeting: SeenTargeting): string => {
     const line = lines.get(targeting) ?? seenLine(targeting);
@@ -89,5 +75,10 @@ function fitting(all: readonly SeenTargeting[]): {
     return line;
   };
   const seen = all.slice(0, rowsThatFit(all, lineOf));
-  return { seen, lines: seen.map(lineOf), omitted: all.length - seen.length };
+  const omitted = all.length - seen.length;
+  return {
+    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
+    text: textOf(seen.map(lineOf), omitted),
+    isError: false,
+  };
 }

@@ -3,11 +3,11 @@ import type { ManagementApi } from "../../../api/management.ts";
 import { isEmpty } from "../../../reading/option-scan.ts";
 import { type WalkPosition, walkOptions } from "../../../reading/option-walk.ts";
 import { steadily } from "../../../reading/pages.ts";
-import { readCursor, writeCursor } from "../../../render/page.ts";
+import { writeCursor } from "../../../render/page.ts";
 import type { TargetingSummary } from "../../../render/reading.ts";
 import { type ToolContext, timeLeft } from "../../context.ts";
 import { TookTooLong } from "../../within-wait.ts";
-import { strangeCursor } from "./option-query.ts";
+import { placeOf } from "./asked.ts";
 
 const counted = z.strictObject({
   topLevel: z.int(),
@@ -40,8 +40,7 @@ export function summaryOf(
   const { clock, signal } = context;
   const end = clock.now() + timeLeft(context);
   const query = { summary: targetingId };
-  const start = given ? readCursor(given, query, place) : { top: 0, counted: NOTHING };
-  if (start === undefined) throw strangeCursor();
+  const start = placeOf("list", given, query, { schema: place, beginning: { top: 0, counted: NOTHING } });
   const before = start.counted;
   const stoppedAt = ({ top, inside }: WalkPosition, counts: typeof before): CountedSoFar => ({
     summary: { ...counts, complete: false },

@@ -1,7 +1,8 @@
 import { askedTwiceHint, changedQuestion } from "../../../render/changes/effect.ts";
+import { STRICT_REMEDY } from "../../../render/page-words.ts";
 import type { Asked } from "../../../runs/outcome.ts";
 import type { ToolContext } from "../../context.ts";
-import type { ToolAnswer, ToolOutcome, ToolQuestion } from "../../definition.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../definition.ts";
 import { readQuestion, writeQuestion } from "./question-token.ts";
 
 /** Something that may need a person's yes, and what follows from each way in which it can be decided. */
@@ -26,8 +27,8 @@ export interface Wish<R> {
   readonly onPage?: () => Promise<R>;
   /** Answers with a token that stands for a later yes. */
   readonly token: () => Promise<R>;
-  /** What a client is told that cannot ask, where a token is not enough. */
-  readonly refusal: () => Error;
+  /** What would happen, for an agent whose client cannot ask, where a token is not enough. */
+  readonly told: () => string;
 }
 
 /** How a wish is decided. */
@@ -52,7 +53,7 @@ export function decisionOn(
 
 /**
  * Goes ahead with a wish, or asks a person first: in the client, and when the server calls again with the reply acts on
- * it. Where something changed since they were asked they are asked anew. Throws the refusal.
+ * it. Where something changed since they were asked they are asked anew. Throws a ToolError where nobody can be asked.
  */
 export async function decided<R>(
   wish: Wish<R>,
@@ -64,13 +65,13 @@ export async function decided<R>(
   switch (decisionOn(wish.needsYes, wish.onPage === undefined ? others : context)) {
     case "start":
       return wish.start("not_needed", []);
-    case "page":
-      if (wish.onPage !== undefined) return wish.onPage();
-      throw wish.refusal();
     case "token":
       return wish.token();
+    case "page":
+      if (wish.onPage !== undefined) return wish.onPage();
+      throw cannotAsk(wish, context);
     case "refuse":
-      throw wish.refusal();
+      throw cannotAsk(wish, context);
     case "ask": {
       if (reply === undefined) return question(wish);
       if (!reply.accepted) return wish.declined();
@@ -80,6 +81,13 @@ export async function decided<R>(
       return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
     }
   }
+}
+
+function cannotAsk({ told }: Pick<Wish<unknown>, "told">, { page }: Pick<ToolContext, "page">): ToolError {
+  return new ToolError(
+    `this needs a person's yes, and this client cannot ask one. ${told()}`,
+    page?.remedy ?? STRICT_REMEDY,
+  );
 }
 
 /** The question to a person; `changed` says what has changed since they were asked the last time. */

@@ -3,19 +3,12 @@ import type { ToolContext } from "../../context.ts";
 import { ToolError } from "../../definition.ts";
 import { type Agreement, type Confirmation, openConfirmation, sealConfirmation } from "./confirmation-seal.ts";
 
-/** What stands for a person's yes that is still to come, in the form that answers have. */
-export interface AskedFor {
-  readonly token: string;
-  readonly effect: string;
-  readonly expiresAt: string;
-}
-
-/** Seals what a person is to agree to; `effect` says what it is. */
+/** Seals what a person is to agree to, in the form that answers have; `effect` says what it is. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
   { clock, sealKey, caller }: ToolContext,
-): Promise<AskedFor> {
+) {
   const expiresAt = Math.floor((clock.now() + CONFIRMATION_MS) / 1000) * 1000;
   const token = sealConfirmation(await sealKey(), { ...planned, caller, expiresAt });
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };

@@ -37,16 +37,19 @@ export async function waitingOfAnyKind(
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
 ): Promise<ChangeRun | ApprovalRun | undefined> {
   const run = await runs.find(runId);
-  if (run === undefined || run.status() !== "needs_confirmation" || !(isChangeRun(run) || isApproval(run)))
-    return undefined;
-  if (run.state.facts.waits === undefined) return undefined;
+  if (run === undefined || !waitsForDecision(run)) return undefined;
   return (await endedWhereTooLate(run, { runs, clock })) === run ? run : undefined;
+}
+
+/** Whether a run waits for a person's decision in a view or on the page. */
+export function waitsForDecision(run: Run): run is ChangeRun | ApprovalRun {
+  const isOne = (isChangeRun(run) || isApproval(run)) && run.status() === "needs_confirmation";
+  return isOne && run.state.facts.waits !== undefined;
 }
 
 /** The same run; one that nobody decided on in time is ended first. */
 export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
-  if (run.status() !== "needs_confirmation" || !(isChangeRun(run) || isApproval(run))) return run;
-  const { waits } = run.state.facts;
+  const waits = waitsForDecision(run) ? run.state.facts.waits : undefined;
   if (waits === undefined || waits.until > clock.now()) return run;
   const { runId } = run.header;
   const reason = ownReason("NOT_DECIDED");

@@ -4,7 +4,7 @@ import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
-import { NOBODY_CAME, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
+import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
 import type { Run, ToolCall } from "../../../runs/kind.ts";
 import type { ToolContext } from "../../context.ts";
@@ -15,9 +15,14 @@ import type { Given } from "../planned.ts";
 import { waitingRun } from "./deciding.ts";
 import { decisionFor } from "./in-view.ts";
 
-/** Where a person's yes is needed and nobody came to the page. */
-export function nobodyCame(effect: string): ToolError {
-  return new ToolError(`this needs a person's yes, and nobody came to the page. ${effect}`, NOBODY_CAME);
+/** Answers with a token where nobody came to the page. Throws a ToolError where that is not enough. */
+export function tokenInstead(
+  effect: string,
+  { confirm }: Pick<ToolContext, "confirm">,
+  token: (hint: string) => Promise<ToolAnswer>,
+): Promise<ToolAnswer> {
+  if (confirm !== "strict") return token(NOBODY_CAME_HINT);
+  throw new ToolError(`this needs a person's yes, and nobody came to the page. ${effect}`, NOBODY_CAME);
 }
 
 /** How long a run waits for a decision on the page, in milliseconds. */
