@@ -11,9 +11,9 @@ export interface Room {
 }
 
 const GROUND = ["spec", "platform"];
-const API = ["api", "api/reads", ...GROUND];
+const API = ["api", "api/retry", ...GROUND];
 const RUNS = ["runs", "runs/processes", "runs/backend", ...GROUND];
-const RUN_FILES = ["runs/file", "runs/file/leases", "runs/file/seen"];
+const RUN_FILES = ["runs/file", "runs/file/locks", "runs/file/seen"];
 const RUN_STORES = [...RUN_FILES, "runs/postgres", "runs/postgres/database"];
 const READING = ["reading", "files", ...API, ...RUNS];
 const PARTS = ["changes/state", "changes/rows"];
@@ -408,7 +408,7 @@ export const ROOMS: readonly Room[] = [
     uses: GROUND,
   },
   {
-    path: "api/reads",
+    path: "api/retry",
     holds: "the retry of reads, and how many run at a time",
     uses: ["api", ...GROUND],
   },
@@ -425,7 +425,7 @@ export const ROOMS: readonly Room[] = [
   {
     path: "runs/file",
     holds: "runs, journals, the list of runs and names, kept in files",
-    uses: ["runs/file/leases", "runs/file/seen", ...RUNS],
+    uses: ["runs/file/locks", "runs/file/seen", ...RUNS],
   },
   {
     path: "runs/file/seen",
@@ -433,7 +433,7 @@ export const ROOMS: readonly Room[] = [
     uses: RUNS,
   },
   {
-    path: "runs/file/leases",
+    path: "runs/file/locks",
     holds: "leases in files, and the write lock of a project, which is one",
     uses: ["runs/file", ...RUNS],
   },

@@ -29,7 +29,7 @@ const { saveFile } = await import("../../src/files/save-file.ts");
 const { targetingMemory } = await import("../../src/runs/file/seen/targeting-names.ts");
 const { fileRunStore } = await import("../../src/runs/file/run-store.ts");
 const { ulidSource } = await import("../../src/spec/ulid.ts");
-const { tryLease } = await import("../../src/runs/file/leases/lease.ts");
+const { tryLease } = await import("../../src/runs/file/locks/lease.ts");
 const { systemClock } = await import("../../src/platform/clock.ts");
 const { dataFile, readDataFile } = await import("../../src/sandbox/data-file.ts");
 Object.defineProperty(process, "platform", { value: system.real });

@@ -6,7 +6,7 @@ import type { Line } from "../../src/runs/backend/kept.ts";
 import type { RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/backend/store.ts";
 import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
-import { processLock } from "../../src/runs/file/leases/process-lock.ts";
+import { processLock } from "../../src/runs/file/locks/process-lock.ts";
 import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 

@@ -1,7 +1,7 @@
 import { eventsOver } from "../../api/event-client.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import { managementOver } from "../../api/management-client.ts";
-import { withReadRetry } from "../../api/reads/retry.ts";
+import { withReadRetry } from "../../api/retry/retry.ts";
 import { sandboxOver } from "../../api/sandbox.ts";
 import { Approvals } from "../../approvals/approvals.ts";
 import { Changes } from "../../changes/changes.ts";

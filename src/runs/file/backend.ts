@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withEarlier } from "./earlier-runs.ts";
-import { machineLock } from "./leases/project-lock.ts";
+import { machineLock } from "./locks/project-lock.ts";
 import type { Retention } from "./retention.ts";
 import { fileRunStore } from "./run-store.ts";
 import { sealKeyIn } from "./seal-key.ts";

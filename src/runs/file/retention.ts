@@ -4,7 +4,7 @@ import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { isUnfinished } from "../backend/kept.ts";
 import type { KeptMark } from "./caller-runs.ts";
 import { readText, unlessMissing } from "./files.ts";
-import { isLeased } from "./leases/lease.ts";
+import { isLeased } from "./locks/lease.ts";
 import { FILES, readHeader, readSummary, runsIn } from "./run-folder.ts";
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 

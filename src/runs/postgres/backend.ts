@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
-import { type SharedLeases, sharedLock } from "../file/leases/project-lock.ts";
+import { type SharedLeases, sharedLock } from "../file/locks/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
 import { targetingMemory } from "../file/seen/targeting-names.ts";
 import { storedContents } from "./contents.ts";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { isLeased } from "../../../src/runs/file/leases/lease.ts";
-import { machineLock } from "../../../src/runs/file/leases/project-lock.ts";
+import { isLeased } from "../../../src/runs/file/locks/lease.ts";
+import { machineLock } from "../../../src/runs/file/locks/project-lock.ts";
 
 let folder = "";
 beforeEach(async () => {
