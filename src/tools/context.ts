@@ -20,7 +20,7 @@ export interface TestBench {
 }
 
 /** An address without its key, or a key without its address: the variables of both. */
-export interface HalfPair {
+interface HalfPair {
   readonly missing: string;
   readonly present: string;
 }
