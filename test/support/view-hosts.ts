@@ -6,6 +6,7 @@ import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcon
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { onTestFinished } from "vitest";
 import * as z from "zod";
+import { hasCode } from "../../src/platform/file-error.ts";
 import type { Answer } from "./clients.ts";
 import { startHttp } from "./http-server.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
@@ -118,18 +119,27 @@ async function overHttp(era: Era, given: Given = {}): Promise<ViewHost> {
 
 /** What a server has written: its log, its files and their names. */
 export function writtenIn(folder: string, logged: () => string) {
-  const files = () =>
+  const files = (isMeant = (_name: string) => true) =>
     readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => ({ name: entry.name, text: readFileSync(join(entry.parentPath, entry.name), "utf8") }));
+      .filter((entry) => entry.isFile() && isMeant(entry.name))
+      .map(({ name, parentPath }) => ({ name, text: textOf(join(parentPath, name)) }));
   return {
     written: () => [logged(), ...files().map(({ name, text }) => `${name} ${text}`)].join("\n"),
     audit: (): readonly unknown[] =>
-      files()
-        .filter(({ name }) => name.startsWith("audit"))
+      files((name) => name.startsWith("audit"))
         .flatMap(({ text }) => text.split("\n").filter((line) => line !== ""))
         .map((line): unknown => JSON.parse(line)),
   };
+}
+
+/** The text of a file; "" where the server has renamed it since it was listed, as it does with those that it replaces. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT")) return "";
+    throw thrown;
+  }
 }
 
 /** Every way in which a host that shows views may be connected. */
