@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { fastTests, testsThatReplaceModules } from "./scripts/house/fast-tests.ts";
+import { fastTests, testsThatReplaceModules } from "./scripts/fast-tests.ts";
 
 const fast = [...fastTests()];
 const replacing = [...testsThatReplaceModules()];

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ROOMS } from "../scripts/house/rooms.ts";
 
-// What the linter cannot say of the source: which rooms may print, and which words the strict types rule out.
+// What the linter cannot say of the source: which folders may print, which way imports go, and which words the strict types rule out.
 
 const SOURCE = join(import.meta.dirname, "..", "src");
 const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" })
@@ -41,17 +40,57 @@ test("no type is asserted, and no check is switched off", () => {
   expect(found(/@ts-(?:ignore|expect-error|nocheck)|biome-ignore|eslint-disable/)).toEqual([]);
 });
 
-test("every folder is a room of the list, and no room uses one above it, but for one that it lies in", () => {
-  const folders = new Set(files.map(({ file }) => file.split("/").slice(0, -1).join("/")));
-  folders.delete("");
-  expect([...folders].sort()).toEqual(ROOMS.map(({ path }) => path).sort());
-  const places = new Map(ROOMS.map(({ path }, place) => [path, place]));
-  const isUp = (path: string, other: string): boolean => (places.get(other) ?? -1) < (places.get(path) ?? -1);
-  const sharesSubject = (path: string, other: string): boolean => path.split("/")[0] === other.split("/")[0];
-  const upward = ROOMS.flatMap(({ path, uses }) =>
-    uses
-      .filter((other) => other !== path && isUp(path, other) && !sharesSubject(path, other))
-      .map((other) => `${path} > ${other}`),
+/** The folders of `src/`, the highest first: an import may stay in its folder or go down. */
+const LAYERS = [
+  "page/app",
+  "commands",
+  "server",
+  "page",
+  "sandbox",
+  "tools",
+  "approvals",
+  "render",
+  "events",
+  "saves",
+  "changes",
+  "plans",
+  "reading",
+  "api",
+  "files",
+  "runs",
+  "settings",
+  "platform",
+  "spec",
+];
+
+/** The sandbox is an independent implementation: of the server it may use the facts of the documents alone. */
+const SANDBOX_MAY_USE = ["platform", "sandbox", "spec"];
+
+function layerOf(file: string): string {
+  return file.startsWith("page/app/") ? "page/app" : (file.split("/")[0] ?? file);
+}
+
+const imports = files
+  .filter(({ file }) => file.includes("/"))
+  .flatMap(({ file, text }) =>
+    [...text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+\.tsx?)"/g)].map(([, specifier = ""]) => ({
+      file,
+      from: layerOf(file),
+      to: layerOf(join(file, "..", specifier).replaceAll("\\", "/")),
+    })),
   );
-  expect(upward).toEqual([]);
+
+test("each folder of the source is a layer", () => {
+  const folders = files.filter(({ file }) => file.includes("/")).map(({ file }) => layerOf(file));
+  expect([...new Set(folders)].sort()).toEqual([...LAYERS].sort());
+});
+
+test("imports stay in their folder or go down", () => {
+  expect(imports.length).toBeGreaterThan(1_000);
+  expect(imports.filter(({ from, to }) => LAYERS.indexOf(to) < LAYERS.indexOf(from))).toEqual([]);
+});
+
+test("the sandbox shares nothing with the server but the documents' facts", () => {
+  const shared = imports.filter(({ from, to }) => from === "sandbox" && !SANDBOX_MAY_USE.includes(to));
+  expect(shared).toEqual([]);
 });

@@ -1,8 +1,6 @@
 import * as z from "zod";
 import { desiredStateJsonSchema } from "../../src/plans/file/desired-schema.ts";
 import { planJsonSchema } from "../../src/plans/plan-document.ts";
-import { lintRules } from "../house/lint-rules.ts";
-import { architecturePage } from "../house/rooms-page.ts";
 import { manifest } from "./manifest.ts";
 import { readmePage } from "./readme.ts";
 import { serverJson } from "./server-json.ts";
@@ -27,11 +25,9 @@ export function fileAt(path: string): URL {
 /** Every file that `npm run docs` makes, besides those that have scripts of their own. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: "manifest.json", text: () => jsonText(manifest()) },
-  { path: "biome.rooms.json", text: () => jsonText(lintRules()) },
   { path: "server.json", text: () => jsonText(serverJson()) },
   { path: "README.md", text: readmePage },
   { path: ".claude-plugin/plugin.json", text: () => jsonText(pluginJson()) },
-  { path: "docs/architecture.md", text: architecturePage },
   { path: "docs/tools.md", text: toolsPage },
   { path: "docs/settings.md", text: settingsPage },
   { path: "docs/desired-state.schema.json", text: () => jsonText(desiredStateJsonSchema()) },

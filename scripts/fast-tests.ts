@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 
-const ROOT = join(import.meta.dirname, "..", "..");
+const ROOT = join(import.meta.dirname, "..");
 
 /** Folders of `test/` whose tests take long by their purpose: whole servers, schedules of faults, many inputs. */
 const LONG = ["e2e", "faults", "fuzz", "kill"];

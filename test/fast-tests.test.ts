@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { fastTests, testFiles, testsThatReplaceModules } from "../../scripts/house/fast-tests.ts";
-import vitestConfig from "../../vitest.config.ts";
+import { fastTests, testFiles, testsThatReplaceModules } from "../scripts/fast-tests.ts";
+import vitestConfig from "../vitest.config.ts";
 
-const ROOT = join(import.meta.dirname, "..", "..");
+const ROOT = join(import.meta.dirname, "..");
 
 /** A repository of these files, by path. */
 function repository(files: Readonly<Record<string, string>>): string {
