@@ -80,6 +80,7 @@ function ours(): Server {
       maxChangePercent: 100,
       keep: { days: 30, runs: 500 },
       apiUrl: "sandbox",
+      maxLineBytes: 16 * 1_048_576,
       allowedDirs: [],
       clock: systemClock,
       waitMs: 1000,

@@ -78,6 +78,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const connection = serveOverStdio({
     input: process.stdin,
     output: process.stdout,
+    maxLineBytes: settings.maxLineBytes,
     createServer: (showsViews) => (showsViews ? calls.during(serverWithViews) : createMcpServer(parts)),
     calls,
     log,

@@ -11,14 +11,18 @@ export interface JsonText {
 /** The lines of an NDJSON file that are not empty, piece by piece. Throws a FileError for bytes of another encoding. */
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  let rest = "";
+  // Joined when their line ends: a long line is not searched again with each piece.
+  let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
-    const lines = text.split("\n");
-    rest = lines.pop() ?? "";
+    const [first = "", ...others] = text.split("\n");
+    begun.push(first);
+    if (others.length === 0) return [];
+    const lines = [begun.join(""), ...others];
+    begun = [lines.pop() ?? ""];
     return lines.flatMap((one) => textAt(line++, one));
   };
-  for await (const chunk of textOf(bytes, encoding)) yield takeLines(rest + chunk);
-  yield takeLines(`${rest}\n`);
+  for await (const chunk of textOf(bytes, encoding)) yield takeLines(chunk);
+  yield takeLines("\n");
 }
 
 function textAt(line: number, text: string): readonly JsonText[] {

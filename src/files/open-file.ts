@@ -2,6 +2,7 @@ import { extname } from "node:path";
 import { bytesAt, digestOf } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import { findFile } from "./folders.ts";
+import { type BoundedUnit, withinLineLimit } from "./line-limit.ts";
 import type { Format, OpenedFile } from "./rows.ts";
 import type { Encoding } from "./text.ts";
 
@@ -12,11 +13,26 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
   ".json": "json",
 };
 
+/** What is bounded in a file of rows, by its format: what is held in memory at once. */
+const UNITS: Readonly<Record<Format, BoundedUnit>> = { csv: "record", ndjson: "line", json: { jsonDepth: 1 } };
+
+/** What decides which files may be read. */
+export interface FileRules {
+  /** Absolute paths of the folders that they may lie in. */
+  readonly allowedDirs: readonly string[];
+  /** The longest line or value, in bytes. */
+  readonly maxLineBytes: number;
+}
+
 /**
- * Opens a file of rows that lies in an allowed folder. Throws a FileError where it may not be read, is not there, or
- * has an unknown ending.
+ * Opens a file of rows that lies in an allowed folder. Throws a FileError where it may not be read, is not there, has
+ * an unknown ending, or holds a line that is too long.
  */
-export async function openFile(path: string, encoding: Encoding, allowedDirs: readonly string[]): Promise<OpenedFile> {
+export async function openFile(
+  path: string,
+  encoding: Encoding,
+  { allowedDirs, maxLineBytes }: FileRules,
+): Promise<OpenedFile> {
   const found = await findFile(path, allowedDirs);
   const format = formatOf(path);
   if (format === undefined) {
@@ -26,7 +42,8 @@ export async function openFile(path: string, encoding: Encoding, allowedDirs: re
     );
   }
   const bytes = bytesAt(found);
-  return { file: { format, encoding, digest: await digestOf(bytes) }, bytes };
+  const digest = await digestOf((pieceBytes) => withinLineLimit(bytes(pieceBytes), UNITS[format], maxLineBytes));
+  return { file: { format, encoding, digest }, bytes };
 }
 
 /** The format that the ending of a file's name means; undefined for any other ending. */

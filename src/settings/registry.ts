@@ -95,6 +95,12 @@ export const SETTINGS = {
     "percent of a targeting's options that one plan may change, and that it may delete, from 10 options up",
   ),
   allowedDirs: setting("TARGETING_MCP_ALLOWED_DIRS", folders, [], "folders that file and saveTo may use", "none"),
+  maxLineMb: setting(
+    "TARGETING_MCP_MAX_LINE_MB",
+    wholeNumber(1, 1024),
+    16,
+    "megabytes of the longest line or value of a file or message",
+  ),
   stateDir: setting(
     "TARGETING_MCP_STATE_DIR",
     path,

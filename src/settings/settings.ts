@@ -47,6 +47,7 @@ export function readSettings(input: SettingsInput) {
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
     allowedDirs: read(SETTINGS.allowedDirs),
+    maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
     /** Operation → `"METHOD /path"`, as the file says; not yet checked against the operations. */
     routes: routes === undefined ? {} : readRoutes(routes),

@@ -110,6 +110,8 @@ export interface ToolServices {
   readonly apiUrl: string;
   /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */
   readonly allowedDirs: readonly string[];
+  /** The longest line or value of a file that is read, in bytes. */
+  readonly maxLineBytes: number;
   readonly clock: Clock;
   /** How long a call may take, from its arrival, before it answers with what it has, in milliseconds. */
   readonly waitMs: number;

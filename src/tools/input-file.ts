@@ -21,7 +21,7 @@ export const fileArguments = (columns: string, beside = "items") => ({
 export async function openedFile(
   { file, encoding }: { readonly file?: string | undefined; readonly encoding?: "utf-8" | "euc-kr" | undefined },
   beside: Readonly<Record<string, unknown>>,
-  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+  rules: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
 ): Promise<OpenedFile | undefined> {
   const given = Object.keys(beside).find((name) => beside[name] !== undefined);
   if (!file) {
@@ -29,5 +29,5 @@ export async function openedFile(
     throw new ToolError(`encoding was given beside ${given}`, "encoding is for file; leave it out.");
   }
   if (given !== undefined) throw new ToolError(`file and ${given} were both given`, "Give one of the two.");
-  return openFile(file, encoding ?? "utf-8", allowedDirs);
+  return openFile(file, encoding ?? "utf-8", rules);
 }

@@ -30,7 +30,10 @@ test("a folder that became a link is not read through", async () => {
   const { allowed, inner, outside, aside } = await folders();
   await writeFile(join(inner, "options.csv"), "name\nMine\n");
   await writeFile(join(outside, "options.csv"), "name\nSecret\n");
-  const { bytes } = await openFile(join("inner", "options.csv"), "utf-8", [allowed]);
+  const { bytes } = await openFile(join("inner", "options.csv"), "utf-8", {
+    allowedDirs: [allowed],
+    maxLineBytes: 1_048_576,
+  });
   expect(await textOf(bytes())).toContain("Mine");
   await rename(inner, aside);
   await symlink(outside, inner, "junction");
@@ -43,7 +46,10 @@ test("a file that became a link is not followed", async () => {
   const { allowed, inner, outside, aside } = await folders();
   await writeFile(join(inner, "options.csv"), "name\nMine\n");
   await writeFile(join(outside, "options.csv"), "name\nSecret\n");
-  const { bytes } = await openFile(join("inner", "options.csv"), "utf-8", [allowed]);
+  const { bytes } = await openFile(join("inner", "options.csv"), "utf-8", {
+    allowedDirs: [allowed],
+    maxLineBytes: 1_048_576,
+  });
   await rename(join(inner, "options.csv"), aside);
   await symlink(join(outside, "options.csv"), join(inner, "options.csv"));
   await expect(textOf(bytes())).rejects.toThrow("goes through a link, which is refused");

@@ -62,6 +62,7 @@ const parts = {
 serveOverStdio({
   input: process.stdin,
   output: process.stdout,
+  maxLineBytes: 1_048_576,
   createServer: () => createMcpServer(parts),
   calls,
   log,

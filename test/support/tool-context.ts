@@ -83,6 +83,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
     keep: { days: 30, runs: 500 },
     maxChangePercent: 100,
     apiUrl: "test",
+    maxLineBytes: 16 * 1_048_576,
     allowedDirs: [],
     clock,
     waitMs,

@@ -136,8 +136,17 @@ const PLANS = { lookAgain, renewBase };
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below) {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
-  const { readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs, allowedTargetings } =
-    settings;
+  const {
+    readOnly,
+    confirm,
+    trustViews,
+    maxDeletes,
+    maxChangePercent,
+    keep,
+    allowedDirs,
+    maxLineBytes,
+    allowedTargetings,
+  } = settings;
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
@@ -188,7 +197,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     ...(saves && { saves }),
     approvals,
     suites: suiteStore(backend.suites),
-    ...{ readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs },
+    ...{ readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs, maxLineBytes },
     ...(allowedTargetings && { allowedTargetings }),
     project: { id, name },
     apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",

@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { findFile } from "../../files/folders.ts";
+import { withinLineLimit } from "../../files/line-limit.ts";
 import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
@@ -8,15 +9,19 @@ import { type Problems, quoted } from "./desired.ts";
 import type { Drafts, NamedFile } from "./draft.ts";
 import { addContextId } from "./values.ts";
 
-/**
- * Reads the files of Context IDs that rows name, one ID a line, and puts them into the rows. `folder` is that of the
- * desired state; undefined where it did not come from a file, which has none beside it.
- */
-export async function readContextsFiles(folder: string | undefined, drafts: Drafts): Promise<void> {
+/** Where files of Context IDs are, and how long a line of them may be. */
+interface BesideFile {
+  /** The folder of the desired state; undefined where it did not come from a file, which has none beside it. */
+  readonly folder: string | undefined;
+  readonly maxLineBytes: number | undefined;
+}
+
+/** Reads the files of Context IDs that rows name, one ID a line, and puts them into the rows. */
+export async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
   const read = new Map<string, string>();
   for (const file of files) {
-    const text = read.get(file.path) ?? (await textAt(folder, file, problems));
+    const text = read.get(file.path) ?? (await textAt(beside, file, problems));
     if (text === undefined) continue;
     read.set(file.path, text);
     const ids = new Set<string>();
@@ -30,7 +35,7 @@ export async function readContextsFiles(folder: string | undefined, drafts: Draf
 }
 
 async function textAt(
-  folder: string | undefined,
+  { folder, maxLineBytes = Number.POSITIVE_INFINITY }: BesideFile,
   { path, spot }: NamedFile,
   problems: Problems,
 ): Promise<string | undefined> {
@@ -50,7 +55,8 @@ async function textAt(
   }
   try {
     const parts: string[] = [];
-    for await (const part of textOf(bytesAt(await findFile(path, [folder])), "utf-8")) parts.push(part);
+    const bytes = bytesAt(await findFile(path, [folder]));
+    for await (const part of textOf(() => withinLineLimit(bytes(), "line", maxLineBytes), "utf-8")) parts.push(part);
     const text = parts.join("");
     return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   } catch (thrown) {

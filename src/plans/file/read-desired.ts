@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { type BoundedUnit, lineLimit } from "../../files/line-limit.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { thousands } from "../../platform/thousands.ts";
 import { addSuspect, checkRows } from "./check-rows.ts";
@@ -37,6 +38,14 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
  */
 export const MOST_YAML_OPTIONS = 5000;
 
+/** What is bounded in each form: a line, a record, or a value as large as an option. */
+const UNITS: Readonly<Record<DesiredFormat, BoundedUnit>> = {
+  yaml: "line",
+  ndjson: "line",
+  csv: "record",
+  json: { jsonDepth: 2 },
+};
+
 /** A file of some 10,000 options. */
 const LARGE_BYTES = 1_048_576;
 
@@ -46,6 +55,8 @@ export interface DesiredSource {
   readonly format: DesiredFormat;
   /** Where `contextsFile` looks; undefined where the state did not come from a file. */
   readonly folder: string | undefined;
+  /** The longest line or value, in bytes; absent: any. */
+  readonly maxLineBytes?: number;
 }
 
 /** What a file means; where it has problems, that is no more than what could be read. */
@@ -73,15 +84,17 @@ export function formatOfDesired(path: string): DesiredFormat {
 
 /**
  * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts
- * stay what is written, whatever they look like. Throws what reading a contextsFile throws besides FileErrors.
+ * stay what is written, whatever they look like. Throws a FileError where a line is longer than `maxLineBytes`, and what
+ * reading a contextsFile throws besides FileErrors.
  */
-export async function readDesired({ bytes, format, folder }: DesiredSource): Promise<ReadDesired> {
+export async function readDesired({ bytes, format, folder, maxLineBytes }: DesiredSource): Promise<ReadDesired> {
+  if (maxLineBytes !== undefined) lineLimit(UNITS[format], maxLineBytes)(bytes);
   const digest = createHash("sha256").update(bytes).digest("hex");
   if (bytes.length > LARGE_BYTES) keepHeapSmall();
   try {
     const drafts: Drafts = { options: [], files: [], problems: new Problems() };
     const { targeting, suspects } = await readRows(textIn(bytes), format, drafts);
-    await readContextsFiles(folder, drafts);
+    await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
     // Whether the service has such texts is looked up for a file that is well otherwise.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);

@@ -8,9 +8,6 @@ import type { Log } from "../log.ts";
 import { showsViews } from "../shows-views.ts";
 import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 
-/** The longest message that is read, in bytes: twice what one request to the API may hold. */
-const LONGEST_LINE = 16 * 1_048_576;
-
 /** How long running calls may go on after the input has ended, so that `printf … | targeting-mcp` is answered. */
 const LAST_ANSWERS_MS = 2000;
 
@@ -20,6 +17,8 @@ const INVALID_REQUEST = -32_600;
 export interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
+  /** The longest message that is read, in bytes. */
+  readonly maxLineBytes: number;
   /** Makes the server for a client that shows views, or for one that does not. */
   readonly createServer: (showsViews: boolean) => McpServer | Promise<McpServer>;
   readonly calls: CallsUnderWay;
@@ -60,12 +59,12 @@ class LineConnection implements StdioConnection {
   #closed = false;
 
   constructor(options: StdioOptions) {
-    const { input, output, log } = options;
+    const { input, output, maxLineBytes } = options;
     this.#options = options;
     this.#lines = new Lines({
-      mostBytes: LONGEST_LINE,
+      mostBytes: maxLineBytes,
       onLine: (line) => this.#read(line),
-      onLongLine: (line) => refuseLine(line, output, log),
+      onLongLine: (line) => refuseLine(line, options),
     });
     this.ended = new Promise((resolve) => {
       this.#over = resolve;
@@ -154,12 +153,12 @@ function isMessage(value: unknown): value is JSONRPCMessage {
   return typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
 }
 
-function refuseLine(line: LongLine, output: Writable, log: Log): void {
+function refuseLine(line: LongLine, { output, maxLineBytes, log }: StdioOptions): void {
   const id = requestIdOf(line);
-  log.warn("a message was too long to be read", { bytes: line.bytes, limit: LONGEST_LINE, id });
+  log.warn("a message was too long to be read", { bytes: line.bytes, limit: maxLineBytes, id });
   if (id === undefined) return;
   const message =
-    `the message has ${line.bytes} bytes, and the longest that is read has ${LONGEST_LINE}: ` +
+    `the message has ${line.bytes} bytes, and the longest that is read has ${maxLineBytes}: ` +
     "send the items in several calls, or give them as a file";
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }

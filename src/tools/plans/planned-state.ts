@@ -91,14 +91,14 @@ async function readRemembering(
 
 async function readGiven(
   { file, desired }: DesiredArguments,
-  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+  { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
 ): Promise<ReadDesired> {
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
   if (file) {
     const format = formatOfDesired(file);
     const place = await findFile(file, allowedDirs);
     const bytes = Buffer.from(await textOf(bytesAt(place)), "utf8");
-    return readDesired({ bytes, format, folder: dirname(place.path) });
+    return readDesired({ bytes, format, folder: dirname(place.path), maxLineBytes });
   }
   if (desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");

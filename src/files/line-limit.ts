@@ -1,0 +1,83 @@
+import { FileError } from "../platform/file-error.ts";
+
+/**
+ * What is bounded in a file: each line; each record of a CSV file, whose quoted cells may hold line breaks; or each JSON
+ * value that lies in at most so many brackets.
+ */
+export type BoundedUnit = "line" | "record" | { readonly jsonDepth: number };
+
+const MEGABYTE = 1_048_576;
+const [NEWLINE, QUOTE, BACKSLASH, COMMA] = [0x0a, 0x22, 0x5c, 0x2c];
+const OPENING: readonly number[] = [0x5b, 0x7b];
+const CLOSING: readonly number[] = [0x5d, 0x7d];
+
+/**
+ * Passes a content on unchanged. Throws a FileError that names the line where a unit begins that is longer than
+ * `mostBytes` bytes, before more of it is read.
+ */
+export async function* withinLineLimit(
+  content: AsyncIterable<Uint8Array>,
+  unit: BoundedUnit,
+  mostBytes: number,
+): AsyncGenerator<Uint8Array> {
+  const check = lineLimit(unit, mostBytes);
+  for await (const chunk of content) {
+    check(chunk);
+    yield chunk;
+  }
+}
+
+/** Checks a content, given piece by piece, as `withinLineLimit` does. */
+export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
+  const endsUnit = unitEnds(unit);
+  let line = 1;
+  let unitLine = 1;
+  let unitBytes = 0;
+  return (chunk) => {
+    for (const byte of chunk) {
+      if (byte === NEWLINE) line += 1;
+      if (endsUnit(byte)) {
+        unitLine = line;
+        unitBytes = 0;
+      } else unitBytes += 1;
+      if (unitBytes > mostBytes) throw tooLong(unitLine, mostBytes);
+    }
+  };
+}
+
+/** Tells of each byte in turn whether a unit ends with it. */
+function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
+  if (unit === "line") return (byte) => byte === NEWLINE;
+  let isQuoted = false;
+  if (unit === "record") {
+    return (byte) => {
+      if (byte === QUOTE) isQuoted = !isQuoted;
+      return byte === NEWLINE && !isQuoted;
+    };
+  }
+  let isEscaped = false;
+  let depth = 0;
+  return (byte) => {
+    if (isQuoted) {
+      if (isEscaped) isEscaped = false;
+      else if (byte === BACKSLASH) isEscaped = true;
+      else if (byte === QUOTE) isQuoted = false;
+      return false;
+    }
+    if (byte === QUOTE) isQuoted = true;
+    else if (OPENING.includes(byte)) {
+      depth += 1;
+      return depth <= unit.jsonDepth;
+    } else if (CLOSING.includes(byte)) depth -= 1;
+    else return byte === COMMA && depth <= unit.jsonDepth;
+    return false;
+  };
+}
+
+function tooLong(line: number, mostBytes: number): FileError {
+  return new FileError(
+    `line ${line} of the file is longer than ${mostBytes / MEGABYTE} MB; nothing was sent`,
+    "Check the file: a quote or a line break may be missing there. Else split that line, or let the person who runs " +
+      "this server raise TARGETING_MCP_MAX_LINE_MB.",
+  );
+}
