@@ -102,6 +102,7 @@ function ours(): Server {
     toolsWithLists: new Set(),
     metadata: new Map(),
     sessions: false,
+    waitMs: 45_000,
     maxConcurrency: 64,
     log,
     stopping: new AbortController().signal,

@@ -19,6 +19,7 @@ import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
+import { StepList } from "./rows/step-list.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** The header of a run of changes. */
@@ -168,7 +169,9 @@ export class Changes {
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
     if (!("plan" in plan) && plan.steps.length > 0) await this.#endUndone(header.call);
-    return this.runs.start(header, plan, "plan" in plan ? await this.runs.initialState(header) : undefined);
+    if (!("plan" in plan)) return this.runs.start(header, plan);
+    const { state, planning } = await this.#unplanned(header, plan);
+    return this.runs.start(header, planning, state);
   }
 
   /** Starts a kept run; where another process has started it, gives that. */
@@ -188,7 +191,8 @@ export class Changes {
     { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
-    const standing = meanwhile ?? (await this.runs.initialState(header)) ?? new RunState();
+    const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
+    const standing = unplanned?.state ?? meanwhile ?? new RunState();
     // Without it other processes take the plan for one that nobody makes any more.
     const lease = await this.#planLease(runId, planning);
     const driven = this.runs.driven(runId);
@@ -197,7 +201,7 @@ export class Changes {
       await lease?.release();
       return driven;
     }
-    const run = preparingRun(header, planning, {
+    const run = preparingRun(header, unplanned?.planning ?? planning, {
       meanwhile: standing,
       mayStart,
       waitsAs,
@@ -215,6 +219,32 @@ export class Changes {
       over: async () => lease?.release().catch(() => undefined),
     });
     return this.runs.hold(run);
+  }
+
+  /**
+   * What a run shows until it is planned: all that its caller gave, pending. The rows of a file are added once they are
+   * read, since the call may have to answer before.
+   */
+  async #unplanned(
+    header: ChangeHeader,
+    planning: Planning,
+  ): Promise<{ readonly state: RunState; readonly planning: Planning }> {
+    const { call, runId } = header;
+    if (fileOf(call) === undefined) {
+      return { state: (await this.runs.initialState(header)) ?? new RunState(), planning };
+    }
+    const state = new RunState();
+    const read = async (): Promise<void> => {
+      const objects = await changeOf(call).objects(this.#context.store.part(runId, "input"));
+      state.adopt({ objects, steps: new StepList(), settlements: [] });
+    };
+    // Planning reads the same file, and reports why it cannot be read.
+    const reading = read().catch(() => undefined);
+    const plan = planning.plan.catch(async (thrown: unknown) => {
+      await reading;
+      throw thrown;
+    });
+    return { state, planning: { ...planning, plan } };
   }
 
   async #planLease(runId: string, planning: Planning): Promise<Lease | undefined> {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
@@ -199,9 +200,15 @@ export function placeOf({ index, line }: { readonly index: number; readonly line
   return line === undefined ? { index } : { index, line };
 }
 
-/** Items that were given in a call, as rows. */
+const ITEMS_AT_ONCE = 2000;
+
+/** Items that were given in a call, as rows. Between two parts of many others get their turn. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
-  yield items.map((item, index) => ({ index, content: { item } }));
+  for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
+    if (from > 0) await nextTurn();
+    const part = items.slice(from, from + ITEMS_AT_ONCE);
+    yield part.map((item, at) => ({ index: from + at, content: { item } }));
+  }
 }
 
 /** Items that were given in a call. */

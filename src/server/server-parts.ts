@@ -39,6 +39,8 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
+  /** Called with the end of each run that a call follows, which may come after its answer. */
+  readonly goesOn?: ToolContext["goesOn"];
   /** Who calls: runs and confirmations are theirs alone. */
   readonly caller: string;
   readonly audit: Audit;

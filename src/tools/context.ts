@@ -137,6 +137,8 @@ export interface ToolContext extends ToolServices {
   readonly arrivedAt: number;
   /** Tells the client how far a call is; absent where the client did not ask for it. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
+  /** Called with the end of each run that the call follows, which may come after its answer; absent: nobody waits for that. */
+  readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
   /** Aborted when the caller gives up. */
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */

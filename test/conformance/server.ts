@@ -63,6 +63,7 @@ const { server } = httpFace({
   toolsWithLists: new Set(),
   metadata: new Map(),
   sessions: process.env.TARGETING_MCP_SESSIONS === "on",
+  waitMs: 45_000,
   maxConcurrency: 64,
   log,
   stopping: new AbortController().signal,

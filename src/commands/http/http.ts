@@ -108,6 +108,7 @@ async function serverOf(
     toolsWithLists: toolsWithLists(tools),
     metadata,
     sessions: settings.http.sessions,
+    waitMs: settings.waitMs,
     page: deciders.serve,
     maxConcurrency: settings.http.maxConcurrency,
     log,

@@ -22,6 +22,7 @@ const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
 /** How a run stands, in a line: status, counts, and what was sent. */
 export function headline(run: ReportedRun): string {
   const { items, ...outcomes } = run.counts;
+  if (items === 0 && run.status === "running") return stillReading(run);
   const counted = new Map(Object.entries(outcomes));
   const parts = Object.entries(OUTCOME_WORDS).flatMap(([outcome, words]) => {
     const count = counted.get(outcome) ?? 0;
@@ -133,4 +134,9 @@ export function ringsNote({ temporaryNames = 0 }: ReportedRun): readonly string[
   if (temporaryNames === 0) return [];
   const names = temporaryNames === 1 ? "one of them was" : `${temporaryNames} of them were`;
   return [`names were passed round in a ring, which takes more requests: ${names} renamed twice`];
+}
+
+/** A run that is planned in the background and whose file has not been read to its end. */
+function stillReading({ tool, environment, runId }: ReportedRun): string {
+  return `Still reading the file; nothing was sent (${tool}, ${environment}${runId === undefined ? "" : `, run ${runId}`}).`;
 }

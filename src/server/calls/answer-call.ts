@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
@@ -17,7 +18,7 @@ import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
-type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views">;
+type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn">;
 
 const TOO_DEEP = new ToolError(
   `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
@@ -42,7 +43,7 @@ export async function answerCall(
   listed: ListedTool,
   { given, call, requestId }: Called,
   server: McpServer,
-  { services: load, seal, redactor, log, audit, caller, views: allViews }: CallParts,
+  { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const services = decidedByWhom(await load());
@@ -71,6 +72,7 @@ export async function answerCall(
     const context = {
       signal: call.mcpReq.signal,
       caller,
+      ...(goesOn && { goesOn }),
       arrivedAt: services.clock.now(),
       canAsk: () => isAsked && canAsk(call, server),
       inView: views !== undefined && mayDecideInView(services),
@@ -162,7 +164,10 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, given: un
   if (unknown.length > 0) return refused(unknownWords(unknown, [], schema));
   if (isTooDeep(given)) throw TOO_DEEP;
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
+  // Large arguments take long at each step: between two of them other callers get their turn.
+  await nextTurn();
   const asGiven = await prepare(given);
+  await nextTurn();
   if (asGiven.fits) return asGiven;
   const read = understood(given, schema);
   const asMeant = await prepare(read);

@@ -4,6 +4,7 @@ import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../arguments/json-values.ts";
 import { httpError, whenOver } from "./guards.ts";
+import { type Held, largeBodies } from "./large-bodies.ts";
 import { type Claim, shares } from "./shares.ts";
 
 /** The largest body that is read, in bytes: twice what one request to the API may hold. */
@@ -26,8 +27,14 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
+/** Bodies from this size on take turns: what is made of one takes ten times its memory. */
+const LARGE_BODY = 1_048_576;
+const MOST_LARGE_BYTES = 2 * LARGEST_BODY;
+
 /** The body of a request, parsed. */
 export interface ReadBody {
+  /** The room that it holds; undefined for all but large ones. */
+  readonly held?: Held | undefined;
   /** Undefined where the method is one without a body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
@@ -44,9 +51,11 @@ export interface Message {
 export type BodyReader = (request: Request, at: HttpBindings, caller: string) => Promise<ReadBody | Response>;
 
 /**
- * Reads bodies as JSON. Only calls of `toolsWithLists` may be large. A refused body is answered at once, and not kept.
+ * Reads bodies as JSON. Only calls of `toolsWithLists` may be large, and large ones wait at most `waitMs` milliseconds
+ * for their turn. A refused body is not kept.
  */
-export function bodyReader(toolsWithLists: ReadonlySet<string>): BodyReader {
+export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
+  const large = largeBodies(MOST_LARGE_BYTES);
   const unfinished = shares(MOST_UNFINISHED);
   const bytesKept = shares(MOST_BYTES);
   const valuesKept = shares(MOST_KEPT_VALUES);
@@ -65,7 +74,12 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>): BodyReader {
     if (membersIn(read, MOST_MEMBERS) > MOST_MEMBERS)
       return httpError(413, `an object in the body has more than ${MOST_MEMBERS} members`);
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
-    return parsed(read, toolsWithLists);
+    if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
+    const answered = new Promise<void>((resolve) => whenOver(outgoing, resolve));
+    const held = await large.enter(read.length, waitMs, answered);
+    if (held === undefined) return httpError(...UNREAD.noRoom);
+    const body = parsed(read, toolsWithLists);
+    return body instanceof Response ? body : { ...body, held };
   };
 }
 

@@ -10,6 +10,7 @@ import { showsViews } from "../shows-views.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
+import type { Held } from "./large-bodies.ts";
 import { type Probed, probes } from "./probes.ts";
 import { httpSessions, type SessionCall } from "./sessions.ts";
 import { shares } from "./shares.ts";
@@ -45,6 +46,8 @@ export interface HttpOptions extends Probed {
   readonly resourceMetadataUrl?: string | undefined;
   /** Whether 2025-era clients get sessions. */
   readonly sessions: boolean;
+  /** How long a call may take before it answers with what it has, in milliseconds. */
+  readonly waitMs: number;
   /** The most messages at once for all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
@@ -122,7 +125,7 @@ function mcpRoute(options: HttpOptions) {
   const { pass, close } = serving(options);
   const places = shares(options.maxConcurrency);
   const subscriptions = shares(MOST_SUBSCRIPTIONS);
-  const read = bodyReader(options.toolsWithLists);
+  const read = bodyReader(options.toolsWithLists, options.waitMs);
   /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
@@ -175,8 +178,9 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
   const pass = async (admitted: Admitted): Promise<Response> => {
-    const { request, authInfo, body, messages, missingScope: scope } = admitted;
-    const parts = showsViews(body) ? { ...admitted.parts, views: await admitted.parts.loadViews?.() } : admitted.parts;
+    const { request, authInfo, body, messages, missingScope: scope, held } = admitted;
+    const own = held === undefined ? admitted.parts : { ...admitted.parts, ...holding(held, admitted.parts) };
+    const parts = showsViews(body) ? { ...own, views: await own.loadViews?.() } : own;
     const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
     if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
@@ -187,6 +191,24 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     return handler.fetch(request, { authInfo, parsedBody: body });
   };
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
+}
+
+/** The parts of a server for a large body: the calls of it, and the runs that go on after them, hold its room. */
+function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
+  return {
+    calls: {
+      idle: calls.idle,
+      during(call) {
+        const answer = calls.during(call);
+        until(answer);
+        return answer;
+      },
+    },
+    goesOn(rest) {
+      until(rest);
+      planned();
+    },
+  };
 }
 
 function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts | Response {

@@ -2,8 +2,10 @@ import * as z from "zod";
 import { asMeant } from "../../events/check/as-meant.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
 import { countEvents, eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
+import { thousands } from "../../platform/thousands.ts";
 import type { MadeBefore } from "../../runs/processes/same-call.ts";
 import { sendingOf } from "../apis.ts";
+import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
@@ -51,8 +53,9 @@ export const trackEvents = {
     const meant = (events ?? []).map(asMeant);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, mend) : sourceOfFile(opened, mend);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, checked(eventsIn(source)));
-    const counts = opened === undefined ? { items: meant.length } : await countEvents(checked(eventsIn(source)));
+    const inTime = () => checked(eventsIn(source), context);
+    if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, inTime());
+    const counts = opened === undefined ? { items: meant.length } : await countEvents(inTime());
     if (counts.items === 0) throw noEvents();
     const { run, before } = await sendingOf(context).once({ source, ...counts, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
@@ -76,14 +79,28 @@ function beforeWords({ going, ended }: MadeBefore<EventRun>): readonly string[] 
   ];
 }
 
+function tooManyToRead(count: number): ToolError {
+  return new ToolError(
+    `the call took as long as it may after reading ${thousands(count)} events; nothing was sent`,
+    `Split the file and send ${thousands(count)} events in each call.`,
+  );
+}
+
 function noEvents(): ToolError {
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
 
-/** Throws a ToolError where there are no events, or one that JSON could not carry. */
-async function* checked(events: AsyncIterable<readonly GivenEvent[]>): AsyncGenerator<readonly GivenEvent[]> {
+/**
+ * Throws a ToolError where there are no events, one that JSON could not carry, or so many that reading them takes longer
+ * than a call may take.
+ */
+async function* checked(
+  events: AsyncIterable<readonly GivenEvent[]>,
+  waiting: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">,
+): AsyncGenerator<readonly GivenEvent[]> {
   let count = 0;
   for await (const batch of events) {
+    if (count > 0 && timeLeft(waiting) === 0) throw tooManyToRead(count);
     for (const { index, line, event } of batch) {
       checkJsonValues(event, line === undefined ? `event ${index}` : `the event on line ${line}`);
     }

@@ -17,6 +17,7 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
   const unwatch = tellProgress(run, context);
   context.signal.addEventListener("abort", stop, { once: true });
   if (context.signal.aborted) stop();
+  context.goesOn?.(run.rest);
   try {
     await atMostOneWait(run.rest, context);
   } finally {

@@ -1,0 +1,58 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { ndjsonTexts } from "../../src/files/json-texts.ts";
+import { type BoundedUnit, withinLineLimit } from "../../src/files/line-limit.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** The bytes of a text in pieces of so many bytes. */
+async function* pieces(text: string, size: number): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(text);
+  for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size);
+}
+
+/** What comes through, whatever the size of the pieces; the message where one is refused. */
+async function through(text: string, unit: BoundedUnit, mostBytes: number): Promise<string> {
+  const results = new Set<string>();
+  for (const size of [1, 3, 1000]) {
+    try {
+      const passed: Uint8Array[] = [];
+      for await (const chunk of withinLineLimit(pieces(text, size), unit, mostBytes)) passed.push(chunk);
+      results.add(Buffer.concat(passed).toString("utf8"));
+    } catch (thrown) {
+      results.add(thrown instanceof Error ? thrown.message : "no error");
+    }
+  }
+  return [...results].join(" / ");
+}
+
+const refusal = (line: number) => `line ${line} of the file is longer than ${10 / 1_048_576} MB; nothing was sent`;
+
+test.each<[string, string, BoundedUnit, number | undefined]>([
+  ["lines of ten bytes", "0123456789\n0123456789\n", "line", undefined],
+  ["a line of eleven", "a\n01234567890\nb\n", "line", 2],
+  ["the last line, which does not end", "a\nb\n01234567890", "line", 3],
+  ["a record of several short lines", 'a,"1\n2\n3\n4\n5\n6\n7"\n', "record", 1],
+  ["a quote that is never closed", 'a\n"b\n1\n2\n3\n4\n5\n6', "record", 2],
+  ["quotes that are closed", '"a""b"\n"c"\n"d"\n"e"\n', "record", undefined],
+  ["elements of an array on one line", "[12345678,12345678,[1,2,3]]", { jsonDepth: 1 }, undefined],
+  ["an element that is too long", '[1,\n2,\n"0123456789"]', { jsonDepth: 1 }, 2],
+  ["commas and brackets inside of a text", '["a,b,c[,]{,",1]', { jsonDepth: 1 }, 1],
+  ["an escaped quote inside of a text", '["\\",\\",\\",\\","]', { jsonDepth: 1 }, 1],
+  ["members of an object that are short", '{"a":[{"b":1},{"b":2},{"b":3}]}', { jsonDepth: 2 }, undefined],
+])("%s", async (_name, text, unit, refusedLine) => {
+  expect(await through(text, unit, 10)).toBe(refusedLine === undefined ? text : refusal(refusedLine));
+});
+
+test("a long line of NDJSON is searched once, however many pieces it comes in", async () => {
+  const line = JSON.stringify({ name: "x".repeat(3_000_000) });
+  const split = vi.spyOn(String.prototype, "split");
+  const read: string[] = [];
+  for await (const texts of ndjsonTexts(() => pieces(`{"a":1}\n${line}\n\n{"b":2}`, 65_536), "utf-8")) {
+    read.push(...texts.map((one) => `${one.line}: ${one.text}`));
+  }
+  const searched = split.mock.contexts.reduce((sum: number, text) => sum + String(text).length, 0);
+  expect(read).toEqual([`1: {"a":1}`, `2: ${line}`, `4: {"b":2}`]);
+  expect(searched).toBeLessThan(2 * line.length);
+});
