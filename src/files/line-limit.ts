@@ -7,7 +7,7 @@ import { FileError } from "../platform/file-error.ts";
 export type BoundedUnit = "line" | "record" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;
-const [NEWLINE, QUOTE, BACKSLASH, COMMA] = [0x0a, 0x22, 0x5c, 0x2c];
+const [NEWLINE, SPACE, QUOTE, BACKSLASH, COMMA] = [0x0a, 0x20, 0x22, 0x5c, 0x2c];
 const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
@@ -33,13 +33,20 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   let line = 1;
   let unitLine = 1;
   let unitBytes = 0;
+  let isBlank = true;
   return (chunk) => {
     for (const byte of chunk) {
       if (byte === NEWLINE) line += 1;
       if (endsUnit(byte)) {
         unitLine = line;
         unitBytes = 0;
+        isBlank = true;
       } else unitBytes += 1;
+      // White space before a value belongs to it, and its line is that of its first letter.
+      if (isBlank && byte > SPACE && unitBytes > 0) {
+        isBlank = false;
+        unitLine = line;
+      }
       if (unitBytes > mostBytes) throw tooLong(unitLine, mostBytes);
     }
   };

@@ -37,7 +37,7 @@ test.each<[string, string, BoundedUnit, number | undefined]>([
   ["a quote that is never closed", 'a\n"b\n1\n2\n3\n4\n5\n6', "record", 2],
   ["quotes that are closed", '"a""b"\n"c"\n"d"\n"e"\n', "record", undefined],
   ["elements of an array on one line", "[12345678,12345678,[1,2,3]]", { jsonDepth: 1 }, undefined],
-  ["an element that is too long", '[1,\n2,\n"0123456789"]', { jsonDepth: 1 }, 2],
+  ["an element that is too long", '[1,\n2,\n"0123456789"]', { jsonDepth: 1 }, 3],
   ["commas and brackets inside of a text", '["a,b,c[,]{,",1]', { jsonDepth: 1 }, 1],
   ["an escaped quote inside of a text", '["\\",\\",\\",\\","]', { jsonDepth: 1 }, 1],
   ["members of an object that are short", '{"a":[{"b":1},{"b":2},{"b":3}]}', { jsonDepth: 2 }, undefined],
