@@ -42,8 +42,15 @@ export async function openFile(
     );
   }
   const bytes = bytesAt(found);
-  const digest = await digestOf((pieceBytes) => withinLineLimit(bytes(pieceBytes), UNITS[format], maxLineBytes));
-  return { file: { format, encoding, digest }, bytes };
+  let size = 0;
+  const read = async function* (pieceBytes?: number): AsyncGenerator<Uint8Array> {
+    for await (const chunk of withinLineLimit(bytes(pieceBytes), UNITS[format], maxLineBytes)) {
+      size += chunk.length;
+      yield chunk;
+    }
+  };
+  const digest = await digestOf(read);
+  return { file: { format, encoding, digest }, bytes, size };
 }
 
 /** The format that the ending of a file's name means; undefined for any other ending. */

@@ -16,6 +16,8 @@ export type Format = (typeof FORMATS)[number];
 export interface OpenedFile {
   readonly file: InputFile;
   readonly bytes: ByteSource;
+  /** How many bytes it has. */
+  readonly size: number;
 }
 
 /** A file by its content, independent of its path. */

@@ -145,6 +145,12 @@ export const SETTINGS = {
     500,
     "most finished runs kept of each caller",
   ),
+  callerMb: setting(
+    "TARGETING_MCP_CALLER_MB",
+    wholeNumber(1, 1_000_000),
+    500,
+    "megabytes that the plans, suites and unfinished runs of one caller may take in the store",
+  ),
   store: key(
     "TARGETING_MCP_STORE",
     "`postgres://` address of a database in place of the state folder, for processes on several machines",

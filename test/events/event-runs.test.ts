@@ -501,7 +501,7 @@ describe("a file of events", () => {
       yield content;
     };
     const file = { format, encoding, digest: await digestOf(bytes) };
-    return { source: sourceOfFile({ file, bytes }), items: 4, onUnknown: "report" } as const;
+    return { source: sourceOfFile({ file, bytes, size: content.length }), items: 4, onUnknown: "report" } as const;
   }
 
   const rows = CSV.slice(1).map((line) => {

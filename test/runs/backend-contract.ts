@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend/backend.ts";
+import { ShareFullError, withShares } from "../../src/runs/backend/shares.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
@@ -84,6 +85,57 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await runs.keep(runId, "removed", pieces("gone"));
       expect(await textOf(others.part(runId, "input")())).toBe("second");
       expect(await textOf(others.part(runId, "removed")())).toBe("gone");
+    });
+
+    test("is counted with its content and what it would do, until it is discarded", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId, fingerprint, caller } = await created(runs);
+      const alone = await others.storedBytes([runId]);
+      expect(alone).toBeGreaterThan(100);
+      await runs.keep(runId, "input", pieces("x".repeat(1000)));
+      await runs.propose(runId, [["y".repeat(499)]]);
+      await runs.keep(runId, "removed", pieces("z".repeat(1000)));
+      expect((await others.storedBytes([runId])) - alone).toBe(1500);
+      await others.discard(runId);
+      expect(await runs.storedBytes([runId])).toBe(0);
+      expect(await runs.read(runId)).toBeUndefined();
+      expect(await runs.list(caller)).not.toContain(runId);
+      expect(await runs.unfinished()).not.toContain(runId);
+      expect(await runs.last(fingerprint)).not.toBe(runId);
+    });
+
+    test("over its caller's share is refused as a whole, and those of others are not", async () => {
+      const [backend] = await make();
+      const { runs, suites } = withShares(backend, 2000);
+      const [mine, more, theirs] = [headerOf(), headerOf(), headerOf({ caller: "you" })];
+      await runs.create(mine);
+      await runs.keep(mine.runId, "input", pieces("x".repeat(1000)));
+      await runs.create(more);
+      await expect(runs.keep(more.runId, "input", pieces("x".repeat(1000)))).rejects.toThrow(ShareFullError);
+      expect(await runs.list("me")).toContain(mine.runId);
+      expect(await runs.list("me")).not.toContain(more.runId);
+      await runs.create(theirs);
+      await runs.keep(theirs.runId, "input", pieces("x".repeat(1000)));
+      await expect(suites.put("me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
+      expect(await suites.list("me")).toEqual([]);
+      await suites.put("me", "a2", "s".repeat(500));
+      await suites.put("me", "a2", "s".repeat(501));
+      await expect(runs.propose(mine.runId, [["y".repeat(800)]])).rejects.toThrow(ShareFullError);
+      expect(await runs.list("me")).not.toContain(mine.runId);
+    });
+
+    test("larger than a whole share is stopped while it is stored", async () => {
+      const [backend] = await make();
+      const { runs } = withShares(backend, 2000);
+      const header = headerOf();
+      await runs.create(header);
+      let taken = 0;
+      async function* endless(): AsyncGenerator<string> {
+        for (; taken < 100; taken += 1) yield "x".repeat(1000);
+      }
+      await expect(runs.keep(header.runId, "input", endless())).rejects.toThrow(ShareFullError);
+      expect(taken).toBeLessThan(5);
+      expect(await runs.list("me")).not.toContain(header.runId);
     });
 
     test("has one driver at a time", async () => {

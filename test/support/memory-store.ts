@@ -72,6 +72,7 @@ function memorySuites(): SuiteTexts {
     },
     get: async (caller, id) => suites.get(caller)?.get(id),
     list: async (caller) => [...(suites.get(caller)?.values() ?? [])].reverse(),
+    storedBytes: async (caller) => [...(suites.get(caller)?.values() ?? [])].join("").length,
     claim: async (yes) => {
       const isFirst = !yeses.has(yes);
       if (isFirst) yeses.set(yes, "");
@@ -106,6 +107,17 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
     propose: async (runId, lines) => {
       kept(runId).proposed = [...lines].map(textOf);
     },
+    storedBytes: async (runIds) => {
+      const sizes = runIds.flatMap((runId) => {
+        const run = runs.get(runId);
+        if (run === undefined) return [];
+        const { header, proposed, parts } = run;
+        const lines = proposed.map((line) => `${line}\n`);
+        return [JSON.stringify(header), ...lines, ...(parts.get("input") ?? [])].map((one) => one.length);
+      });
+      return sizes.reduce((sum, bytes) => sum + bytes, 0);
+    },
+    discard: async (runId) => void runs.delete(runId),
     start: async (runId) => {
       const run = kept(runId);
       const first = !run.started;

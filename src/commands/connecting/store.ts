@@ -1,5 +1,6 @@
 import { systemClock } from "../../platform/clock.ts";
 import type { Backend } from "../../runs/backend/backend.ts";
+import { withShares } from "../../runs/backend/shares.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
 import { fileBackend } from "../../runs/file/backend.ts";
 import type { Log } from "../../server/log.ts";
@@ -15,11 +16,12 @@ const WAIT_MS = 30_000;
 export async function backendOf({
   stateDir,
   keep,
+  callerBytes,
   store,
-}: Pick<Settings, "stateDir" | "keep" | "store">): Promise<Backend> {
-  if (store === undefined) return fileBackend({ stateDir, clock: systemClock, keep });
+}: Pick<Settings, "stateDir" | "keep" | "callerBytes" | "store">): Promise<Backend> {
+  if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep }), callerBytes);
   const { postgresBackend } = await import("../../runs/postgres/backend.ts");
-  return postgresBackend({ ...store, clock: systemClock, keep });
+  return withShares(postgresBackend({ ...store, clock: systemClock, keep }), callerBytes);
 }
 
 /**

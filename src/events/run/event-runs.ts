@@ -93,7 +93,7 @@ export class EventRuns {
         },
         make: async () => {
           const before = await this.madeBefore(planned, caller);
-          const run = before.going ?? this.start(planned, caller);
+          const run = before.going ?? (await this.#startWithRoom(planned, caller));
           await run.kept;
           return { run, before };
         },
@@ -109,10 +109,17 @@ export class EventRuns {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
     return this.#context.store.alone(fingerprint, async () => {
       const sent = await this.#sentBefore(planned, fingerprint);
-      const of = sent ?? { run: this.start(planned, caller) };
+      const of = sent ?? { run: await this.#startWithRoom(planned, caller) };
       await of.run.kept;
       return of;
     });
+  }
+
+  /** Starts a run, unless its events exceed the caller's share: then throws a ShareFullError. */
+  async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
+    const { store, project, environment } = this.#context;
+    await store.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
+    return this.start(planned, caller);
   }
 
   async #sentBefore(planned: PlannedEvents, fingerprint: string): Promise<EventRunOfCall | undefined> {

@@ -13,6 +13,8 @@ import { type EventRow, eventRows, mendedEventRows } from "./event-rows.ts";
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
+  /** How many bytes there are; absent where that is not known. */
+  readonly size?: number;
 }
 
 /** The form of a content of events: a file as it was given, or else one event a line. */
@@ -53,12 +55,13 @@ export function sourceOfEvents(events: readonly object[], mend = false): EventSo
     hash.update(chunk);
     chunks.push(chunk);
   }
-  return { kept: { digest: hash.digest("hex"), ...(mend && MEND) }, bytes: () => each(chunks) };
+  const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  return { kept: { digest: hash.digest("hex"), ...(mend && MEND) }, bytes: () => each(chunks), size };
 }
 
 /** The events of a file. */
-export function sourceOfFile({ file, bytes }: OpenedFile, mend = false): EventSource {
-  return { kept: { digest: file.digest, file, ...(mend && MEND) }, bytes };
+export function sourceOfFile({ file, bytes, size }: OpenedFile, mend = false): EventSource {
+  return { kept: { digest: file.digest, file, ...(mend && MEND) }, bytes, size };
 }
 
 const MEND = { mend: true } as const;

@@ -93,6 +93,15 @@ export interface RunStore {
   part(runId: string, part: RunPart): ByteSource;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun | undefined>;
+  /** How many bytes the calls of these runs take, with their content and what they would do. */
+  storedBytes(runIds: readonly string[]): Promise<number>;
+  /**
+   * Throws a ShareFullError where so many more bytes of a caller's runs would exceed the caller's share; absent: there are
+   * no shares.
+   */
+  checkRoom?(of: CallerScope, bytes: number): Promise<void>;
+  /** Removes a run of which nothing was sent, as if it had never been kept. */
+  discard(runId: string): Promise<void>;
   /** The present revision of a run, to be compared with an earlier one; undefined where it cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
   /** IDs of runs of a caller, the newest first: the next ones that are older than `before`; empty where there are none. */
@@ -170,9 +179,14 @@ export interface LeftRuns {
 export type LeftRun = Pick<RunHeader, "runId" | "project">;
 
 /** Runs of one call, or of one caller in one project. */
-export type Which =
-  | { readonly fingerprint: string }
-  | { readonly caller: string; readonly project: string; readonly environment: string };
+export type Which = { readonly fingerprint: string } | CallerScope;
+
+/** The runs of one caller in one project. */
+export interface CallerScope {
+  readonly caller: string;
+  readonly project: string;
+  readonly environment: string;
+}
 
 /** The run that `reading` gives; undefined where it cannot be read: of a newer version, damaged, or being removed. */
 export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {

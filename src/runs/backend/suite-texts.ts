@@ -10,6 +10,8 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   /** The caller's texts, those kept last first. */
   list(caller: string): Promise<readonly string[]>;
+  /** How many bytes the caller's texts take. */
+  storedBytes(caller: string): Promise<number>;
   /** Takes a confirmation: true for the first call in any process, which may act on it, and false for all others. */
   claim(yes: string): Promise<boolean>;
   /** Keeps the result of a confirmation. */

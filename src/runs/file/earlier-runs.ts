@@ -36,6 +36,8 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
         yield* (await of(runId)).part(runId, part)(pieceBytes);
       },
     read: async (runId) => (await of(runId)).read(runId),
+    storedBytes: (runIds) => main.storedBytes(runIds),
+    discard: (runId) => main.discard(runId),
     revision: async (runId) => (await of(runId)).revision(runId),
     list: (caller, before) => both((store) => store.list(caller, before)),
     unfinished: (which) => both((store) => store.unfinished(which)),

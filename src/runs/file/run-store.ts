@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, stat, writeFile } from "node:fs/promises";
+import { mkdir, open, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
@@ -16,11 +16,14 @@ import { journalLines, openJournal, partJournal } from "./journal.ts";
 import { isLeased, tryLease } from "./locks/lease.ts";
 import { machineLock } from "./locks/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
-import { FILES, readSummary } from "./run-folder.ts";
-import { INDEX_FOLDER, runIndex } from "./run-index.ts";
+import { FILES, readHeader, readSummary } from "./run-folder.ts";
+import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
 
 const NEVER = new AbortController().signal;
+
+/** What is counted of a run that is not finished. */
+const COUNTED = [FILES.header, FILES.input, FILES.proposed] as const;
 
 const versioned = z.looseObject({ version: z.number() });
 
@@ -61,6 +64,11 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
+    async storedBytes(runIds) {
+      const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
+      return (await usable(folder, () => Promise.all(files))).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+    },
+    discard: (runId) => usable(folder, () => removeRun(folder, index, runId)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
     list: (caller, before) =>
       withIndex(async () => {
@@ -89,6 +97,12 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     },
     tidy: () => withIndex(() => old.sweepAll()),
   };
+}
+
+async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
+  const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
+  await rm(join(folder, runId), { recursive: true, force: true });
+  await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
 
 async function stopsAsked(folder: string, runId: string): Promise<readonly string[]> {

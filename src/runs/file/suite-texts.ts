@@ -32,6 +32,7 @@ export function fileSuites(folder: string): SuiteTexts {
         const files = (await newestFirst(folderOf(caller))).filter((file) => file.endsWith(".json"));
         return (await Promise.all(files.map(readText))).filter((text) => text !== undefined);
       }),
+    storedBytes: (caller) => kept(() => bytesIn(folderOf(caller))),
     claim: (yes) =>
       kept(async () => {
         await mkdir(join(folder, YES), { recursive: true, mode: 0o700 });
@@ -61,6 +62,11 @@ async function replace(file: string, text: string): Promise<void> {
 async function removeOldest(folder: string, most: number): Promise<void> {
   const old = (await newestFirst(folder)).slice(most);
   await Promise.all(old.map((file) => removeFile(file)));
+}
+
+async function bytesIn(folder: string): Promise<number> {
+  const files = await Promise.all((await namesIn(folder)).map((name) => unlessMissing(stat(join(folder, name)))));
+  return files.reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
 /** The files of a folder, those written last first; none where there is no such folder. */

@@ -50,6 +50,13 @@ export function storedRuns(
     keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
     part: (runId, part) => partOf(database, runId, part),
     read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
+    async storedBytes(runIds) {
+      const [sum] = await database.rows<{ bytes: string }>(STORED_BYTES, [runIds]);
+      return Number(sum?.bytes ?? 0);
+    },
+    async discard(runId) {
+      await database.rows("delete from targeting_mcp.run where id = $1", [runId]);
+    },
     async revision(runId) {
       const [found] = await database.rows<{ changes: string; bytes: string }>(
         "select changes, bytes from targeting_mcp.run where id = $1",
@@ -91,6 +98,14 @@ export function storedRuns(
     watch: (runId, listener) => of.member.watch(runId, listener),
   };
 }
+
+/** The calls of runs, with their content and what they would do. */
+const STORED_BYTES = `
+  select coalesce(sum(octet_length(r.header)), 0) + coalesce((
+    select sum(octet_length(p.bytes)) from targeting_mcp.part t
+      join targeting_mcp.piece p on p.run = t.run and p.version = t.version
+      where t.run = any($1) and t.name in ('input', 'proposed')
+  ), 0) as bytes from targeting_mcp.run r where r.id = any($1)`;
 
 /**
  * A run is driven where its lease is held, where a process is there that takes it up by itself, and where one makes its

@@ -29,6 +29,13 @@ export function storedSuites(database: Database): SuiteTexts {
       );
       return rows.map(({ body }) => body);
     },
+    async storedBytes(caller) {
+      const [sum] = await database.rows<{ bytes: string }>(
+        "select coalesce(sum(octet_length(body)), 0) as bytes from targeting_mcp.suite where caller = $1",
+        [caller],
+      );
+      return Number(sum?.bytes ?? 0);
+    },
     async claim(yes) {
       const made = await database.rows<{ id: string }>(
         `insert into targeting_mcp.yes (id, taken_by) values ($1, $2)
