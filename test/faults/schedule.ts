@@ -3,6 +3,7 @@ import { randomCall } from "./calls.ts";
 import { DOCUMENTED_LIMITS, type StoredLimits } from "./model/facts.ts";
 import type { Effect, Fault } from "./model/faults.ts";
 import { Project } from "./model/project.ts";
+import type { DateClock } from "./model/service.ts";
 import { randomWrite } from "./other-writes.ts";
 import type { OtherWrite } from "./others.ts";
 import { pointedAt } from "./pointed.ts";
@@ -13,7 +14,7 @@ import { fillWorld, POISON } from "./world.ts";
 /** How the service and the engine are set for one schedule. */
 interface Settings {
   readonly skewMs: number;
-  readonly dateSkewMs?: number;
+  readonly dateClock?: DateClock | undefined;
   readonly latencyMs: number;
   readonly retryBudgetMs: number;
   readonly bodyBytes: number;
@@ -72,10 +73,25 @@ export function worldOf(seed: number, skewMs: number): World {
 
 /** The schedule that a seed gives: most are random in everything, some are pointed at what is hardest to tell. */
 export function scheduleOf(seed: number): Schedule {
-  const schedule = anySchedule(seed);
+  const { settings, ...rest } = anySchedule(seed);
+  const schedule = {
+    ...rest,
+    settings: { ...settings, dateClock: randomDateClock(randomFrom(seed * 15_485_863 + 3)) },
+  };
   const random = randomFrom(seed * 104_729 + 1);
-  const { project } = worldOf(seed, schedule.settings.skewMs);
+  const { project } = worldOf(seed, settings.skewMs);
   return random.chance(0.1) ? { ...schedule, ...pointedAt(project, random) } : schedule;
+}
+
+/** Half of the services have their header `Date` from another machine, such as a gateway, whose clock differs. */
+function randomDateClock(random: Random): DateClock | undefined {
+  if (random.chance(0.5)) return undefined;
+  const { chance, pick } = random;
+  return {
+    aheadMs: pick([0, 500, -500, 1000, 2000, -2000, 5000, -5000, 3_600_000, -3_600_000]),
+    driftMs: chance(0.3) ? pick([2, -2, 50, -50]) : 0,
+    jump: chance(0.3) ? { afterMs: pick([20, 300, 3000]), byMs: pick([500, -500, 3000, -3000, 600_000]) } : undefined,
+  };
 }
 
 function anySchedule(seed: number): Schedule {

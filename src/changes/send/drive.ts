@@ -28,7 +28,6 @@ export async function drive(
   let known = first;
   let turns: Turns = new Map();
   for (;;) {
-    await noteNewest(driver);
     const { steps } = driver.state;
     const requests = known ?? nextRequests(steps, inTurn(driver.state.ready(), turns), driver.apartBy);
     known = undefined;
@@ -38,13 +37,19 @@ export async function drive(
       turns = next;
       continue;
     }
+    let isNoted = false;
     for (const request of requests) {
       if (driver.signal.aborted) return stop(cause());
       const sending = sendingOf(driver, request);
       const inTurn = () =>
         orStopped(
           driver,
-          hold((turn) => sendBatch(driver, sending, turn)),
+          hold(async (turn) => {
+            // Not before nobody else of this project writes.
+            if (!isNoted) await noteNewest(driver);
+            isNoted = true;
+            return sendBatch(driver, sending, turn);
+          }),
         );
       let end = await inTurn();
       // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.

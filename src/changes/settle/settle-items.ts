@@ -69,7 +69,7 @@ export async function settleAnswers(
     if (madeBefore !== "free") continue;
     follow(await refused(driver, step, reason, { maker, namesIn }));
   }
-  for (const change of await reconcileCreates(driver, met, madeNow)) {
+  for (const change of await reconcileCreates(driver, met, madeNow, namesIn)) {
     const step = driver.state.steps.at(change.step);
     const added = step && change.to === "unknown" ? addToExisting(driver, step, change.reason, maker) : undefined;
     if (added !== undefined) {

@@ -12,6 +12,8 @@ const BEFORE = idAt(-5000);
 /** Made while the run was under way. */
 const MEANWHILE = idAt(2000);
 
+const noNames = async () => new Map<string, string>();
+
 const taken = (...ids: string[]) => ({ code: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: ids } });
 
 /** A run that adds the option `Shoes` with one Context ID, whose first answer was lost; `held` is what the list shows. */
@@ -41,7 +43,7 @@ const shoes = (_id: string, contexts: readonly string[] = ["a"]): HeldOption => 
 
 async function verdict(held: readonly HeldOption[], existing: string, madeNow = false) {
   const { driver, step } = metItsName(held);
-  return reconcileCreates(driver, [{ step, reason: taken(existing) }], madeNow);
+  return reconcileCreates(driver, [{ step, reason: taken(existing) }], madeNow, noNames);
 }
 
 describe("a resent create that meets its name", () => {
@@ -76,13 +78,27 @@ describe("a resent create that meets its name", () => {
     };
     const closed = { ...driver, api: { ...driver.api, listOptions: unreadable } };
     const reason = taken(MEANWHILE);
-    expect(await reconcileCreates(closed, [{ step, reason }], false)).toMatchObject([
+    expect(await reconcileCreates(closed, [{ step, reason }], false, noNames)).toMatchObject([
       { to: "unknown", reason: { code: "NO_ANSWER" } },
     ]);
   });
 
-  test("has failed where the service names no ID of its own form", async () => {
-    expect(await verdict([], "not-a-ulid")).toMatchObject([{ to: "failed" }]);
+  test("is unknown where the service names an ID that does not tell when it was made", async () => {
+    expect(await verdict([], "not-a-ulid")).toMatchObject([{ to: "unknown", reason: { code: "OWNER_UNCLEAR" } }]);
+  });
+
+  test("is unknown, and not failed, where the header Date runs ahead of the clock inside IDs", async () => {
+    const { driver, step } = metItsName([], undefined);
+    const ahead = START + 4000;
+    for (const offset of [0, 900]) {
+      const sentAt = START + 1100 + offset;
+      driver.serverClock.observe({ from: ahead + offset, to: ahead + offset, sentAt, receivedAt: sentAt + 20 });
+    }
+    const ours = idAt(1020);
+    const reason = taken(ours);
+    expect(await reconcileCreates(driver, [{ step, reason }], false, noNames)).toMatchObject([
+      { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
+    ]);
   });
 });
 

@@ -11,13 +11,11 @@ function clockAfter({ skew, there, back }: { readonly skew: number; readonly the
   return clock;
 }
 
-/** Reads the header `Date` as the clock asks for it, over a way of 1 ms each; gives whether the clock asked. */
-function read(clock: ServerClock, now: number, question: { readonly gap: number; readonly skew: number }): boolean {
+/** Reads the header `Date` as the clock asks for it, over a way of 1 ms each. */
+function read(clock: ServerClock, now: number, question: { readonly gap: number; readonly skew: number }): void {
   const wait = clock.nextReadingIn(now, question.gap);
-  if (wait === undefined) return false;
   const from = wholeSecond(now + wait + 1 + question.skew);
   clock.observe({ from, to: from + 999, sentAt: now + wait, receivedAt: now + wait + 2 });
-  return true;
 }
 
 describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms ahead", (skew) => {
@@ -32,13 +30,21 @@ describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms 
     expect(clock.order(first + 3 + skew, first)).toBe("after");
   });
 
-  test("nor about what came 100 ms before it", () => {
+  test("nor about what came 100 ms before it, and readings only show that no further one would help", () => {
     const clock = clockAfter({ skew, there: 5, back: 700 });
     const older = first - 100 + skew;
+    expect(clock.mayShowAfter(older, first)).toBe(true);
+    for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: older - first + 1 + 2, skew });
+    expect(clock.mayShowAfter(older, first)).toBe(false);
     expect(clock.order(older, first)).toBe("unclear");
     expect(clock.isLikelyAfter(older, first)).toBe(false);
-    for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: older - first + 1 + 2, skew });
-    expect(clock.order(older, first)).toBe("before");
+  });
+
+  test.each([500, 2000, 5000])("a header that is %d ms ahead makes nothing look older than it is", (ahead) => {
+    const clock = clockAfter({ skew, there: 700, back: 5 });
+    for (let reading = 0; reading < 3; reading += 1) read(clock, first + 10, { gap: skew + ahead, skew: skew + ahead });
+    expect(clock.order(first + 3 + skew, first)).toBe("unclear");
+    expect(clock.order(first + 700 + skew, first)).toBe("after");
   });
 
   test("every answer narrows what is known, not only the first", () => {
@@ -51,7 +57,10 @@ describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms 
   test("a header of another clock than the IDs is left alone", () => {
     const clock = clockAfter({ skew, there: 300, back: 5 });
     read(clock, first, { gap: 0, skew: skew + 60_000 });
-    expect(read(clock, first, { gap: 0, skew: skew + 60_000 })).toBe(false);
+    expect(clock.mayShowAfter(first + 3 + skew, first)).toBe(false);
+    expect(clock.order(first + 3 + skew, first)).toBe("unclear");
+    // Set right later, it is still a clock that was wrong.
+    for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: 4 + skew, skew });
     expect(clock.order(first + 3 + skew, first)).toBe("unclear");
     expect(clock.order(first + 300 + skew, first)).toBe("after");
     expect(clock.order(first - 6 + skew, first)).toBe("before");
@@ -67,11 +76,15 @@ test("readings of long ago are forgotten, since clocks drift apart", () => {
   expect(clock.order(SENT + hour - 40 + 3, SENT + hour)).toBe("after");
 });
 
-test("what is newer than the header says it can be shows that the header is of another clock", () => {
-  const clock = new ServerClock();
-  read(clock, SENT, { gap: 0, skew: 0 });
-  expect(clock.order(SENT + 3_600_000, SENT)).toBe("after");
-  clock.observeSeen(SENT + 3_600_000, SENT + 100);
-  expect(clock.order(SENT + 3_600_000, SENT)).toBe("unclear");
-  expect(clock.isLikelyAfter(SENT + 3_600_000, SENT)).toBe(false);
+describe("before anything of our own was compared with it, the header proves nothing", () => {
+  test.each([-5000, -500, 0, 500, 5000])("%d ms ahead of the clock inside IDs", (ahead) => {
+    const clock = new ServerClock();
+    for (let reading = 0; reading < 3; reading += 1) read(clock, SENT + 10, { gap: ahead, skew: ahead });
+    clock.observeSeen(SENT + 3, SENT + 100);
+    expect(clock.order(SENT + 3, SENT)).toBe("unclear");
+    expect(clock.isLikelyAfter(SENT + 3, SENT)).toBe(false);
+    expect(clock.mayShowAfter(SENT + 3, SENT)).toBe(false);
+    // What an answer names was there by then: that much IDs tell by themselves.
+    expect(clock.order(SENT - 98, SENT)).toBe("before");
+  });
 });

@@ -24,6 +24,15 @@ export interface Traffic {
   isWriting: boolean;
 }
 
+/** A clock that differs from another one: by how much it is ahead at first, and how that changes. */
+export interface DateClock {
+  readonly aheadMs: number;
+  /** How much further ahead it is after each second, in milliseconds. */
+  readonly driftMs?: number | undefined;
+  /** It is set once, so many milliseconds after the service began. */
+  readonly jump?: { readonly afterMs: number; readonly byMs: number } | undefined;
+}
+
 /** How a model service behaves towards one of its clients. */
 export interface ServiceOptions {
   readonly project: Project;
@@ -34,8 +43,8 @@ export interface ServiceOptions {
   readonly limits: StoredLimits;
   /** By how much the service's clock is ahead, in milliseconds. */
   readonly skewMs: number;
-  /** By how much the clock behind the header `Date` is ahead of the one behind IDs, where these are two. */
-  readonly dateSkewMs?: number | undefined;
+  /** How the clock behind the header `Date` differs from the one behind IDs, where these are two. */
+  readonly dateClock?: DateClock | undefined;
   /** How long a request takes, in milliseconds. */
   readonly latencyMs: number;
   /** Bodies above so many bytes are 413. */
@@ -77,9 +86,11 @@ export class ModelService {
   /** Whether faults and other writers are still about. */
   disturbed = true;
   readonly #options: ServiceOptions;
+  readonly #beganAt: number;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
+    this.#beganAt = options.time.now();
   }
 
   /** Answers a bulk request: `list` is the JSON array of its items. */
@@ -285,8 +296,9 @@ export class ModelService {
 
   /** The header `Date`: whole seconds. */
   #date(): { readonly serverTime?: number } {
-    const { time, skewMs, dateSkewMs = 0, tellsDate } = this.#options;
-    return tellsDate ? { serverTime: Math.floor((time.now() + skewMs + dateSkewMs) / 1000) * 1000 } : {};
+    const { time, skewMs, dateClock, tellsDate } = this.#options;
+    const ahead = dateClock === undefined ? 0 : aheadAfter(dateClock, time.now() - this.#beganAt);
+    return tellsDate ? { serverTime: Math.floor((time.now() + skewMs + ahead) / 1000) * 1000 } : {};
   }
 
   /** Notes what no client may do. */
@@ -294,6 +306,12 @@ export class ModelService {
     this.improper.push(what);
     return new ImproperRequest(what);
   }
+}
+
+/** By how much a clock is ahead after so many milliseconds. */
+function aheadAfter({ aheadMs, driftMs = 0, jump }: DateClock, ms: number): number {
+  const jumped = jump !== undefined && ms >= jump.afterMs ? jump.byMs : 0;
+  return Math.round(aheadMs + (driftMs * ms) / 1000) + jumped;
 }
 
 /** The least that a client waits after a lost answer; the documents say "wait", and not how long. */

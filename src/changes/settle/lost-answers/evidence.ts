@@ -1,5 +1,5 @@
 import { isApiError } from "../../../api/errors.ts";
-import { ulidTime } from "../../../spec/ulid.ts";
+import { isUlid, ulidTime } from "../../../spec/ulid.ts";
 import type { Step } from "../../rows/entries.ts";
 import type { ChangeDriver } from "../change-driver.ts";
 import type { Order } from "./service-clock.ts";
@@ -12,10 +12,10 @@ export interface Claim {
 
 /**
  * Whether a thing was made before or after the first attempt of a step, which is known for top-level options by what
- * was the newest before the run, and otherwise by the service's clock.
+ * was the newest before the run, and otherwise by the service's clock. An ID that is no ULID tells nothing.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
-  const newest = newestBefore(driver, step);
+  const newest = isUlid(id) ? newestBefore(driver, step) : undefined;
   const byClock = clockOrderOf(driver, { id, step });
   if (newest === undefined || byClock === "before") return byClock;
   return newest === null || id > newest ? "after" : "before";
@@ -23,12 +23,13 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 
 /** As `orderOf`, by the clock alone: for what may be no top-level option. */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
-  return driver.serverClock.order(ulidTime(id), firstAttempt(driver, step));
+  return isUlid(id) ? driver.serverClock.order(ulidTime(id), firstAttempt(driver, step)) : "unclear";
 }
 
 /** Whether a thing was made after the first attempt of a step, or, where no reading can tell, most likely so. */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
+  if (!isUlid(claim.id)) return false;
   return driver.serverClock.isLikelyAfter(ulidTime(claim.id), firstAttempt(driver, claim.step));
 }
 
@@ -52,8 +53,8 @@ function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
 }
 
 /**
- * Notes the newest option of each targeting that options are to be added to, before any is: at the beginning of the
- * run, or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope),
+ * Notes the newest option of each targeting that options are to be added to, before any is: before the first request of
+ * the run, or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope),
  * only the clocks can tell old from new later.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
@@ -69,42 +70,51 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
     if (isFirst && !state.newest.has(id)) targetings.add(id);
   }
   for (const targeting of targetings) {
-    const first = await orUndefined(driver.api.listOptions(targeting, { limit: 1 }));
-    const { total } = first ?? {};
-    if (total === undefined) continue;
-    const last =
-      total > 1 ? await orUndefined(driver.api.listOptions(targeting, { limit: 1, offset: total - 1 })) : first;
-    const [newest] = last?.items ?? [];
-    if (newest !== undefined || total === 0) driver.record({ t: "newest", targeting, _id: newest?._id ?? null });
+    const newest = await newestIn(driver, targeting);
+    if (newest !== undefined) driver.record({ t: "newest", targeting, _id: newest._id });
   }
+}
+
+/** The newest top-level option of a targeting, null where it has none; undefined where that cannot be read. */
+async function newestIn(
+  { api }: ChangeDriver,
+  targeting: string,
+): Promise<{ readonly _id: string | null } | undefined> {
+  const at = (offset: number) => orOnceMore(() => api.listOptions(targeting, { limit: 1, offset }));
+  const first = await at(0);
+  const { total } = first ?? {};
+  if (total === undefined) return undefined;
+  const last = total > 1 ? await at(total - 1) : first;
+  const [newest] = last?.items ?? [];
+  return newest === undefined && total > 0 ? undefined : { _id: newest?._id ?? null };
 }
 
 /** How often the service's clock is read, at the most, to tell old from new. */
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until it tells of every claim whether it is older than its first attempt, or no reading
- * helps. Gives `unread` where a reading failed, or the run was stopped, so that a later one may tell.
+ * Reads the service's clock until it shows of every claim that can be shown to be newer than its first attempt that it
+ * is, or no reading helps. Gives `unread` where a reading failed, or the run was stopped, so that a later one may tell.
  */
 export async function sharpen(
   driver: ChangeDriver,
-  claims: readonly Claim[],
+  given: readonly Claim[],
   order: typeof orderOf = orderOf,
 ): Promise<"read" | "unread"> {
-  if (!claims.some((claim) => order(driver, claim) === "unclear")) return "read";
+  const claims = given.filter((claim) => isUlid(claim.id) && order(driver, claim) === "unclear");
+  if (claims.length === 0) return "read";
   const { clock, serverClock } = driver;
   const latest = Math.max(...claims.map(({ id }) => ulidTime(id)));
   serverClock.observeSeen(latest, clock.now());
   let roundTrip = 0;
   for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
-    const open = claims.filter((claim) => order(driver, claim) === "unclear");
+    const open = claims.filter(({ id, step }) => serverClock.mayShowAfter(ulidTime(id), firstAttempt(driver, step)));
     const gaps = open.map(({ id, step }) => ulidTime(id) - firstAttempt(driver, step)).sort((a, b) => a - b);
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
     // First whether it is newer; where that reading says no, the next one, a round trip later, tells that it is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
-    if (wait === undefined) return "read";
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
     const page = await orUndefined(driver.api.listOptions(targetingOf(driver, claim.step) ?? claim.id, { limit: 1 }));
@@ -126,6 +136,16 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   } catch (thrown) {
     if (signal.aborted) return false;
     throw thrown;
+  }
+}
+
+/** Reads once more where no answer came: what the first write of a process proves may rest on this read alone. */
+async function orOnceMore<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (thrown) {
+    if (!isApiError(thrown)) throw thrown;
+    return thrown.effect === "rejected" ? undefined : orUndefined(read());
   }
 }
 

@@ -2,12 +2,12 @@ import * as z from "zod";
 import { isApiError } from "../../../api/errors.ts";
 import type { ManagementApi } from "../../../api/management.ts";
 import { compareContexts } from "../../../reading/compare-contexts.ts";
+import type { OptionNames } from "../../../reading/option-lists.ts";
 import { listPages, type OptionList } from "../../../reading/pages.ts";
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
-import { isUlid } from "../../../spec/ulid.ts";
 import type { Step, StepChange } from "../../rows/entries.ts";
 import type { ChangeDriver } from "../change-driver.ts";
 import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
@@ -37,15 +37,17 @@ interface OpenCreate extends MetItsName {
  * Decides whether the name that a resent create found taken is its own earlier work: it is when the existing ID is
  * newer than the first attempt and the thing is what was sent. An older one is another writer's: `failed`. `madeNow`
  * says that the resend made other items of the same unit, so that the first attempt cannot have made this one. Without
- * proof it is `unknown`. Reads List Options pages, newest first; for targetings each one.
+ * proof it is `unknown`. Reads List Options pages, newest first; for targetings each one; `namesIn` where a group met the
+ * name of one of its sub-options.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
   met: readonly MetItsName[],
   madeNow: boolean,
+  namesIn: OptionNames,
 ): Promise<readonly StepChange[]> {
   const ids = ({ step, reason }: MetItsName): readonly string[] =>
-    existingIds(reason).filter((id) => isUlid(id) && orderOf(driver, { id, step }) !== "before");
+    existingIds(reason).filter((id) => orderOf(driver, { id, step }) !== "before");
   const claims = met.flatMap((each) => ids(each).map((id) => ({ id, step: each.step })));
   const readings = await sharpen(driver, claims);
   const changes: StepChange[] = [];
@@ -62,16 +64,29 @@ export async function reconcileCreates(
   await sharpen(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
   for (const each of open) {
     const { step, reason, ids: candidates } = each;
+    const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
     // The newest top-level option proves nothing about sub-options: only the clock does.
     const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
-    } else if (isOlder) changes.push({ step: step.id, to: "failed", reason });
+    } else if (isOlder || isFree) changes.push({ step: step.id, to: "failed", reason });
     else changes.push({ step: step.id, to: "unknown", reason: mayBeTold ? UNREAD : ownerUnclear(candidates) });
   }
   return changes;
+}
+
+/**
+ * Whether a step makes a group, and the targeting has nothing of its name: a group is made together with its
+ * sub-options, so that a sub-option whose name was taken is not its own work.
+ */
+async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targeting = place === undefined ? undefined : driver.state.boundId(place);
+  if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;
+  const names = await orUndefined(namesIn(targeting));
+  return names !== undefined && !names.has(step.item.name);
 }
 
 function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {

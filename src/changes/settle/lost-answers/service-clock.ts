@@ -28,18 +28,24 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
 
 /**
  * What is known about the difference between the service's clock and ours, in milliseconds (theirs minus ours). Each
- * reading narrows it. Times inside IDs are what is compared; the header `Date` shows whole seconds of a clock that is
- * most often the same one, so that it narrows further, unless it excludes what the IDs show: then IDs count alone.
+ * reading narrows it. The times inside IDs are what is compared. The header `Date` may come from another machine, such
+ * as a gateway: until it was compared with the IDs of something that a request of ours has just made, it proves nothing,
+ * and once it excludes what these IDs show, it is of another clock. Where both agree, it narrows how far ahead the
+ * service can be, which tells what is newer. What is older, IDs alone tell: a header that is ahead by less than the
+ * comparison shows would make our own work look older than our request.
  */
 export class ServerClock {
   #ids = ANYTHING;
   #dates = ANYTHING;
+  /** The header `Date` was seen to exclude what IDs show. */
+  #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
   /** Takes the header `Date` of an answer: whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
+    this.#compare();
   }
 
   /** Takes the times inside the IDs of what a request of ours has just made: milliseconds. */
@@ -52,20 +58,27 @@ export class ServerClock {
       last = Math.max(last, time);
     }
     this.#ids = narrowed(this.#ids, { lowest: last - receivedAt, highest: first - sentAt });
+    this.#compare();
   }
 
   /** Takes the time inside an ID that an answer named: what it belongs to had been made by then. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
+    this.#compare();
   }
 
   /** Whether a time of the service is before or after a time of ours, as far as the readings prove it. */
   order(theirs: number, ours: number): Order {
-    const { lowest, highest } = this.#known();
-    if (theirs < ours + lowest) return "before";
-    if (theirs >= ours + highest) return "after";
+    if (theirs < ours + this.#ids.lowest) return "before";
+    if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
+  }
+
+  /** Whether a further reading of the header `Date` may show that an unclear time of the service is after ours. */
+  mayShowAfter(theirs: number, ours: number): boolean {
+    const { lowest, highest } = this.#known();
+    return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
   /** Whether the middle of what is possible puts an unclear time after, where little else is possible. */
@@ -75,24 +88,31 @@ export class ServerClock {
   }
 
   /**
-   * When to take the next reading of the header `Date`, in milliseconds from `now`, so that it tells whether the
-   * difference is below `difference`: a clock that is further ahead shows the next second by then. Undefined where the
-   * header is of another clock than the IDs, so that no reading would tell.
+   * How long to wait for the next reading of the header `Date`, in milliseconds from `now`, so that it tells whether the
+   * difference is below `difference`: a clock that is further ahead shows the next second by then.
    */
-  nextReadingIn(now: number, difference: number): number | undefined {
+  nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
-    if (common(this.#ids, this.#dates) === undefined) return undefined;
     const theirs = now + difference;
     return Math.ceil(theirs / 1000) * 1000 - theirs;
   }
 
   #forgetBefore(now: number): void {
-    if (now - this.#readAt > STALE_MS) [this.#ids, this.#dates] = [ANYTHING, ANYTHING];
+    if (now - this.#readAt > STALE_MS) [this.#ids, this.#dates, this.#isOtherClock] = [ANYTHING, ANYTHING, false];
     this.#readAt = now;
   }
 
+  #compare(): void {
+    this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
+  }
+
+  /** Whether the header `Date` may count: it agrees with the IDs of what a request of ours has made. */
+  #isCompared(): boolean {
+    return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
+  }
+
   #known(): Range {
-    return common(this.#ids, this.#dates) ?? this.#ids;
+    return (this.#isCompared() ? common(this.#ids, this.#dates) : undefined) ?? this.#ids;
   }
 }
 
