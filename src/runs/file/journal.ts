@@ -1,6 +1,8 @@
 import { createReadStream } from "node:fs";
 import { copyFile, type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
 import { createInterface } from "node:readline";
+import { syncFolder } from "../../platform/durable-files.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { lineBytes } from "../backend/kept.ts";
 import type { RunJournal } from "../backend/store.ts";
@@ -18,6 +20,8 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
+  // Entries are nowhere after a power failure where the name of their file is not.
+  await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
     if (waiting.length === 0) return;
@@ -96,6 +100,7 @@ export async function partJournal(file: string): Promise<void> {
     await handle.close();
   }
   await moveOver(fresh, file);
+  await syncFolder(dirname(file));
 }
 
 /** The most pieces that every operating system accepts in one write. */

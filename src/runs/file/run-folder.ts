@@ -1,9 +1,10 @@
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import { isRunId, keptHeader, keptSummary } from "../backend/kept.ts";
 import type { RunSummary } from "../backend/store.ts";
-import { namesIn, readText } from "./files.ts";
+import { namesIn, readText, unlessMissing } from "./files.ts";
 
 /** The files in the folder of a run. */
 export const FILES = {
@@ -24,6 +25,13 @@ const partOfHeader = keptHeader
 /** The runs below a folder, the newest first. */
 export async function runsIn(folder: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter(isRunId).sort().reverse();
+}
+
+/** Whether a run was ever started: its journal says so, too, where a power failure has taken the mark away. */
+export async function isStarted(folder: string, runId: string): Promise<boolean> {
+  const sizes = [FILES.started, FILES.journal].map((file) => unlessMissing(stat(join(folder, runId, file))));
+  const [mark, journal] = await Promise.all(sizes);
+  return mark !== undefined || (journal?.size ?? 0) > 0;
 }
 
 /** The summary of a run; undefined where it never came to rest, or the summary cannot be read. */
