@@ -105,8 +105,9 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  await rm(join(folder, runId), { recursive: true, force: true });
+  // First, so that nobody finds a run that is half removed. After a crash here it gets its marks again.
   await index.forget(runId, name, fingerprint);
+  await rm(join(folder, runId), { recursive: true, force: true });
 }
 
 function isLong(runId: string, now: number, ms: number): boolean {

@@ -12,11 +12,11 @@ import { damaged } from "../entries.ts";
 import { onceDone } from "../processes/same-call.ts";
 import { by, type Lease } from "../turn.ts";
 import { namesIn, readText, unlessMissing, usable } from "./files.ts";
-import { journalLines, openJournal, partJournal } from "./journal.ts";
+import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
 import { isLeased, tryLease } from "./locks/lease.ts";
 import { machineLock } from "./locks/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
-import { FILES, isStarted, readSummary } from "./run-folder.ts";
+import { FILES, isDamaged, isStarted, readSummary } from "./run-folder.ts";
 import { INDEX_FOLDER, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
 
@@ -80,7 +80,10 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       return done.value;
     },
     async summarise(runId, given) {
-      await usable(folder, () => replaceFile(at(runId, FILES.summary), JSON.stringify(given)));
+      await usable(folder, async () => {
+        const journalBytes = await wholeBytes(at(runId, FILES.journal));
+        await replaceFile(at(runId, FILES.summary), JSON.stringify({ ...given, journalBytes }));
+      });
       await usable(folder, () => noteRest(folder, index, runId));
       if (!isUnfinished(given)) old.sweepCaller(given.caller);
     },
@@ -130,7 +133,9 @@ async function driverLease(place: string, clock: Clock): Promise<Lease | undefin
 }
 
 async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
+  const summary = await readSummary(folder, runId);
   const text = await readText(join(folder, runId, FILES.header));
+  if (summary === undefined ? await isDamaged(folder, runId) : summary.isDamaged) throw damaged(runId);
   if (text === undefined) return undefined;
   const header = parseHeader(runId, text);
   const started = await isStarted(folder, runId);
