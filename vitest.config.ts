@@ -20,7 +20,7 @@ export default defineConfig({
         test: {
           name: "processes",
           include: ["test/**/*.test.ts"],
-          exclude: [...fast, ...replacing, "test/cluster/**"],
+          exclude: [...fast, ...replacing, "test/cluster/**", "test/durability/**"],
           isolate: false,
         },
       },

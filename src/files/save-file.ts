@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, link, open, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { syncFolder } from "../platform/durable-files.ts";
 import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
 import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
 import { moveOver } from "../platform/move-over.ts";
@@ -95,7 +97,9 @@ async function saveIn(
     await whole?.();
     // The answer names the path: it must still be the path of this folder.
     await folder.check();
-    await put(handle, unfinished, folder.at(name));
+    const path = folder.at(name);
+    await put(handle, unfinished, path);
+    await syncFolder(dirname(path));
   } finally {
     await handle.close();
     await removeFile(unfinished);

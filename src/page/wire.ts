@@ -69,7 +69,7 @@ export interface RunRow {
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   /** Who agreed or declined, and where, in words. */
   readonly decided?: string | undefined;
-  /** Of a run that is unfinished and that no process drives: why nothing happens, and what makes it go on. */
+  /** Why nothing happens to a run that is unfinished, and what makes it go on; or that its record is damaged. */
   readonly standsStill?: string | undefined;
   /** Of a run that waits for a yes. */
   readonly waiting?: Waiting | undefined;

@@ -1,12 +1,16 @@
 import { parseJson } from "../platform/json.ts";
-import { RunStoreError, type StoredRun } from "./backend/store.ts";
+import { DamagedRunError, type StoredRun } from "./backend/store.ts";
 import type { RunForm } from "./kind.ts";
 
-const START_ANEW = "Look at what was applied with list_options, and start anew.";
-
-/** What is kept of a run cannot be read. */
-export function damaged(runId: string): RunStoreError {
-  return new RunStoreError(`what is kept of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
+/** What is kept of a run cannot be read; `holdsRemoved` says whether what it removed is whole. */
+export function damaged(runId: string, holdsRemoved = false): DamagedRunError {
+  const look =
+    "It may have sent all, some or none of its requests, and it can be neither resumed nor undone. Look at the present " +
+    "state with list_options, and make a new call for what is missing.";
+  const removed =
+    `What it was to remove is whole: read targeting://runs/${runId}/removed, and add what is missing again with ` +
+    "bulk_add_options or update_contexts.";
+  return new DamagedRunError(runId, holdsRemoved ? `${look} ${removed}` : look);
 }
 
 /**
@@ -42,19 +46,14 @@ export function toolOf(call: unknown): string | undefined {
     : undefined;
 }
 
-/** A damaged last line was cut off by a crash, and never took effect; a damaged line before it is an error. */
 async function* entriesIn<Entry>(
   { entry }: Pick<RunForm<unknown, Entry>, "entry">,
   runId: string,
   lines: AsyncIterable<string>,
 ): AsyncGenerator<Entry> {
-  let isDamaged = false;
   for await (const line of lines) {
-    if (isDamaged) {
-      throw new RunStoreError(`the journal of run ${runId} is damaged: it cannot be resumed`, START_ANEW);
-    }
     const read = entry.safeParse(parseJson(line));
-    if (read.success) yield read.data;
-    else isDamaged = true;
+    if (!read.success) throw damaged(runId);
+    yield read.data;
   }
 }

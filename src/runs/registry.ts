@@ -1,6 +1,16 @@
 import type { ByteSource } from "../platform/bytes.ts";
-import { type LeftRuns, orUnreadable, type RunPart, type RunStore, type StoredRun } from "./backend/store.ts";
-import { isOfKind, toolOf } from "./entries.ts";
+import { parseJson } from "../platform/json.ts";
+import { ulidTime } from "../spec/ulid.ts";
+import {
+  DamagedRunError,
+  type LeftRuns,
+  orUnreadable,
+  type RunPart,
+  type RunStore,
+  type RunSummary,
+  type StoredRun,
+} from "./backend/store.ts";
+import { damaged, isOfKind, toolOf } from "./entries.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
 
@@ -21,6 +31,10 @@ export interface AnyKindRuns {
 /** A run that was cut short and can be resumed. */
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
+/** Comes after every letter and digit of an ID. */
+const AFTER = "~";
+/** What is said of a damaged run, whatever its summary says. */
+const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 /** How many of the kept runs are searched for interrupted ones. */
 const LOOKED_AT = 20;
 
@@ -67,6 +81,35 @@ export class Runs {
   }
 
   /**
+   * A run of a caller by its ID; undefined where they have none. Throws a DamagedRunError where it is damaged: it says
+   * whether what the run removed is whole.
+   */
+  async findOwn(runId: string, caller: string): Promise<Run | undefined> {
+    try {
+      const run = await this.find(runId);
+      return run?.header.caller === caller ? run : undefined;
+    } catch (thrown) {
+      if (!(thrown instanceof DamagedRunError)) throw thrown;
+      if (!(await this.#isOf(runId, caller))) return undefined;
+      throw damaged(runId, await this.#holdsWholeRemoved(runId));
+    }
+  }
+
+  /** Whether what a run removed is there and whole: lines of JSON. */
+  async #holdsWholeRemoved(runId: string): Promise<boolean> {
+    let rest = "";
+    let isAny = false;
+    const decoder = new TextDecoder();
+    for await (const chunk of this.part(runId, "removed")()) {
+      const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split("\n");
+      rest = lines.pop() ?? "";
+      if (!lines.every((line) => parseJson(line) !== undefined)) return false;
+      isAny ||= lines.length > 0;
+    }
+    return isAny && rest === "";
+  }
+
+  /**
    * Resumes a run. Gives it unchanged where a process drives it, or it waits for a confirmation; undefined: there is
    * none.
    */
@@ -103,10 +146,15 @@ export class Runs {
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.tidyLeft();
     for await (const runId of this.#idsOf(caller)) {
-      const told = this.#drivenKind(runId) === undefined ? await this.#store.summary(runId) : undefined;
-      const listed = told ?? (await this.#lookedAt(runId));
-      if (listed?.caller === caller && this.#knows(listed.tool)) yield { runId, ...listed };
+      const listed = await this.#listed(runId, caller);
+      if (listed !== undefined) yield listed;
     }
+  }
+
+  /** A damaged run of a caller as the list shows it; undefined where they have none with this ID. */
+  async damaged(runId: string, caller: string): Promise<ListedRun | undefined> {
+    const listed = (await this.#isOf(runId, caller)) ? await this.#listed(runId, caller) : undefined;
+    return listed && { ...listed, ...DAMAGED };
   }
 
   /** The runs of a caller that were cut short and are not driven, the newest first; a few of them. */
@@ -114,7 +162,8 @@ export class Runs {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.unfinished({ caller, ...this.#of })).slice(0, LOOKED_AT)) {
       const told = await this.#store.summary(runId);
-      if ((told !== undefined && told.status !== "interrupted") || this.#drivenKind(runId) !== undefined) continue;
+      if (told?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
+      if (told !== undefined && told.status !== "interrupted") continue;
       const tool = told?.tool ?? (await this.#startedTool(runId));
       if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
     }
@@ -141,6 +190,19 @@ export class Runs {
     return this.#store.tidy();
   }
 
+  /** Whether a run belongs to a caller, also where its own record cannot be read. */
+  async #isOf(runId: string, caller: string): Promise<boolean> {
+    const [next] = await this.#store.list(caller, `${runId}${AFTER}`);
+    return next === runId;
+  }
+
+  async #listed(runId: string, caller: string): Promise<ListedRun | undefined> {
+    const told = this.#drivenKind(runId) === undefined ? await this.#store.summary(runId) : undefined;
+    const listed = told ?? (await this.#lookedAt(runId).catch((thrown: unknown) => damagedSummary(thrown, caller)));
+    if (listed?.caller !== caller || !(this.#knows(listed.tool) || listed.isDamaged)) return undefined;
+    return { runId, ...listed, ...(listed.isDamaged && DAMAGED) };
+  }
+
   async *#idsOf(caller: string): AsyncGenerator<string> {
     for (let page = await this.#store.list(caller); page.length > 0; page = await this.#store.list(caller, page.at(-1)))
       yield* page;
@@ -165,10 +227,13 @@ export class Runs {
     return this.#kinds.find(({ kind }) => isOfKind(kind, header));
   }
 
-  /** The summary of a run that has none kept; undefined where it cannot be read, or has no objects yet. */
-  async #lookedAt(runId: string) {
-    const stored = await orUnreadable(this.#store.read(runId));
-    const run = stored && (await orUnreadable(this.find(runId)));
+  /**
+   * The summary of a run that has none kept; undefined where it cannot be read, or has no objects yet. Throws a
+   * DamagedRunError where it is damaged.
+   */
+  async #lookedAt(runId: string): Promise<RunSummary | undefined> {
+    const stored = await unlessDamaged(this.#store.read(runId));
+    const run = stored && (await unlessDamaged(this.find(runId)));
     // Without a plan to confirm, a process is about to start it, or died before it could.
     if (run === undefined || (!stored?.started && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
@@ -179,4 +244,21 @@ export class Runs {
     const stored = await orUnreadable(this.#store.read(runId));
     return stored?.started ? toolOf(stored.header.call) : undefined;
   }
+}
+
+/** The run that `reading` gives; undefined where it cannot be read for another reason than damage, which is thrown. */
+async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (thrown instanceof DamagedRunError) throw thrown;
+    return orUnreadable(Promise.reject(thrown));
+  }
+}
+
+/** A damaged run of which no summary can be read, for the list of a caller's runs. */
+function damagedSummary(thrown: unknown, caller: string): RunSummary {
+  if (!(thrown instanceof DamagedRunError)) throw thrown;
+  const at = ulidTime(thrown.runId);
+  return { tool: "", caller, fingerprint: "", startedAt: at, updatedAt: at, ...DAMAGED };
 }

@@ -1,10 +1,12 @@
-import { open, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import * as z from "zod";
-import { moveOver } from "../platform/move-over.ts";
+import { replaceFile } from "../platform/durable-files.ts";
 import { type Dump, dumpSchema } from "./state-dump.ts";
 
 /** How long changes gather before they are written, in milliseconds. */
 const GATHER_MS = 300;
+/** The mode of the file, as far as the mask of the process allows it: nothing in a sandbox is secret. */
+const READABLE_BY_ALL = 0o666;
 
 /** A data file that cannot be read or written, or holds something else; the message names it. */
 export class DataFileError extends Error {}
@@ -58,7 +60,7 @@ export function dataFile(file: string, dump: () => Dump): DataFile {
   function write(): void {
     timer = undefined;
     writing = writing
-      .then(() => writeWhole(file, JSON.stringify(dump())))
+      .then(() => replaceFile(file, JSON.stringify(dump()), READABLE_BY_ALL))
       .catch((error: unknown) => {
         failure = new DataFileError(`${file} cannot be written: ${wordsOf(error)}`, { cause: error });
       });
@@ -75,16 +77,4 @@ export function dataFile(file: string, dump: () => Dump): DataFile {
       if (failure !== undefined) throw failure;
     },
   };
-}
-
-async function writeWhole(file: string, text: string): Promise<void> {
-  const fresh = `${file}.new`;
-  const handle = await open(fresh, "w");
-  try {
-    await handle.writeFile(text, "utf8");
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await moveOver(fresh, file);
 }

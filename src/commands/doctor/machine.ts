@@ -1,6 +1,7 @@
 import { access, constants, mkdtemp, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import packageJson from "../../../package.json" with { type: "json" };
+import { syncFolder } from "../../platform/durable-files.ts";
 
 /** One thing that was looked at. A note costs nothing but may surprise; a problem must be fixed. */
 export interface Check {
@@ -44,7 +45,12 @@ export async function checkStateFolder(folder: string): Promise<Check> {
     }
     // Only writing tells: permissions alone do not, on every platform and file system.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
-    return ok(about, `${folder} can be written`);
+    if (await syncFolder(folder)) return ok(about, `${folder} can be written`);
+    return note(
+      about,
+      `${folder} can be written, but its file system cannot put the names of files on the disk: a power failure may take away the newest runs, and what they had sent`,
+      "Let TARGETING_MCP_STATE_DIR name a folder on a local file system.",
+    );
   } catch (thrown) {
     const remedy = "Let TARGETING_MCP_STATE_DIR name a folder that can be written.";
     return problem(about, `${folder} cannot be written: ${reasonOf(thrown)}`, remedy);

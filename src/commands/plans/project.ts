@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
+import { syncFolder } from "../../platform/durable-files.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
@@ -165,7 +166,10 @@ export async function writeOver(
         await handle.close();
       }
     }
-    for (const { beside, path } of written) await moveOver(beside, path);
+    for (const { beside, path } of written) {
+      await moveOver(beside, path);
+      await syncFolder(dirname(path));
+    }
   } catch (thrown) {
     if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
     const remedy = "Check the folder, and that it may be written to.";

@@ -1,9 +1,9 @@
 import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
-import { RunStoreError } from "../../runs/backend/store.ts";
+import { damaged } from "../../runs/entries.ts";
 import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
 import { NothingKeptError } from "../../runs/nothing-kept.ts";
-import { type EventWorld, SEND_ANEW, sendLeft } from "./event-drive.ts";
+import { type EventWorld, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
 import { countEvents, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./event-source.ts";
@@ -51,7 +51,7 @@ export function eventKind(world: EventWorld): EventKind {
 /**
  * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
  * nothing was sent, and all its events are left. Throws a NothingKeptError where nothing was kept
- * that could be sent, and a RunStoreError where the journal is lost.
+ * that could be sent, and a DamagedRunError where the journal is lost.
  */
 async function readBack(
   kept: KeptParts<EventCall, EventEntry>,
@@ -83,7 +83,7 @@ async function beginAnew({
 }: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
   const { succeeded = 0, unknown = 0 } = (await summary())?.counts ?? {};
   if (succeeded + unknown > 0) {
-    throw new RunStoreError(`the journal of run ${runId} is lost: it cannot be resumed`, SEND_ANEW);
+    throw damaged(runId);
   }
   const kept = { kept: call.input.events, bytes: part("input") };
   const counts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };

@@ -21,15 +21,16 @@ import {
 } from "../../tools/writing/confirmation/deciding.ts";
 import { keepWaiting } from "../../tools/writing/confirmation/on-page.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
-import { canBeDriven, ENDED, STALE } from "./rows.ts";
-import { notApproved, type Shown, seenRun } from "./seen.ts";
+import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
+import { notApproved, type Shown, seenRun, unlessDamaged } from "./seen.ts";
 
 const DECIDED = "This was decided already.";
 const UNKNOWN = "There is no such run.";
 
 /** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
 export async function actOn(runId: string, action: string, by: Decider, shown: Shown): Promise<Response> {
-  const seen = await seenRun(runId, shown);
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  if (seen === "damaged") return refusalAnswer(409, DAMAGED);
   // The runs of others are only decided on.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
   const { run } = seen;

@@ -15,7 +15,7 @@ import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
 import { type FailureRow, RUN_STATUSES, type RunAction, type RunDetail, type RunRow, type Waiting } from "../wire.ts";
 import { downloadOf, filesOf, isPlan } from "./files.ts";
 import { planView } from "./plan-view.ts";
-import { notApproved, type SeenRun, type Shown, seenRun } from "./seen.ts";
+import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
 
 /** As many as are kept by default once they have ended. */
 const MOST_RUNS = 500;
@@ -23,6 +23,10 @@ const MOST_RUNS = 500;
 export const ENDED = "The server that asked has ended: ask the agent again.";
 /** Why a run that waits cannot be approved any more. */
 export const STALE = "Changed since it was planned.";
+/** What is said of a run whose record cannot be read. */
+export const DAMAGED =
+  "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
+  "undone. Compare the targeting with what was wanted.";
 /** Why nothing happens to a run that was begun. */
 const STANDS_STILL = {
   onStore:
@@ -51,20 +55,28 @@ async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readon
 }
 
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
-  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, status } = listed;
+  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, status, isDamaged } = listed;
   const run = status === "needs_confirmation" ? await waitingOfAnyKind(runId, shown.services) : undefined;
   return {
-    ...{ runId, tool, caller: callerName(caller), startedAt, updatedAt },
+    ...{ runId, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     status: RUN_STATUSES.find((one) => one === status) ?? "unknown",
     counts: { ...NO_COUNTS, ...listed.counts },
     targeting: _id === undefined ? undefined : { _id, name: names.get(_id) },
     ...(run ? await waitingParts(run, shown, shown) : { actions: actionsOf(status, listed.open, shown) }),
+    ...(isDamaged && { standsStill: DAMAGED, actions: [] }),
   };
+}
+
+/** A damaged run of this caller; undefined where they have none with this ID. */
+async function damagedDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
+  const listed = await shown.services.runs.damaged(runId, shown.caller);
+  return listed && { run: await listedRow(listed, new Map(), shown), failures: [], downloads: [] };
 }
 
 /** One run with everything beneath its row; undefined where there is none that this person may see. */
 export async function runDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
-  const seen = await seenRun(runId, shown);
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  if (seen === "damaged") return damagedDetail(runId, shown);
   if (seen === undefined) return undefined;
   const { run, isOwn } = seen;
   const { services } = seen.shown;
@@ -78,8 +90,8 @@ export async function runDetail(runId: string, shown: Shown): Promise<RunDetail 
 
 /** A file of a run, as a download; undefined where there is none that this person may see. */
 export async function downloaded(runId: string, file: string, shown: Shown): Promise<Response | undefined> {
-  const run = await shown.services.runs.find(runId);
-  return run?.header.caller === shown.caller ? downloadOf(run, file, shown.services) : undefined;
+  const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
+  return run === undefined || run === "damaged" ? undefined : downloadOf(run, file, shown.services);
 }
 
 /** The row of a run, for the person who is shown it. */

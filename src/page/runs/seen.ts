@@ -1,6 +1,6 @@
 import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
-import { orUnreadable, type RunHeader } from "../../runs/backend/store.ts";
+import { DamagedRunError, orUnreadable, type RunHeader } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ulidTime } from "../../spec/ulid.ts";
 import { callerName } from "../../tools/caller-name.ts";
@@ -41,6 +41,16 @@ export async function seenRun(runId: string, shown: Shown): Promise<SeenRun | un
   if (run.header.caller === shown.caller) return { run, shown, isOwn: true };
   const its = waitedForPerson(run) ? shown.approves?.of(run.header) : undefined;
   return its && { run, shown: its, isOwn: false };
+}
+
+/** What `reading` gives; "damaged" where the record of the run is. */
+export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damaged"> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (thrown instanceof DamagedRunError) return "damaged";
+    throw thrown;
+  }
 }
 
 /** Whether a run waits, or waited, for a decision outside of the client that asked for it. */

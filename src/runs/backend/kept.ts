@@ -39,6 +39,10 @@ export const keptSummary = z.object({
   updatedAt: z.number(),
   /** Whether `resume_run` could continue the run. */
   open: z.boolean(),
+  /** How long its journal was, in bytes: one that is shorter by now is damaged. Versions before wrote none. */
+  journalBytes: z.number().exactOptional(),
+  /** What is kept of the run is damaged; found when it is read, and not written. */
+  isDamaged: z.literal(true).exactOptional(),
 });
 
 /** The header that was kept as this; undefined where it is damaged. */

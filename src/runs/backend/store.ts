@@ -16,6 +16,15 @@ export class RunStoreError extends Error {
 /** The store has lost entries that it had acknowledged: what was applied since is not in the journal. */
 export class LostEntriesError extends RunStoreError {}
 
+/** What is kept of a run is damaged: what it did, or sent, cannot be said. */
+export class DamagedRunError extends RunStoreError {
+  readonly runId: string;
+  constructor(runId: string, remedy: string) {
+    super(`the journal of run ${runId} is damaged: what it did cannot be read`, remedy);
+    this.runId = runId;
+  }
+}
+
 /** The store cannot be reached now; nothing was sent for the call that needed it. */
 export class StoreUnavailableError extends RunStoreError {}
 
@@ -116,6 +125,7 @@ export interface RunStore {
   /** Does some work while no other process, nor another part of this one, does any for the same call. */
   alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   summarise(runId: string, summary: RunSummary): Promise<void>;
+  /** A run in short, as it came to rest; it says where what is kept of the run is damaged. */
   summary(runId: string): Promise<RunSummary | undefined>;
   /**
    * Becomes the one driver of a run; undefined while another one is. What a driver before it, which may still be there,

@@ -1,6 +1,6 @@
-import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
+import { appendLine, makeFolder } from "../../platform/durable-files.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withEarlier } from "./earlier-runs.ts";
 import { machineLock } from "./locks/project-lock.ts";
@@ -40,8 +40,8 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
     contents: (project, onProblem) =>
       fileContentsStore({ file: join(projectFolder(project), "contents.ndjson"), onProblem }),
     async audit(line) {
-      await mkdir(stateDir, { recursive: true, mode: 0o700 });
-      await appendFile(join(stateDir, "audit.ndjson"), `${line}\n`, { mode: 0o600 });
+      await makeFolder(stateDir);
+      await appendLine(join(stateDir, "audit.ndjson"), line);
     },
     sealKey: () => sealKeyIn(stateDir),
     close: async () => {},

@@ -1,5 +1,6 @@
 import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { syncFolder } from "../../platform/durable-files.ts";
 import { isRunId } from "../backend/kept.ts";
 import { mark, namesIn, unlessMissing, unmark } from "./files.ts";
 
@@ -53,6 +54,8 @@ export function callerRuns(place: string) {
       if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
       if (change !== "kept") await unmark(join(folder, runId));
       if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
+      // Runs that keep what they took away are told by their marks from those that may go. The log is a cache.
+      if (change !== "gone") await syncFolder(folder);
       await appendFile(join(folder, LOG), `${runId} ${change}\n`, { mode: 0o600 });
     },
     /** The runs of a caller, the newest first. */

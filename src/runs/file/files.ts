@@ -1,5 +1,6 @@
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "../../platform/durable-files.ts";
 import { hasCode } from "../../platform/file-error.ts";
 import { RunStoreError } from "../backend/store.ts";
 
@@ -9,17 +10,6 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
     if (hasCode(thrown, "ENOENT")) return undefined;
     throw thrown;
   });
-}
-
-/** Whether some work created its file: false where there was one of this name. */
-export async function isCreated(creating: Promise<void>): Promise<boolean> {
-  try {
-    await creating;
-    return true;
-  } catch (thrown) {
-    if (hasCode(thrown, "EEXIST")) return false;
-    throw thrown;
-  }
 }
 
 /** The content of a file; undefined where it is not there. */
@@ -48,7 +38,7 @@ export async function inFolder(folder: string, write: () => Promise<void>): Prom
     await write();
   } catch (thrown) {
     if (!hasCode(thrown, "ENOENT")) throw thrown;
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder);
     await write();
   }
 }

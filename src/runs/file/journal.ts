@@ -1,6 +1,8 @@
 import { createReadStream } from "node:fs";
 import { copyFile, type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
 import { createInterface } from "node:readline";
+import { syncFolder } from "../../platform/durable-files.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { lineBytes } from "../backend/kept.ts";
 import type { RunJournal } from "../backend/store.ts";
@@ -18,6 +20,8 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
+  // Entries are nowhere after a power failure where the name of their file is not.
+  await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
     if (waiting.length === 0) return;
@@ -96,6 +100,17 @@ export async function partJournal(file: string): Promise<void> {
     await handle.close();
   }
   await moveOver(fresh, file);
+  await syncFolder(dirname(file));
+}
+
+/** How many bytes of a journal are whole lines; 0 where there is none. */
+export async function wholeBytes(file: string): Promise<number> {
+  const handle = await unlessMissing(open(file, "r"));
+  try {
+    return handle === undefined ? 0 : await endOfLastLine(handle);
+  } finally {
+    await handle?.close();
+  }
 }
 
 /** The most pieces that every operating system accepts in one write. */
@@ -122,11 +137,9 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** The lines of a journal; the last one may be cut off. */
+/** The lines of a journal. A last one that a crash has cut off never took effect, and is left out. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
-  // Opened before, since the reader of lines would pass over that it is not there.
-  const handle = await unlessMissing(open(file, "r"));
-  if (handle === undefined) return;
-  await handle.close();
-  yield* createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Infinity });
+  const bytes = await wholeBytes(file);
+  if (bytes === 0) return;
+  yield* createInterface({ input: createReadStream(file, { encoding: "utf8", end: bytes - 1 }), crlfDelay: Infinity });
 }

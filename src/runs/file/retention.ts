@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { isUnfinished } from "../backend/kept.ts";
 import type { KeptMark } from "./caller-runs.ts";
-import { readText, unlessMissing } from "./files.ts";
+import { unlessMissing } from "./files.ts";
 import { isLeased } from "./locks/lease.ts";
-import { FILES, readHeader, readSummary, runsIn } from "./run-folder.ts";
+import { FILES, isStarted, readHeader, readSummary, runsIn } from "./run-folder.ts";
 import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
@@ -98,15 +98,16 @@ function surplus(
 
 async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
   const told = await readSummary(folder, runId);
-  const isStarted = (await readText(join(folder, runId, FILES.started))) !== undefined;
-  const isUseless = isStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
+  const wasStarted = await isStarted(folder, runId);
+  const isUseless = wasStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
   // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
-  if (isStarted && isMarkedOpen) return index.markAtRest(runId);
+  if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  await rm(join(folder, runId), { recursive: true, force: true });
+  // First, so that nobody finds a run that is half removed. After a crash here it gets its marks again.
   await index.forget(runId, name, fingerprint);
+  await rm(join(folder, runId), { recursive: true, force: true });
 }
 
 function isLong(runId: string, now: number, ms: number): boolean {

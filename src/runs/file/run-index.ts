@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { syncFolder } from "../../platform/durable-files.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { isRunId } from "../backend/kept.ts";
 import type { Which } from "../backend/store.ts";
@@ -50,8 +51,11 @@ export function runIndex(folder: string) {
   const callers = callerRuns(join(place, CALLERS));
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
   /** Notes that a run may be unfinished again. Throws where that cannot be written. */
-  const reopen = ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> =>
-    mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
+  const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
+    await mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
+    // The same call, made again after a power failure, must find the run.
+    await syncFolder(open);
+  };
   /** Notes that a run came to rest. */
   const markAtRest = async (runId: string): Promise<void> => {
     const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));

@@ -1,31 +1,25 @@
-import { open } from "node:fs/promises";
+import { dirname } from "node:path";
 import { type ByteSource, bytesOf } from "../../platform/bytes.ts";
+import { type Pieces, replaceFile, syncFolder } from "../../platform/durable-files.ts";
 import { hasCode } from "../../platform/file-error.ts";
-import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
 
 /**
  * Writes pieces to a file that only the owner can read, and replaces the file of this name when the last piece is on
  * the disk. Without pieces there is no file. Throws what the pieces or the operating system throw.
  */
-export async function keepPart(
-  file: string,
-  pieces: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
-): Promise<void> {
-  const unfinished = `${file}.unfinished`;
-  const handle = await open(unfinished, "w", 0o600);
+export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
-  try {
+  const noted = async function* () {
     for await (const piece of pieces) {
-      await handle.appendFile(piece);
       isEmpty = false;
+      yield piece;
     }
-    await handle.datasync();
-  } finally {
-    await handle.close();
-  }
-  if (isEmpty) await Promise.all([removeFile(unfinished), removeFile(file)]);
-  else await moveOver(unfinished, file);
+  };
+  await replaceFile(file, noted());
+  if (!isEmpty) return;
+  await removeFile(file);
+  await syncFolder(dirname(file));
 }
 
 /** The content of a file that may not be there. */

@@ -1,22 +1,22 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, rm, stat, writeFile } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
+import { createFile, makeFolder, replaceFile, syncFolder } from "../../platform/durable-files.ts";
 import { parseJson } from "../../platform/json.ts";
-import { moveOver } from "../../platform/move-over.ts";
 import { removeFile } from "../../platform/remove-file.ts";
 import { groupOf, headerIn, inLines, isRunId, isUnfinished, VERSION } from "../backend/kept.ts";
 import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import { onceDone } from "../processes/same-call.ts";
 import { by, type Lease } from "../turn.ts";
-import { isCreated, namesIn, readText, unlessMissing, usable } from "./files.ts";
-import { journalLines, openJournal, partJournal } from "./journal.ts";
+import { namesIn, readText, unlessMissing, usable } from "./files.ts";
+import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
 import { isLeased, tryLease } from "./locks/lease.ts";
 import { machineLock } from "./locks/project-lock.ts";
 import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
-import { FILES, readHeader, readSummary } from "./run-folder.ts";
+import { FILES, isDamaged, isStarted, readHeader, readSummary } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
 
@@ -44,19 +44,23 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     async create(given) {
       await usable(folder, async () => {
         await index.add(given);
-        await mkdir(join(folder, given.runId), { recursive: true, mode: 0o700 });
-        // In one step, so that after a crash the header is either whole or absent.
-        await replaceDurably(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
+        await makeFolder(join(folder, given.runId));
+        await replaceFile(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
     },
     reopen: (header) =>
       usable(folder, async () => {
         await index.reopen(header);
         await removeFile(at(header.runId, FILES.summary));
+        // A summary that came back after a power failure would hide what the run does from here on.
+        await syncFolder(join(folder, header.runId));
       }),
     propose: (runId, lines) => usable(folder, () => keepPart(at(runId, FILES.proposed), inLines(lines))),
     start: (runId) =>
-      usable(folder, () => isCreated(writeFile(at(runId, FILES.started), "", { flag: "wx", mode: 0o600 }))),
+      usable(folder, async () => {
+        const wasStarted = await isStarted(folder, runId);
+        return (await createFile(at(runId, FILES.started), "")) && !wasStarted;
+      }),
     journal: (runId, lease) =>
       usable(folder, () =>
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
@@ -84,13 +88,16 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       return done.value;
     },
     async summarise(runId, given) {
-      await usable(folder, () => writeFile(at(runId, FILES.summary), JSON.stringify(given), { mode: 0o600 }));
+      await usable(folder, async () => {
+        const journalBytes = await wholeBytes(at(runId, FILES.journal));
+        await replaceFile(at(runId, FILES.summary), JSON.stringify({ ...given, journalBytes }));
+      });
       await usable(folder, () => noteRest(folder, index, runId));
       if (!isUnfinished(given)) old.sweepCaller(given.caller);
     },
     summary: (runId) => readSummary(folder, runId),
     ...driversIn(folder, clock),
-    askToStop: (runId) => usable(folder, () => writeDurably(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
+    askToStop: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
     stopAsked: (runId) => stopsAsked(folder, runId),
     async forgetStop(runId, asked) {
       await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
@@ -139,27 +146,13 @@ async function driverLease(place: string, clock: Clock): Promise<Lease | undefin
   });
 }
 
-async function writeDurably(file: string, text: string): Promise<void> {
-  const handle = await open(file, "w", 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.datasync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/** Puts a file in the place of another in one step. */
-async function replaceDurably(file: string, text: string): Promise<void> {
-  await writeDurably(`${file}.new`, text);
-  await moveOver(`${file}.new`, file);
-}
-
 async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
+  const summary = await readSummary(folder, runId);
   const text = await readText(join(folder, runId, FILES.header));
+  if (summary === undefined ? await isDamaged(folder, runId) : summary.isDamaged) throw damaged(runId);
   if (text === undefined) return undefined;
   const header = parseHeader(runId, text);
-  const started = (await readText(join(folder, runId, FILES.started))) !== undefined;
+  const started = await isStarted(folder, runId);
   const from = (file: string): AsyncIterable<string> => ({
     [Symbol.asyncIterator]: () => journalLines(join(folder, runId, file)),
   });

@@ -1,10 +1,10 @@
-import { createHash, randomUUID } from "node:crypto";
-import { mkdir, stat, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { moveOver } from "../../platform/move-over.ts";
+import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { removeFile } from "../../platform/remove-file.ts";
 import type { SuiteTexts } from "../backend/suite-texts.ts";
-import { isCreated, namesIn, readText, unlessMissing, usable } from "./files.ts";
+import { namesIn, readText, unlessMissing, usable } from "./files.ts";
 
 /** How many suites of one caller, and how many confirmations, are kept. */
 const MOST_SUITES = 100;
@@ -22,9 +22,9 @@ export function fileSuites(folder: string): SuiteTexts {
   return {
     put: (caller, id, text) =>
       kept(async () => {
-        await mkdir(folderOf(caller), { recursive: true, mode: 0o700 });
-        await replace(join(folderOf(caller), `${id}.json`), text);
-        await removeOldest(folderOf(caller), MOST_SUITES);
+        await makeFolder(folderOf(caller));
+        await replaceFile(join(folderOf(caller), `${id}.json`), text);
+        await removeOldest(folderOf(caller), MOST_SUITES, `${id}.json`);
       }),
     get: (caller, id) => kept(() => readText(join(folderOf(caller), `${id}.json`))),
     list: (caller) =>
@@ -35,11 +35,11 @@ export function fileSuites(folder: string): SuiteTexts {
     storedBytes: (caller) => kept(() => bytesIn(folderOf(caller))),
     claim: (yes) =>
       kept(async () => {
-        await mkdir(join(folder, YES), { recursive: true, mode: 0o700 });
+        await makeFolder(join(folder, YES));
         await removeOldest(join(folder, YES), MOST_YES);
-        return isCreated(writeFile(yesFile(yes), "", { flag: "wx", mode: 0o600 }));
+        return createFile(yesFile(yes), "");
       }),
-    settle: (yes, text) => kept(() => replace(yesFile(yes), text)),
+    settle: (yes, text) => kept(() => replaceFile(yesFile(yes), text)),
     settled: (yes) => kept(() => readText(yesFile(yes))),
   };
 }
@@ -48,19 +48,9 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Writes beside the file and moves it into place, so that no reader sees half of it. */
-async function replace(file: string, text: string): Promise<void> {
-  const beside = `${file}.${randomUUID()}`;
-  try {
-    await writeFile(beside, text, { mode: 0o600 });
-    await moveOver(beside, file);
-  } finally {
-    await removeFile(beside);
-  }
-}
-
-async function removeOldest(folder: string, most: number): Promise<void> {
-  const old = (await newestFirst(folder)).slice(most);
+/** Removes all but the newest files, and keeps the one that was just written: a clock that is behind makes it look old. */
+async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
+  const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
 }
 

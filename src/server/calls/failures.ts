@@ -3,7 +3,7 @@ import { isApiError } from "../../api/errors.ts";
 import { UnsupportedEventError } from "../../events/check/event-types.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
-import { RunStoreError, StoreUnavailableError } from "../../runs/backend/store.ts";
+import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/backend/store.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { PlanningError } from "../../tools/writing/planning.ts";
 import type { Log } from "../log.ts";
@@ -16,6 +16,7 @@ import type { ToldFailure } from "./failure-answer.ts";
 export function failureOf(thrown: unknown, tool: string, log: Log): ToldFailure {
   if (thrown instanceof ToolError || thrown instanceof FileError || thrown instanceof RunStoreError) {
     const { message, remedy } = thrown;
+    if (thrown instanceof DamagedRunError) return { errorCode: "RUN_DAMAGED", message, remedy, runId: thrown.runId };
     return { ...(thrown instanceof StoreUnavailableError && { errorCode: "STORE_UNAVAILABLE" }), message, remedy };
   }
   if (thrown instanceof UnsupportedEventError) {

@@ -1,4 +1,4 @@
-import type { RunPart } from "../../runs/backend/store.ts";
+import { DamagedRunError, type RunPart } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
 import { planTextOf, resultLine } from "../../tools/runs/run-files.ts";
 import type { ResourceContext } from "./definition.ts";
@@ -7,9 +7,14 @@ import type { ResourceContext } from "./definition.ts";
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise<Run | undefined> {
-  const run = await runs.find(runId);
-  return run?.header.caller === caller ? run : undefined;
+/** Whether the parts of a run may be read: what is whole of a damaged run is served. */
+async function isOwn(runId: string, { runs, caller }: ResourceContext): Promise<boolean> {
+  try {
+    return (await runs.findOwn(runId, caller)) !== undefined;
+  } catch (thrown) {
+    if (thrown instanceof DamagedRunError) return true;
+    throw thrown;
+  }
 }
 
 /**
@@ -22,9 +27,10 @@ export async function readPart(
   from: number,
   context: ResourceContext,
 ): Promise<string | undefined> {
-  const run = await ownRun(runId, context);
-  if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
-  return part === "results" ? resultsFrom(run, from) : keptFrom(runId, part, from, context);
+  if (!Number.isSafeInteger(from) || from < 0) return undefined;
+  if (part !== "results") return (await isOwn(runId, context)) ? keptFrom(runId, part, from, context) : undefined;
+  const run = await context.runs.findOwn(runId, context.caller);
+  return run && resultsFrom(run, from);
 }
 
 async function keptFrom(runId: string, part: RunPart, from: number, { runs }: ResourceContext): Promise<string> {
@@ -66,6 +72,6 @@ function nextLine(runId: string, part: string, from: number): string {
 
 /** The plan of a planned run as JSON; undefined where there is no such run of the caller. */
 export async function readPlanned(runId: string, context: ResourceContext): Promise<string | undefined> {
-  const run = await ownRun(runId, context);
+  const run = await context.runs.findOwn(runId, context.caller);
   return run && planTextOf(run, context);
 }

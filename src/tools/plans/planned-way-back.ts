@@ -87,8 +87,8 @@ async function keptWayBack(
 }
 
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
-  const run = await context.runs.find(runId);
-  if (run === undefined || run.header.caller !== context.caller) throw notKept(runId, context);
+  const run = await context.runs.findOwn(runId, context.caller);
+  if (run === undefined) throw notKept(runId, context);
   if (!isChangeRun(run)) {
     throw new ToolError("events cannot be taken back: the service keeps what it recorded", "Nothing can be done.");
   }

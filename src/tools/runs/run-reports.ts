@@ -28,13 +28,13 @@ import { wayBackSteps } from "./way-back-note.ts";
 /** How many results a report looks at: those that fit are shown. */
 const RESULTS_READ = 50;
 
-/** A run of the caller's own, as it stands now. Throws a ToolError where there is none. */
+/** A run of the caller's own, as it stands now. Throws a ToolError where there is none, and a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
 ): Promise<Run> {
-  const run = await runs.find(runId);
-  if (run !== undefined && run.header.caller === caller) return endedWhereTooLate(run, { runs, clock });
+  const run = await runs.findOwn(runId, caller);
+  if (run !== undefined) return endedWhereTooLate(run, { runs, clock });
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 

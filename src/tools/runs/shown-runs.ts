@@ -192,13 +192,14 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
 }
 
 function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {
-  const { runId, tool, status, targetingId, counts, startedAt, updatedAt } = run;
+  const { runId, tool, status, targetingId, counts, startedAt, updatedAt, isDamaged } = run;
   const at = (ms: number): string => new Date(ms).toISOString();
   const targetingName = targetingId === undefined ? undefined : names.get(targetingId);
   return {
-    ...{ runId, tool, status },
+    ...{ runId, ...(tool !== "" && { tool }), status },
     ...(targetingId !== undefined && { targetingId }),
     ...(targetingName !== undefined && { targetingName }),
-    ...{ counts, startedAt: at(startedAt), updatedAt: at(updatedAt) },
+    ...(isDamaged ? { error: { errorCode: "RUN_DAMAGED" } } : { counts }),
+    ...{ startedAt: at(startedAt), updatedAt: at(updatedAt) },
   };
 }

@@ -202,3 +202,20 @@ interface FinishedRun {
 async function* lines(...texts: readonly string[]): AsyncGenerator<string> {
   yield* texts;
 }
+
+test("a run whose mark was lost is started all the same, as its journal says, and is not started twice", async () => {
+  const folder = await newFolder();
+  const store = storeIn(folder);
+  const runId = newRunId();
+  await store.create(headerOf(runId));
+  expect(await store.start(runId)).toBe(true);
+  const lease = await store.lease(runId);
+  if (lease === undefined) throw new Error("the lease is free");
+  const journal = await store.journal(runId, lease);
+  journal.append(['{"t":"objects","objects":[]}']);
+  await journal.close();
+  await lease.release();
+  await rm(join(folder, runId, "started"));
+  expect((await storeIn(folder).read(runId))?.started).toBe(true);
+  expect(await storeIn(folder).start(runId)).toBe(false);
+});

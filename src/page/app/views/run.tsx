@@ -164,13 +164,13 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
         <Status of={run.status} />{" "}
         {isBegun && counts.items > 0 && <Progress counts={counts} label="Progress of the run" />}
       </p>
-      {run.status === "interrupted" && run.standsStill !== undefined && <p class="warning">{run.standsStill}</p>}
+      {run.standsStill !== undefined && <p class="warning">{run.standsStill}</p>}
       {run.decided !== undefined && (
         <p>
           <Text of={run.decided} />
         </p>
       )}
-      {isBegun && (
+      {isBegun && counts.items > 0 && (
         <Table caption="Counts" heads={outcomes.map((name) => OUTCOMES[name])} className="counts">
           <tr>
             {outcomes.map((name) => (

@@ -1,14 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { link, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Clock } from "../../../platform/clock.ts";
+import { isCreated, makeFolder } from "../../../platform/durable-files.ts";
 import { HeldBackError } from "../../../platform/fence.ts";
 import { moveOver } from "../../../platform/move-over.ts";
 import { ownMark, presenceOf } from "../../../platform/process-mark.ts";
 import { removeFile } from "../../../platform/remove-file.ts";
 import { agoOf, checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../../turn.ts";
-import { isCreated, namesIn, readText, unlessMissing } from "../files.ts";
+import { namesIn, readText, unlessMissing } from "../files.ts";
 
 /**
  * How often a holder renews its lease, and how long after the last renewal another process may take over, in
@@ -49,7 +50,7 @@ interface Generation {
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
-  if (newest === undefined) await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (newest === undefined) await makeFolder(folder);
   const end = newest === undefined ? "over" : await endOf(newest, clock.now());
   if (end === "held") return undefined;
   const isTakenOver = end === "silent";

@@ -1,0 +1,124 @@
+import { randomUUID } from "node:crypto";
+import { link, mkdir, open, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { hasCode } from "./file-error.ts";
+import { moveOver } from "./move-over.ts";
+import { removeFile } from "./remove-file.ts";
+
+/** The content of a file: one text, or pieces that may come one after the other. */
+export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+
+const OWNER_ONLY = 0o600;
+
+/** Codes of the operating system for a folder that cannot be synced: Windows, vfat and some network file systems. */
+const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
+
+/**
+ * Puts the names in a folder on the disk: only then does a file that was made, renamed or removed there stay so after a
+ * power failure. Gives false where the system cannot do that; throws its other errors.
+ */
+export async function syncFolder(folder: string): Promise<boolean> {
+  try {
+    const handle = await open(folder, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && NOT_SYNCED.includes(thrown.code)) return false;
+    throw thrown;
+  }
+}
+
+/** Makes a folder with those above it, readable by the owner only; each that was made is on the disk. */
+export async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = resolve(folder); made.length >= resolve(first).length; made = dirname(made)) {
+    await syncFolder(dirname(made));
+  }
+}
+
+/**
+ * Writes a file, and puts it in the place of the one before in one step: at every moment, also after a power failure,
+ * one of the two is there, and whole. It is on the disk once this has resolved. Throws what the pieces or the operating
+ * system throw.
+ */
+export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
+  const fresh = besideOf(file);
+  try {
+    await writeWhole(fresh, typeof pieces === "string" ? [pieces] : pieces, mode);
+    await moveOver(fresh, file);
+  } catch (thrown) {
+    await removeFile(fresh);
+    throw thrown;
+  }
+  await syncFolder(dirname(file));
+}
+
+/**
+ * Makes a file that only the owner can read, whole and on the disk; false where there is one of this name. Where the file
+ * system has no links, it is empty for a moment.
+ */
+export async function createFile(file: string, text: string): Promise<boolean> {
+  const fresh = besideOf(file);
+  try {
+    await writeWhole(fresh, [text], OWNER_ONLY);
+    const isMade = await isCreated(link(fresh, file)).catch(() =>
+      isCreated(writeFile(file, text, { flag: "wx", mode: OWNER_ONLY, flush: true })),
+    );
+    await syncFolder(dirname(file));
+    return isMade;
+  } finally {
+    await removeFile(fresh);
+  }
+}
+
+/**
+ * Appends a line to a file that only the owner can read; it is on the disk once this has resolved. A line that a power
+ * failure has cut off before stays a line of its own.
+ */
+export async function appendLine(file: string, line: string): Promise<void> {
+  const handle = await open(file, "a+", OWNER_ONLY);
+  let size = 0;
+  try {
+    ({ size } = await handle.stat());
+    const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
+    const isCutOff = size > 0 && buffer[0] !== NEWLINE;
+    await handle.appendFile(`${isCutOff ? "\n" : ""}${line}\n`);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  if (size === 0) await syncFolder(dirname(file));
+}
+
+const NEWLINE = 0x0a;
+
+/** A name for a file that is not whole yet: no reader takes it for one of its own. */
+function besideOf(file: string): string {
+  return join(dirname(file), `${randomUUID()}.new`);
+}
+
+async function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
+  const handle = await open(file, "wx", mode);
+  try {
+    for await (const piece of pieces) await handle.appendFile(piece);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Whether some work created its file: false where there was one of this name. */
+export async function isCreated(making: Promise<void>): Promise<boolean> {
+  try {
+    await making;
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "EEXIST")) return false;
+    throw thrown;
+  }
+}

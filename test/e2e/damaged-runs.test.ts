@@ -1,0 +1,204 @@
+import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
+import { browserOfTest, personAt } from "../support/page-person.ts";
+import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+import { startSession } from "../support/writing.ts";
+
+// What a power failure, or a bad disk, leaves of the files of a run: it never reads as if nothing had happened.
+
+/** What happens to the files of a run; `file` gives the path of one of them. */
+type Damage = (file: (name: string) => string) => void;
+
+const cut = (name: string, bytes: (size: number) => number): Damage => {
+  return (file) => truncateSync(file(name), bytes(readFileSync(file(name)).length));
+};
+const zeroed = (name: string): Damage => {
+  return (file) => writeFileSync(file(name), Buffer.alloc(readFileSync(file(name)).length));
+};
+const missing = (name: string): Damage => {
+  return (file) => rmSync(file(name));
+};
+const all =
+  (...damages: readonly Damage[]): Damage =>
+  (file) => {
+    for (const damage of damages) damage(file);
+  };
+
+const DAMAGES: Readonly<Record<string, Damage>> = {
+  "an empty journal": cut("journal.ndjson", () => 0),
+  "a journal of zeros": zeroed("journal.ndjson"),
+  "no journal": missing("journal.ndjson"),
+  "a journal cut inside its first line": cut("journal.ndjson", () => 20),
+  "a journal cut in the middle": cut("journal.ndjson", (size) => Math.floor(size / 2)),
+  "a journal without its last line": (file) => {
+    const lines = readFileSync(file("journal.ndjson"), "utf8").trimEnd().split("\n");
+    writeFileSync(file("journal.ndjson"), `${lines.slice(0, -1).join("\n")}\n`);
+  },
+  "a journal with zeros in the middle": (file) => {
+    const bytes = readFileSync(file("journal.ndjson"));
+    writeFileSync(file("journal.ndjson"), bytes.fill(0, 40, bytes.length - 20));
+  },
+  "no header": missing("run.json"),
+  "a header of zeros": zeroed("run.json"),
+  "an empty header": cut("run.json", () => 0),
+  "neither header nor summary": all(missing("run.json"), missing("summary.json")),
+  "a header of zeros and no summary": all(zeroed("run.json"), missing("summary.json")),
+  "a journal of zeros and no summary": all(zeroed("journal.ndjson"), missing("summary.json")),
+};
+
+/** Damage to what follows from the journal alone. */
+const HEALED: Readonly<Record<string, Damage>> = {
+  "no summary": missing("summary.json"),
+  "a summary of zeros": zeroed("summary.json"),
+  "half a summary": cut("summary.json", (size) => Math.floor(size / 2)),
+};
+
+const runRows = z.looseObject({
+  cursor: z.string().optional(),
+  runs: z.array(
+    z.looseObject({
+      runId: z.string(),
+      status: z.string(),
+      counts: z.unknown().optional(),
+      error: z.looseObject({ errorCode: z.string() }).optional(),
+    }),
+  ),
+});
+const failure = z.looseObject({
+  status: z.string().optional(),
+  counts: z.unknown().optional(),
+  error: z.looseObject({ errorCode: z.string(), message: z.string(), remedy: z.string() }),
+});
+
+/** For each damage a finished run that has deleted an option; the server has ended since. */
+async function damaged(damages: Readonly<Record<string, Damage>>) {
+  const session = await startSession({ live: true, env: { TARGETING_MCP_CONFIRM: "off" } });
+  const { environment } = session;
+  const made = await session.write("create_targetings", { items: [{ name: "Spring" }] });
+  const targetingId = made.results[0]?._id ?? "";
+  const runs: { readonly name: string; readonly runId: string }[] = [];
+  for (const [index, name] of Object.keys(damages).entries()) {
+    await session.write("bulk_add_options", { targetingId, items: [{ name: `Option ${index}`, contexts: ["c"] }] });
+    const { runId = "" } = await session.write("delete_options", { targetingId, names: [`Option ${index}`] });
+    runs.push({ name, runId });
+  }
+  await session.client.close();
+  await session.writesSent();
+  for (const { name, runId } of runs) {
+    damages[name]?.((file) => join(environment.TARGETING_MCP_STATE_DIR ?? "", "runs", runId, file));
+  }
+  const client = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env: environment });
+  const list = async () => {
+    const rows: z.output<typeof runRows>["runs"][number][] = [];
+    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+      const { structuredContent } = await client.callTool("get_run", { limit: 1000, cursor });
+      const page: z.output<typeof runRows> = runRows.parse(structuredContent);
+      rows.push(...page.runs);
+      cursor = page.cursor;
+    }
+    return new Map(rows.map((run) => [run.runId, run]));
+  };
+  return { ...session, client, runs, list };
+}
+
+describe("a run whose record is damaged", () => {
+  test("is listed, and every tool says that its outcome is unknown; nothing is sent for it", async () => {
+    const { client, runs, list, writesSent } = await damaged(DAMAGES);
+    const listed = await list();
+    for (const { name, runId } of runs) {
+      for (const tool of ["get_run", "resume_run", "undo_run", "cancel_run"]) {
+        const { structuredContent, isError } = await client.callTool(tool, { runId });
+        const told = failure.safeParse(structuredContent).data;
+        expect({
+          name,
+          tool,
+          isError,
+          status: told?.status,
+          counts: told?.counts,
+          code: told?.error.errorCode,
+        }).toEqual({
+          ...{ name, tool, isError: true, status: "unknown", counts: undefined, code: "RUN_DAMAGED" },
+        });
+        expect(told?.error.message).not.toMatch(/nothing was sent/);
+      }
+      expect(listed.has(runId), name).toBe(true);
+      // Damage in the middle of a journal shows only where all of it is read.
+      if (name.endsWith("zeros in the middle")) continue;
+      const { status, counts, error } = listed.get(runId) ?? {};
+      expect({ name, status, counts, error }).toEqual({
+        ...{ name, status: "unknown", counts: undefined, error: { errorCode: "RUN_DAMAGED" } },
+      });
+    }
+    expect(await writesSent()).toEqual([]);
+  });
+
+  test("what it removed is served where that is whole, and the answer names it", async () => {
+    const { client, runs } = await damaged({
+      whole: cut("journal.ndjson", () => 0),
+      cut: all(
+        missing("run.json"),
+        cut("removed.ndjson", () => 9),
+      ),
+      zeros: all(zeroed("run.json"), zeroed("removed.ndjson")),
+    });
+    for (const { name, runId } of runs) {
+      const { error } = failure.parse((await client.callTool("get_run", { runId })).structuredContent);
+      expect({ name, isNamed: error.remedy.includes(`targeting://runs/${runId}/removed`) }).toEqual({
+        ...{ name, isNamed: name === "whole" },
+      });
+    }
+    const removed = await client.readResource(`targeting://runs/${runs[0]?.runId}/removed`);
+    expect(JSON.parse(removed)).toMatchObject({ name: "Option 0", contexts: ["c"] });
+  });
+
+  test("is shown to people, without buttons", async () => {
+    const { environment, runs } = await damaged({
+      "a header": zeroed("run.json"),
+      "a journal": zeroed("journal.ndjson"),
+    });
+    const browser = browserOfTest();
+    startCommand(["page"], { ...environment, ...browser.env });
+    const person = await personAt(await browser.address());
+    for (const { runId } of runs) {
+      await expect.poll(() => person.runs().find((run) => run.runId === runId)).toBeDefined();
+      expect(person.runs().find((run) => run.runId === runId)).toMatchObject({
+        ...{ status: "unknown", actions: [], standsStill: expect.stringContaining("is damaged") },
+      });
+      const pressed = await person.press(runId, "undo");
+      expect(pressed.status).toBe(409);
+      expect(await pressed.text()).toContain("is damaged");
+    }
+  });
+
+  test("is not resumed by the same call, and what it reported is in no hint", async () => {
+    const { client, runs } = await damaged({ "a journal": zeroed("journal.ndjson") });
+    const { structuredContent } = await client.callTool("create_targetings", { items: [{ name: "Summer" }] });
+    expect(structuredContent).toMatchObject({ status: "succeeded" });
+    expect(JSON.stringify(structuredContent)).not.toContain(runs[0]?.runId);
+  });
+});
+
+test("a run whose summary alone is damaged is as its journal says", async () => {
+  const { client, runs, list } = await damaged(HEALED);
+  const listed = await list();
+  for (const { name, runId } of runs) {
+    const { structuredContent } = await client.callTool("get_run", { runId });
+    const counts = expect.objectContaining({ succeeded: 1, pending: 0 });
+    expect({ name, ...structuredContent }).toMatchObject({ name, status: "succeeded", counts });
+    expect({ name, ...listed.get(runId) }).toMatchObject({ name, status: "succeeded", counts });
+  }
+});
+
+test("an empty key for seals is made again, and the server over HTTP starts", async () => {
+  const environment = cleanEnvironment();
+  const file = join(environment.TARGETING_MCP_STATE_DIR ?? "", "seal.key");
+  writeFileSync(file, "");
+  const server = await startHttp(environment);
+  expect(server.url).toMatch(/^http:/);
+  expect((await fetch(new URL("/healthz", server.url))).status).toBe(200);
+  expect(Buffer.from(readFileSync(file, "utf8"), "base64")).toHaveLength(32);
+});
